@@ -201,6 +201,13 @@ class ScreeningSettings(FleetFile, Parallelism):
     reach_km: float = setting(
         150.0, "Largest miss distance of such an approach, km.", "SCREENING_REACH_KM", gt=0, le=1000
     )
+    manoeuvre_sigmas: float = setting(
+        3.0,
+        "The same for the fleet and an object whose track shows a suspected manoeuvre: it is screened on the track, "
+        "and the sigmas are those of the track; 0: it is screened by its element set.",
+        "SCREENING_MANOEUVRE_SIGMAS",
+        ge=0,
+    )
 
 
 class AlertSettings(FleetFile):
@@ -223,6 +230,13 @@ class AlertSettings(FleetFile):
     )
     dilution_yellow_sigmas: float = setting(
         2.0, "Largest miss for that, sigmas of the combined covariance.", "ALERT_DILUTION_YELLOW_SIGMAS", ge=0
+    )
+    manoeuvre_decades: float = setting(
+        1.0,
+        "How far below its yellow threshold Pc makes an alert where an object is suspected of a manoeuvre that its "
+        "element set does not know, decades; 0: no farther.",
+        "ALERT_MANOEUVRE_DECADES",
+        ge=0,
     )
     hysteresis_decades: float = setting(
         0.5, "How far below its threshold Pc must fall to lower a level, decades.", "ALERT_HYSTERESIS_DECADES", ge=0

@@ -7,7 +7,7 @@ is sent again only when a change matters. docs/explanation/alert-policy.md has t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,9 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.setting_sections import AlertSettings
 
-BY_PROBABILITY, BY_DILUTION, BY_HYSTERESIS = "probability", "dilution", "hysteresis"
-RULES = (BY_PROBABILITY, BY_DILUTION, BY_HYSTERESIS)
+BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE = "probability", "dilution", "suspected_manoeuvre"
+BY_HYSTERESIS = "hysteresis"
+RULES = (BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE, BY_HYSTERESIS)
 CHANGES = ("new", "risk_level", "probability", "tca", "miss", "data_quality", "reopened", "closed")
 GREEN, YELLOW, RED = range(3)
 
@@ -31,7 +32,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Fact = Mapping[str, Any]
 LEVEL_COLUMNS = (
     "norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability", "maximum_probability", "maximum_sigma_scale",
-    "mahalanobis_distance", "is_2d_valid", "risk",
+    "mahalanobis_distance", "is_2d_valid", "risk", "manoeuvre_time_1_ns", "manoeuvre_time_2_ns",
 )  # fmt: skip
 """Columns of `conjunction_assessments` that the level depends on."""
 
@@ -59,8 +60,9 @@ class AlertPolicy:
 
     def rule(self, events: Columns, level: npt.NDArray[np.int64], as_of_ns: int) -> list[str]:
         """Which rule gives each event (n,) its ``level``, one of RULES."""
-        strict, by_probability = self._strict(events, as_of_ns)
-        of_rule = np.where(by_probability >= level, BY_PROBABILITY, BY_DILUTION)
+        strict, by_probability, by_dilution = self._strict(events, as_of_ns)
+        of_rule = np.where(by_dilution >= level, BY_DILUTION, BY_MANOEUVRE)
+        of_rule = np.where(by_probability >= level, BY_PROBABILITY, of_rule)
         return [str(name) for name in np.where(strict < level, BY_HYSTERESIS, of_rule)]
 
     def changes(self, fact: Fact, sent: Fact) -> list[str]:
@@ -94,8 +96,8 @@ class AlertPolicy:
 
     def _strict(
         self, events: Columns, as_of_ns: int, decades: float = 0.0, sigmas: float = 0.0
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Levels (n,) by all rules and by Pc alone, with thresholds relaxed by ``decades`` and ``sigmas``."""
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Levels (n,) by all rules, by Pc, and by dilution, with thresholds relaxed by ``decades`` and ``sigmas``."""
         settings, factor = self.settings, 10.0**decades
         yellow, red = self._all_thresholds(events)
         pc = np.asarray(events["collision_probability"]) * factor
@@ -111,7 +113,17 @@ class AlertPolicy:
         is_yellow = diluted & (largest >= settings.dilution_yellow_pc)
         is_yellow &= miss <= settings.dilution_yellow_sigmas + sigmas
         by_dilution = np.where(is_red, RED, np.where(is_yellow, YELLOW, GREEN))
-        return np.maximum(by_probability, by_dilution), by_probability
+        # The path after a manoeuvre is known badly at first, so that Pc is small whatever will be.
+        lower = yellow * 10.0**-settings.manoeuvre_decades
+        is_suspected = np.fromiter(_suspected(events), np.bool_)
+        by_manoeuvre = np.where(is_suspected & (settings.manoeuvre_decades > 0) & (pc >= lower), YELLOW, GREEN)
+        return np.maximum(np.maximum(by_probability, by_dilution), by_manoeuvre), by_probability, by_dilution
 
     def _relaxed(self, events: Columns, as_of_ns: int) -> npt.NDArray[np.int64]:
         return self._strict(events, as_of_ns, self.settings.hysteresis_decades, _HYSTERESIS_SIGMAS)[0]
+
+
+def _suspected(events: Columns) -> Iterator[bool]:
+    """Whether one object of each event is suspected of a manoeuvre; columns with gaps are of floats, or of objects."""
+    for times in zip(events["manoeuvre_time_1_ns"], events["manoeuvre_time_2_ns"], strict=True):
+        yield any(at_ns is not None and at_ns > 0 for at_ns in times)

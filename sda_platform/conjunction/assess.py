@@ -108,6 +108,7 @@ def assess_candidates(
         risk_level(best.probability_for_risk).tolist(),
         *(side.source for side in sides),
         *([track or None for track in side.track_id.tolist()] for side in sides),
+        *([at_ns or None for at_ns in side.manoeuvre_ns.tolist()] for side in sides),
         *(side.ephemeris_id for side in sides),
         *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),
         *([row.tolist() for row in part] for part in (np.hstack([r2, v2]), lower_triangles(c2))),

@@ -17,6 +17,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen, transforms
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks, suspected_tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
@@ -88,31 +89,38 @@ def alert_acknowledgements(
 
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
-def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
+def conjunction_candidates(
+    lake: LakeResource, screening: ScreeningResource, weather: SpaceWeatherResource
+) -> dg.MaterializeResult[Any]:
     """Every approach within the screening volume and the horizon: of the fleet, or of all objects.
 
     At each time of the horizon the set in force then counts: a set with a later epoch takes over at its epoch. An
     operator's ephemeris with covariances takes the place of the sets within its usable span, and its object is screened
-    like one of the fleet. Objects with new sets or ephemerides are screened at once. All objects are screened again
-    when the horizon has moved.
+    like one of the fleet. Objects with new sets or ephemerides are screened at once. An object whose track shows a
+    suspected manoeuvre is screened on the track for a day, within sigmas of its covariance. All objects are screened
+    again when the horizon has moved.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
+    here = weather.near(store.clock.now_ns())
+    settings = {"screening": screening.recorded(), "weather": here.recorded()}
+    plan = store.plan(CONJUNCTION_CANDIDATES, settings=settings)
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
     changed |= set(objects_with_new_ephemerides(store, plan))
     upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
     version = plan.window(ORBITAL_CATALOG).upto_version
     catalogue, identities = catalogue_ahead(store, version, sets, upto_ns), identities_in(store, version)
-    new_after = planning.sequence_read(plan, ELEMENT_SETS)
+    new_after = planning.sequence_read(plan.previous, ELEMENT_SETS)
     ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after, identities=identities)
     # A merged satellite has left the catalogue: its events go with it.
     changed |= {*ahead.column("norad_id").to_pylist(), *identities.merges}
+    suspected, newly = suspected_tracks(store, plan, is_wanted=screening.manoeuvre_sigmas > 0)
     bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
-    task = planning.decide(plan, changed, catalogue.objects, **bounds)
+    task = planning.decide(plan, changed, catalogue.objects, manoeuvred=newly, **bounds)
     if task is None:
         return nothing_new(store, plan)
-    fleet = screening.fleet_norad_ids()
-    paths = StatedPaths.of(catalogue, ephemerides_read(store, plan))
+    fleet, stated = screening.fleet_norad_ids(), ephemerides_read(store, plan)
+    by_tracks = paths_by_tracks(suspected, catalogue, stated, here.dynamics(), plan.as_of_ns)
+    paths = StatedPaths.of(catalogue, stated, by_tracks)
     work = screen.sweeps(
         paths,
         fleet,
@@ -120,6 +128,8 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
         scope=screening.scope,
         volumes=screening.screening_volumes(),
         objects_per_task=screening.objects_per_task,
+        manoeuvre_sigmas=screening.manoeuvre_sigmas,
+        reach_km=screening.reach_km,
     )
     found = screen.findings(
         store.session,
@@ -138,7 +148,8 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
             "objects": catalogue.objects,
             "changed": len(changed),
             "fleet": len(fleet),
-            "with_ephemeris": len(paths.margins_km),
+            "with_ephemeris": len(paths.margins_km.keys() - paths.manoeuvred),
+            "manoeuvred": len(paths.manoeuvred),
         }
         receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
         further = screen.further_results(found)

@@ -96,6 +96,8 @@ class BestStates:
     ephemerides: OperatorEphemerides
     ephemeris: IntArray
     """(n,) the ephemeris that is used, of ``ephemerides``; NONE: none."""
+    manoeuvre_ns: IntArray
+    """(n,) a suspected manoeuvre that the track shows and the element set does not know; 0: none."""
 
     @classmethod
     def of(
@@ -120,7 +122,12 @@ class BestStates:
         manoeuvre_ns = tracks.manoeuvre_ns[row] if len(tracks.norad_id) else np.zeros(len(norad_id), np.int64)
         has_manoeuvred = known.has_track & (manoeuvre_ns > created_ns)
         used = np.isfinite(stated_km) & (stated_km <= tracked_km) & ~has_manoeuvred
-        return replace(known, track_id=np.where(used, "", known.track_id), ephemeris=np.where(used, chosen, NONE))
+        return replace(
+            known,
+            track_id=np.where(used, "", known.track_id),
+            ephemeris=np.where(used, chosen, NONE),
+            manoeuvre_ns=np.where(used, 0, known.manoeuvre_ns),
+        )
 
     @classmethod
     def _of_tracks(
@@ -153,8 +160,10 @@ class BestStates:
         deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
         track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]
         deviation[seen[used]], covariance[seen[used]] = carried.deviation[used], carried.covariance[used]
+        manoeuvre_ns = np.zeros(len(index), np.int64)
+        manoeuvre_ns[seen[used]] = np.where(manoeuvred, tracks.manoeuvre_ns[row], 0)[used]
         nothing = np.full(len(index), NONE)
-        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing)
+        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns)
 
     @classmethod
     def _by_tracks(
@@ -169,10 +178,9 @@ class BestStates:
         state, covariance = tracks.at(row, time_ns)
         _, r, v = catalogue.propagator.at(index, time_ns)
         deviation = state - np.concatenate([r, v], axis=1)
-        nothing = np.full(len(index), NONE)
-        return cls(
-            catalogue, index, tracks.track_id[row], time_ns, deviation, covariance[:, :6, :6], ephemerides, nothing
-        )
+        nothing, none_ns = np.full(len(index), NONE), np.zeros(len(index), np.int64)
+        joint = covariance[:, :6, :6]
+        return cls(catalogue, index, tracks.track_id[row], time_ns, deviation, joint, ephemerides, nothing, none_ns)
 
     @property
     def has_track(self) -> npt.NDArray[np.bool_]:
@@ -197,7 +205,7 @@ class BestStates:
 
     def take(self, rows: IntArray) -> BestStates:
         """Those of ``rows`` (m,), in their order, repeated where they are."""
-        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris")
+        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris", "manoeuvre_ns")
         return replace(self, **{name: getattr(self, name)[rows] for name in chosen})
 
     def within_spans(self, time_ns: IntArray) -> IntArray:

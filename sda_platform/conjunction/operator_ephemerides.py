@@ -53,6 +53,15 @@ class OperatorEphemerides:
         """No ephemeris at all."""
         return cls.of([])
 
+    def and_paths(self, others: OperatorEphemerides) -> OperatorEphemerides:
+        """These, and better ones."""
+        return OperatorEphemerides(
+            np.concatenate([self.norad_id, others.norad_id]),
+            np.concatenate([self.created_ns, others.created_ns]),
+            (*self.ephemeris_id, *others.ephemeris_id),
+            (*self.ephemerides, *others.ephemerides),
+        )
+
     def covering(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
         """The number of the newest ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or NONE."""
         found = np.full(len(norad_id), NONE)

@@ -4,7 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.conjunction.best_states import TRACK_REACH_NS
+from sda_platform.lake.manifest import CommitManifest, TableSnapshot
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 
@@ -27,27 +28,46 @@ class Screening:
         return self.changed is None
 
 
-def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: int, refresh_ns: int) -> Screening | None:
-    """The screening that ``plan`` requires; None if nothing changed and the last full screening is recent."""
+def decide(
+    plan: Plan,
+    changed: Set[int],
+    catalogue_size: int,
+    *,
+    horizon_ns: int,
+    refresh_ns: int,
+    manoeuvred: Set[int] = frozenset(),
+) -> Screening | None:
+    """The screening that ``plan`` requires; None if nothing changed and the last full screening is recent.
+
+    ``manoeuvred`` objects changed without a new set: their tracks show it. They alone are screened as far ahead as
+    tracks are used.
+    """
     marks = plan.previous.watermarks if plan.previous else {}
     last_full = marks.get(SCREENED_FROM)
     is_due = last_full is None or plan.as_of_ns - last_full >= min(refresh_ns, horizon_ns)
-    if not catalogue_size or (plan.is_empty and not is_due):
+    if not catalogue_size or (plan.is_empty and not is_due and not manoeuvred):
         return None
     if is_due or len(changed) > _FULL_FROM_SHARE * catalogue_size:
         return Screening(plan.as_of_ns, plan.as_of_ns + horizon_ns, None)
-    return Screening(plan.as_of_ns, marks[SCREENED_UPTO], frozenset(changed))
+    if not changed and manoeuvred:
+        end_ns = min(marks[SCREENED_UPTO], plan.as_of_ns + TRACK_REACH_NS)
+        return Screening(plan.as_of_ns, end_ns, frozenset(manoeuvred))
+    return Screening(plan.as_of_ns, marks[SCREENED_UPTO], frozenset(changed | manoeuvred))
 
 
 def sets_read(plan: Plan) -> TableSnapshot:
-    """What ``plan`` reads of `element_sets`: nothing where it repeats a commit of a version that did not read them."""
-    snapshots = (each for each in plan.snapshots if each.table == ELEMENT_SETS.name)
-    return next(snapshots, TableSnapshot(ELEMENT_SETS.name, -1, 0))
+    """What ``plan`` reads of `element_sets`."""
+    return snapshot_of(plan, ELEMENT_SETS)
 
 
-def sequence_read(plan: Plan, table: Table) -> int:
-    """Up to which commit the plan's predecessor read ``table``; 0 where it did not, or there is none."""
-    snapshots = plan.previous.snapshots if plan.previous else ()
+def snapshot_of(plan: Plan, table: Table) -> TableSnapshot:
+    """What ``plan`` reads of ``table``: nothing where it repeats a commit of a version that did not read it."""
+    return next((each for each in plan.snapshots if each.table == table.name), TableSnapshot(table.name, -1, 0))
+
+
+def sequence_read(manifest: CommitManifest | None, table: Table) -> int:
+    """Up to which commit a commit read ``table``; 0 where it did not, or there is none."""
+    snapshots = manifest.snapshots if manifest else ()
     return max((each.sequence for each in snapshots if each.table == table.name), default=0)
 
 

@@ -57,6 +57,16 @@ class Sweep:
     secondaries: IntArray
     volume: Volume
     margin_km: float = 0.0
+    sigmas: float = 0.0
+    """With sigmas, and a margin, approaches within ``reach_km`` count whose miss is at most so many sigmas."""
+    reach_km: float = 0.0
+
+    @property
+    def searched(self) -> Volume:
+        """Where approaches are searched, before they are moved to the paths."""
+        if not self.sigmas:
+            return widened(self.volume, self.margin_km)
+        return Volume.sphere(max(self.volume.circumscribed_km, self.reach_km) + self.margin_km)
 
 
 def sweeps(
@@ -67,39 +77,63 @@ def sweeps(
     scope: Scope,
     volumes: Volumes,
     objects_per_task: int,
+    manoeuvre_sigmas: float = 0.0,
+    reach_km: float = 0.0,
 ) -> list[Sweep]:
     """What to screen: the fleet and all objects with an ephemeris, or everything, against everything; where only some
     objects ``changed``, just the pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so many
-    primaries."""
-    catalogue = paths.catalogue
+    primaries.
+
+    Objects suspected of a manoeuvre are screened against the fleet and objects with an ephemeris. Such a pair also
+    counts where its miss, within ``reach_km``, is at most ``manoeuvre_sigmas``."""
+    catalogue, by_regime = paths.catalogue, not isinstance(volumes, Volume)
     everything = np.arange(len(catalogue))
+    suspected = catalogue.positions(sorted(paths.manoeuvred))
     stated = catalogue.positions(list(paths.margins_km))
     plain = np.setdiff1d(everything, stated)
-    centres = np.setdiff1d(catalogue.positions(fleet), stated) if scope == "fleet" else plain
+    members = catalogue.positions(fleet)
+    centres = np.setdiff1d(members, stated) if scope == "fleet" else plain
     moved = everything if changed is None else catalogue.positions(sorted(changed))
-    parts = [(centres, plain, 0.0)]
+    sigmas = volumes.sigmas if isinstance(volumes, Volume) else 0.0
+    usual = (sigmas, volumes.reach_km if isinstance(volumes, Volume) else 0.0)
+    wider = (max(manoeuvre_sigmas, sigmas), reach_km)
+    watched = np.union1d(members, np.setdiff1d(stated, suspected))
+    unwatched = np.setdiff1d(everything, watched)
+    parts = [(centres, plain, 0.0, (0.0, 0.0))]
     for margin_km in sorted(set(paths.margins_km.values())):
         group = catalogue.positions([number for number, each in paths.margins_km.items() if each == margin_km])
-        parts.append((group, everything, margin_km))
-        if not isinstance(volumes, Volume):  # in the volume of the other one as well
-            parts.append((centres, group, margin_km))
+        ours, group = np.intersect1d(group, suspected), np.setdiff1d(group, suspected)
+        parts.append((group, np.setdiff1d(everything, suspected), margin_km, usual))
+        if by_regime:  # in the volume of the other one as well
+            parts.append((centres, group, margin_km, usual))
+        # A suspicion alone does not make an object one of the fleet.
+        own, other = np.intersect1d(ours, members), np.setdiff1d(ours, members)
+        pairs = [(watched, ours, wider), (own, unwatched, wider)]
+        for first, second, further in [*pairs, *([(other, unwatched, usual)] if scope == "all" else [])]:
+            parts.append((first, second, margin_km, further))
+            if by_regime:
+                parts.append((second, first, margin_km, further))
     return [
-        Sweep(primaries, secondaries, volume, margin_km)
-        for first, second, margin_km in parts
-        for part, secondaries in _pairs_with(changed is not None, moved, first, second)
+        Sweep(primaries, secondaries, volume, margin_km, *further)
+        for first, second, margin_km, further in parts
+        if len(first) and len(second)
+        for part, secondaries in _pairs_with(changed is not None, moved, first, second, by_regime=by_regime)
         if len(secondaries)
         for volume, chosen in by_volume(catalogue.propagator.elements.take(catalogue.first_rows(part)), volumes)
         for primaries in _cut(catalogue.norad_id, part[chosen], objects_per_task)
     ]
 
 
-def _pairs_with(is_part: bool, moved: IntArray, first: IntArray, second: IntArray) -> list[tuple[IntArray, IntArray]]:
+def _pairs_with(
+    is_part: bool, moved: IntArray, first: IntArray, second: IntArray, *, by_regime: bool
+) -> list[tuple[IntArray, IntArray]]:
     """The pairs of ``first`` and ``second`` of which one is ``moved``, as lists of which each pairs with each.
 
-    Where the two are equal, and where not just a part has moved, one pair of lists holds all of them.
+    Where not just a part has moved, one pair of lists holds all of them. So it is where the two are equal, unless the
+    volume is that of the first one's regime.
     """
     one = (first, np.intersect1d(second, moved))
-    needs_both = is_part and not np.array_equal(first, second)
+    needs_both = is_part and (by_regime or not np.array_equal(first, second))
     return [one, (np.intersect1d(first, moved), second)] if needs_both else [one]
 
 
@@ -169,12 +203,14 @@ def searcher(
             for task in batch.to_pylist():
                 sweep = work[task["sweep"]]
                 span = task["start_ns"], task["end_ns"]
-                rows, volume = (sweep.primaries, sweep.secondaries), widened(sweep.volume, sweep.margin_km)
+                rows = sweep.primaries, sweep.secondaries
                 if terms is None:
-                    found = screen_volume(propagator, *rows, *span, volume)
+                    found = screen_volume(propagator, *rows, *span, sweep.searched)
                 else:
-                    found = screen_span(propagator, terms, *rows, *span, volume)
-                events = paths.refined(found.events, sweep.volume) if sweep.margin_km else found.events
+                    found = screen_span(propagator, terms, *rows, *span, sweep.searched)
+                events = found.events
+                if sweep.margin_km:
+                    events = paths.refined(events, sweep.volume, sweep.sigmas, sweep.reach_km)
                 table = _rows(propagator, fleet, events, fleet_internal=fleet_internal)
                 for part in (table, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
                     yield from part.to_batches()

@@ -1,5 +1,7 @@
 """Screening on the ephemerides of operators: where one covers an object, it takes the place of its element sets.
 
+The paths of tracks after a suspected manoeuvre do, too (`manoeuvred_paths`).
+
 The search reads sets. So sets through the states of the ephemeris (`orbits.path_sets`) are in force in its span. The
 search is widened by their error, and each approach is then moved to the path itself.
 """
@@ -16,14 +18,15 @@ import numpy.typing as npt
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
 from sda_platform.orbits.path_sets import PathSets, sets_through
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
-from sda_platform.orbits.screening.encounter import rotating_frame_states
+from sda_platform.orbits.screening.encounter import encounter_plane, rotating_frame_states
 from sda_platform.orbits.screening.search import Events
-from sda_platform.orbits.screening.uncertain_approaches import miss_in_sigmas
 from sda_platform.orbits.screening.volumes import Volume
 
 _REFINEMENTS = 4
@@ -40,20 +43,35 @@ class StatedPaths:
     catalogue: Catalogue
     ephemerides: OperatorEphemerides = field(default_factory=OperatorEphemerides.none)
     margins_km: dict[int, float] = field(default_factory=dict)
+    manoeuvred: frozenset[int] = frozenset()
+    """Catalogue numbers of those whose path is that of a track after a suspected manoeuvre."""
 
     @classmethod
-    def of(cls, catalogue: Catalogue, ephemerides: OperatorEphemerides) -> StatedPaths:
-        """Of a catalogue and the ephemerides that count; those of other objects, and with one state, are left out."""
+    def of(
+        cls,
+        catalogue: Catalogue,
+        stated_by_operators: OperatorEphemerides,
+        by_tracks: OperatorEphemerides | None = None,
+    ) -> StatedPaths:
+        """Of a catalogue and the ephemerides that count; those of other objects, and with one state, are left out.
+
+        Where a path is given ``by_tracks``, it is better than that of the operator.
+        """
+        ephemerides = stated_by_operators if by_tracks is None else stated_by_operators.and_paths(by_tracks)
         known = np.unique(ephemerides.norad_id[np.isin(ephemerides.norad_id, catalogue.norad_id)]).tolist()
         stated = {norad_id: [path for path in _paths(ephemerides, norad_id) if path] for norad_id in known}
         stated = {norad_id: paths for norad_id, paths in stated.items() if paths}
         if not stated:
             return cls(catalogue, ephemerides)
         margins_km = {norad_id: max(path.margin_km for path in paths) for norad_id, paths in stated.items()}
-        return cls(_with_paths(catalogue, stated), ephemerides, margins_km)
+        manoeuvred = frozenset(by_tracks.norad_id.tolist() if by_tracks else ()) & frozenset(stated)
+        return cls(_with_paths(catalogue, stated), ephemerides, margins_km, manoeuvred)
 
-    def refined(self, events: Events, volume: Volume) -> Events:
+    def refined(self, events: Events, volume: Volume, sigmas: float, reach_km: float) -> Events:
         """``events`` (rows of the catalogue) on the ephemerides, those that are inside ``volume`` there.
+
+        Inside is also a fast approach within ``reach_km`` whose miss is at most so many sigmas of both errors. Without
+        sigmas of the volume itself, that holds where one of the two is on an ephemeris.
 
         A slow approach keeps the TCA of the search, which the assessment refines.
         """
@@ -68,7 +86,16 @@ class StatedPaths:
         (r1, v1), (r2, v2) = sides
         miss_km, speed_km_s = np.linalg.norm(r2 - r1, axis=1), np.linalg.norm(v2 - v1, axis=1)
         moved = Events(events.lo, events.hi, time_ns, miss_km, speed_km_s)
-        return moved.take(self._is_inside(moved, sides, volume))
+        is_inside = self._is_inside(moved, sides, volume)
+        far = np.flatnonzero(~is_inside & (miss_km <= reach_km) & (speed_km_s >= SLOWEST_EVENT_KM_S))
+        if not volume.sigmas:
+            sources = [self._covering(rows[far], time_ns[far]) for rows in (moved.lo, moved.hi)]
+            far = far[(sources[0] != NONE) | (sources[1] != NONE)]
+        if sigmas and len(far):
+            covariance = sum(self._covariance(rows[far], time_ns[far]) for rows in (moved.lo, moved.hi))
+            plane = encounter_plane(r2[far] - r1[far], v2[far] - v1[far], np.asarray(covariance))
+            is_inside[far] = plane.mahalanobis_distance <= sigmas
+        return moved.take(is_inside)
 
     def _is_inside(self, events: Events, sides: tuple[Side, Side], volume: Volume) -> npt.NDArray[np.bool_]:
         is_inside = np.asarray(events.miss_distance_km <= volume.circumscribed_km)
@@ -76,18 +103,24 @@ class StatedPaths:
             for one, other in (sides, sides[::-1]):
                 stay_s = volume.time_inside_s(*rotating_frame_states(*one, *other))
                 is_inside &= (stay_s > 0) | (events.relative_speed_km_s < SLOWEST_EVENT_KM_S)
-        if volume.sigmas:
-            far = np.flatnonzero(~is_inside & (events.miss_distance_km <= volume.reach_km))
-            propagator = self.catalogue.propagator
-            sigmas = miss_in_sigmas(propagator, events.lo[far], events.hi[far], events.tca_time_ns[far])
-            is_inside[far] = sigmas <= volume.sigmas
         return is_inside
+
+    def _covering(self, rows: IntArray, time_ns: IntArray) -> IntArray:
+        return self.ephemerides.covering(self.catalogue.norad_id[rows], time_ns)
+
+    def _covariance(self, rows: IntArray, time_ns: IntArray) -> FloatArray:
+        """Covariances (n, 3, 3) of the positions: of the ephemeris that covers the time, else of the element set."""
+        propagator = self.catalogue.propagator
+        _, r, v = propagator.at(rows, time_ns)
+        modelled = rtn_to_teme(element_covariance_rtn(propagator, rows, time_ns, r, v), r, v)
+        stated = self.ephemerides.at(self._covering(rows, time_ns), time_ns)[1]
+        is_stated = np.all(np.isfinite(stated), axis=(1, 2), keepdims=True)
+        return np.asarray(np.where(is_stated, stated, modelled)[:, :3, :3])
 
     def _at(self, rows: IntArray, time_ns: IntArray) -> Side:
         """Positions and velocities (n, 3): by the ephemeris that covers the time, else by the row of the catalogue."""
         _, r, v = self.catalogue.propagator.at(rows, time_ns)
-        number = self.ephemerides.covering(self.catalogue.norad_id[rows], time_ns)
-        stated = self.ephemerides.at(number, time_ns)[0]
+        stated = self.ephemerides.at(self._covering(rows, time_ns), time_ns)[0]
         is_stated = np.all(np.isfinite(stated), axis=1, keepdims=True)
         return np.where(is_stated, stated[:, :3], r), np.where(is_stated, stated[:, 3:], v)
 

@@ -132,6 +132,12 @@ class Assessment(Approach):
     track_id_2: T.StringType = pa.Field(
         nullable=True, description="The newest window of the secondary's track, if used."
     )
+    manoeuvre_time_1_ns: T.LongType = quantity(
+        "ns", "Suspected manoeuvre of the primary, by its track, since the epoch of its element set.", nullable=True
+    )
+    manoeuvre_time_2_ns: T.LongType = quantity(
+        "ns", "Suspected manoeuvre of the secondary, by its track, since the epoch of its element set.", nullable=True
+    )
     ephemeris_id_1: T.StringType = pa.Field(
         nullable=True, description="The primary's operator ephemeris, if used: segment and record."
     )
@@ -179,7 +185,7 @@ class Alert(Approach):
     )
     rule: T.StringType = pa.Field(
         nullable=True,
-        isin=["probability", "dilution", "hysteresis"],
+        isin=["probability", "dilution", "suspected_manoeuvre", "hysteresis"],
         description="The rule of the policy that gives the level.",
     )
     change: T.StringType = pa.Field(
@@ -230,7 +236,7 @@ CONJUNCTION_CANDIDATES = Table(
         "relative_speed_km_s": _PATHS,
     },
     consumes=(ORBITAL_CATALOG, EPHEMERIDES),
-    reads=(ELEMENT_SETS,),
+    reads=(ELEMENT_SETS, TRACKS),
 )
 CONJUNCTION_ASSESSMENTS = Table(
     "conjunction_assessments",

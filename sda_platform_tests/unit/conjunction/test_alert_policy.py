@@ -158,6 +158,22 @@ def test_of_two_members_with_their_own_levels_the_lower_ones_apply() -> None:
     assert alert(None, policy=policy, norad_id_1=3) is None
 
 
+def test_where_a_manoeuvre_is_suspected_a_lower_pc_is_an_alert_until_it_is_known_better() -> None:
+    faint: dict[str, Any] = {"collision_probability": 3e-6, "maximum_probability": 3e-6}
+    assert alert(None, **faint) is None
+    for side in (1, 2):
+        suspected = faint | {f"manoeuvre_time_{side}_ns": START_NS}
+        found = alert(None, **suspected)
+        assert (found["risk"], found["rule"], found["change"]) == ("yellow", "suspected_manoeuvre", "new")
+        assert alert(found, **suspected) == found
+        assert alert(found, **faint | {"collision_probability": 1e-6}) is None, "its element set is newer now"
+    moved: dict[str, Any] = {"manoeuvre_time_2_ns": START_NS}
+    assert alert(None, **moved)["rule"] == "probability"
+    assert alert(None, **moved, collision_probability=9e-7, maximum_probability=9e-7) is None
+    assert alert(None, **moved, **faint, policy=AlertPolicy(AlertSettings(manoeuvre_decades=0.0))) is None
+    assert alert(None, **moved, **faint, policy=AlertPolicy(POLICY.settings, {1: (1e-4, 1e-3)})) is None, "own levels"
+
+
 @given(st.lists(st.floats(-8, -3), min_size=1, max_size=12))
 def test_a_level_is_never_below_its_threshold_and_at_most_the_hysteresis_above(decades: list[float]) -> None:
     level = 0

@@ -4,6 +4,7 @@ from collections.abc import Set
 from dataclasses import replace
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.best_states import TRACK_REACH_NS
 from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO, Screening, decide, marks_after
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
@@ -21,8 +22,10 @@ def planned(window: TableWindow, *, last_full_ns: int | None) -> Plan:
     return Plan(CONJUNCTION_CANDIDATES, 2, previous.sha256, 0, NOW_NS, "run", windows=(window,), previous=previous)
 
 
-def decided(plan: Plan, changed: Set[int] = frozenset(), size: int = 100) -> Screening | None:
-    return decide(plan, changed, size, horizon_ns=24 * HOUR_NS, refresh_ns=6 * HOUR_NS)
+def decided(
+    plan: Plan, changed: Set[int] = frozenset(), size: int = 100, manoeuvred: Set[int] = frozenset()
+) -> Screening | None:
+    return decide(plan, changed, size, horizon_ns=24 * HOUR_NS, refresh_ns=6 * HOUR_NS, manoeuvred=manoeuvred)
 
 
 FULL = Screening(NOW_NS, NOW_NS + 24 * HOUR_NS, None)
@@ -49,6 +52,17 @@ def test_a_few_changed_objects_are_screened_alone_as_far_as_the_full_screening_r
     last_full_ns = NOW_NS - 2 * HOUR_NS
     found = decided(planned(NEWS, last_full_ns=last_full_ns), {7, 8})
     assert found == Screening(NOW_NS, last_full_ns + 24 * HOUR_NS, frozenset({7, 8}))
+
+
+def test_a_suspected_manoeuvre_is_screened_without_news_of_the_catalogue_as_far_as_its_track_is_used() -> None:
+    for hours in (0, 5):
+        last_full_ns = NOW_NS - hours * HOUR_NS
+        end_ns = min(last_full_ns + 24 * HOUR_NS, NOW_NS + TRACK_REACH_NS)
+        alone = decided(planned(NO_NEWS, last_full_ns=last_full_ns), manoeuvred={9})
+        assert alone == Screening(NOW_NS, end_ns, frozenset({9}))
+        beside = decided(planned(NEWS, last_full_ns=last_full_ns), {7}, manoeuvred={9})
+        assert beside == Screening(NOW_NS, last_full_ns + 24 * HOUR_NS, frozenset({7, 9}))
+    assert decided(planned(NO_NEWS, last_full_ns=NOW_NS - 6 * HOUR_NS), manoeuvred={9}) == FULL
 
 
 def test_beyond_a_fifth_of_the_catalogue_everything_is_screened() -> None:

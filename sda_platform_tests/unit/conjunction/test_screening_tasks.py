@@ -18,6 +18,8 @@ BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))
 END_NS = BEGIN_NS + 3 * 3_600_000_000_000
 SPHERE = Volume.sphere(40.0)
 BOXES = {name: Volume("box", 10.0, 30.0, 30.0) for name in ("LEO1", "LEO2", "LEO3", "HEO")}
+# A pair of both regimes is inside the volume of the first alone.
+UNEQUAL = {**dict.fromkeys(("LEO1", "LEO2", "LEO3"), Volume("box", 1.0, 1.0, 1.0)), "HEO": Volume("box", *[250.0] * 3)}
 Pair = tuple[int, int, int]
 
 
@@ -58,6 +60,17 @@ def test_screening_what_changed_finds_what_a_full_run_finds_of_it(
     changed = objects.norad_id[::9].tolist()
     whole = events(objects, fleet, None, scope=scope, volumes=volumes)
     part = events(objects, fleet, changed, scope=scope, volumes=volumes, size=13)
+    assert len(part) > 3
+    assert part == {event for event in whole if set(event[:2]) & set(changed)}
+
+
+@pytest.mark.parametrize("scope", ["all", "fleet"])
+def test_a_pair_that_only_the_volume_of_the_changed_object_holds_is_found(scope: Scope) -> None:
+    objects = shell()
+    changed = objects.norad_id[objects.propagator.elements.eccentricity > 0.6].tolist()
+    fleet = [*changed, *objects.norad_id[::4].tolist()]
+    whole = events(objects, fleet, None, scope=scope, volumes=UNEQUAL)
+    part = events(objects, fleet, changed, scope=scope, volumes=UNEQUAL)
     assert len(part) > 3
     assert part == {event for event in whole if set(event[:2]) & set(changed)}
 

@@ -1,0 +1,70 @@
+"""What starts a screening of objects whose tracks show a suspected manoeuvre: no element set of theirs has come."""
+
+import time
+
+import dagster as dg
+import pyarrow.dataset as ds
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.planning import sequence_read
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.fusion.tables import ALIVE, TRACKS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orchestration.attempts import Attempts, coming_run
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
+from sda_platform.orchestration.resources import LakeResource
+
+# At each round of Dagster's sensor loop, which takes five seconds.
+_INTERVAL_S = 4
+_AGAIN_NS = 30 * NANOSECONDS_PER_SECOND
+_AGAIN_SHARE = 0.25
+"""A path is screened again as it becomes known better: after this part of the time since the manoeuvre."""
+
+
+@dg.sensor(
+    name="suspected_manoeuvres",
+    job_name=CATALOG_TO_ALERTS.name,
+    minimum_interval_seconds=_INTERVAL_S,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a screening when tracks show suspected manoeuvres that the last screening does not know.",
+)
+def suspected_manoeuvres(
+    context: dg.SensorEvaluationContext, lake: LakeResource, screening: ScreeningResource
+) -> dg.RunRequest | dg.SkipReason:
+    if not screening.manoeuvre_sigmas:
+        return dg.SkipReason("objects are screened by their element sets only")
+    return request_screening(context, lake.open())
+
+
+def request_screening(
+    context: dg.SensorEvaluationContext, store: Lake, *, wall_s: float | None = None
+) -> dg.RunRequest | dg.SkipReason:
+    """One run for the tracks with a suspected manoeuvre that changed since the last screening, unless one is queued."""
+    commit = store.head(CONJUNCTION_CANDIDATES).commit
+    if commit is None:
+        return dg.SkipReason("nothing was screened yet")
+    head, known = store.readable(TRACKS).head, sequence_read(commit.manifest, TRACKS)
+    if head.sequence <= known:
+        return dg.SkipReason("no track is new")
+    is_suspected = ds.field("state").isin(ALIVE) & ds.field("manoeuvre_time_ns").is_valid()
+    is_new = (ds.field(COMMIT_SEQUENCE) > known) & (ds.field(COMMIT_SEQUENCE) <= head.sequence)
+    rows = store.log(TRACKS).rows(["norad_id", "manoeuvre_time_ns"], is_suspected & is_new)
+    if not rows.num_rows:
+        return dg.SkipReason("no track with a suspected manoeuvre is new")
+    now_ns, before_ns = store.clock.now_ns(), commit.manifest.as_of_ns
+    newest_ns = max(rows.column("manoeuvre_time_ns").to_pylist())
+    due_ns = before_ns + max(_AGAIN_NS, round(_AGAIN_SHARE * (now_ns - newest_ns)))
+    suspected = f"{rows.num_rows} objects with a suspected manoeuvre"
+    if now_ns < due_ns:
+        return dg.SkipReason(f"{suspected}: screened again in {(due_ns - now_ns) / NANOSECONDS_PER_SECOND:.0f} s")
+    batch = f"manoeuvres {known}-{head.sequence}"
+    coming = coming_run(context.instance, CATALOG_TO_ALERTS, batch)
+    if coming:
+        return dg.SkipReason(f"{suspected}: run {coming[:8]} will screen them")
+    attempts = Attempts.of(context.instance, batch)
+    refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
+    if refusal:
+        return dg.SkipReason(f"{suspected}; {refusal}")
+    return attempts.next_run(CATALOG_TO_ALERTS)

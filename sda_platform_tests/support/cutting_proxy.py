@@ -24,7 +24,7 @@ class CuttingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._order: tuple[str, int] | None = None
         self._lock = Lock()
-        self._ends: list[socket.socket] = []
+        self._ends: set[socket.socket] = set()
         self._is_refusing = False
         self._error: tuple[int, str] | None = None
         self._delay_s = 0.0
@@ -51,7 +51,7 @@ class CuttingProxy:
         """Cut every connection now; ``for_good`` also each that is opened from now on, until `mend`."""
         self._is_refusing = for_good
         with self._lock:
-            ends, self._ends = self._ends, []
+            ends, self._ends = self._ends, set()
         for end in ends:
             _shut(end)
 
@@ -93,12 +93,26 @@ class CuttingProxy:
                     continue
                 order, self._order = self._order, None
                 self.passed = dict.fromkeys(self.passed, 0)
-                server = socket.create_connection(self._target)
+                try:
+                    server = socket.create_connection(self._target)
+                except ConnectionRefusedError:  # the server is down: so is what stands before it
+                    client.close()
+                    continue
                 with self._lock:
-                    self._ends += (client, server)
-                for direction, ends in (("request", (client, server)), ("answer", (server, client))):
-                    cut_at = order[1] if order and order[0] == direction else None
-                    Thread(target=self._pump, args=(direction, *ends, cut_at), daemon=True).start()
+                    self._ends |= {client, server}
+                Thread(target=self._forward, args=(client, server, order), daemon=True).start()
+
+    def _forward(self, client: socket.socket, server: socket.socket, order: tuple[str, int] | None) -> None:
+        """Carry both ways until the connection ends; then close it, so that a long test does not run out of files."""
+        cut_at = dict([order]) if order else {}
+        answers = Thread(target=self._pump, args=("answer", server, client, cut_at.get("answer")), daemon=True)
+        answers.start()
+        self._pump("request", client, server, cut_at.get("request"))
+        answers.join()
+        with self._lock:
+            self._ends -= {client, server}
+        for end in (client, server):
+            end.close()
 
     def _pump(self, direction: str, source: socket.socket, sink: socket.socket, cut_at: int | None) -> None:
         with suppress(OSError):

@@ -61,8 +61,8 @@ def test_commits_that_read_an_input_are_found_from_the_manifests_through_every_t
     reached = {table.table: list(table.sequences) for table in impact_of(lake, TABLES, "radar-8").tables}
     assert reached == {
         "raw_records": [2], "observations": [2], "fused_tracks": [2], "tracks": [2],
-        "conjunction_assessments": [2], "conjunction_alerts": [2],
-    }  # fmt: skip
+        "conjunction_candidates": [2, 3, 4], "conjunction_assessments": [2, 3, 4], "conjunction_alerts": [2, 3, 4],
+    }, "every screening after it has read the tracks"  # fmt: skip
     (command,) = (t.replay_command for t in impact_of(lake, TABLES, "radar-7").tables if t.table == "tracks")
     assert command == "sda replay tracks --from-sequence 1 --to-sequence 1"
 

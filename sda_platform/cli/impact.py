@@ -36,7 +36,7 @@ def impact_lines(found: Impact) -> Iterator[str]:
     """What rests on an input: rows, alerts, and the commits of each table with the command that repeats them."""
     yield f"{found.kind} {found.name}: " + ", ".join(f"{count:,} rows of {name}" for name, count in found.rows.items())
     alerts = {event_id: list(rows) for event_id, rows in groupby(found.alerts, lambda row: row["event_id"])}
-    yield f"{len(alerts):,} alerts rest on it, in {len(found.alerts):,} revisions"
+    yield f"alerts that rest on it: {len(alerts):,}, with {len(found.alerts):,} of their revisions"
     for event_id, rows in alerts.items():
         pair, revisions = f"{rows[0]['norad_id_1']} – {rows[0]['norad_id_2']}", _ranges(row["sequence"] for row in rows)
         last = f"last {rows[-1]['risk']} as of {iso(rows[-1]['as_of_ns'])}"
@@ -60,7 +60,7 @@ def _state(state: AlertState | None) -> str:
         return "no alert"
     return (
         f"{state.risk}, Pc {state.collision_probability:.3g}, miss {state.miss_distance_km:.3f} km, "
-        f"TCA {iso(state.tca_time_ns)}, {state.status or 'open'}, {state.revisions} revisions"
+        f"TCA {iso(state.tca_time_ns)}, {state.status or 'open'}, revision {state.revisions - 1}"
     )
 
 

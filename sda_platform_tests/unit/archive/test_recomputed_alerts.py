@@ -84,6 +84,6 @@ def test_the_command_line_shows_both_sides_of_an_alert(tmp_path: Path) -> None:
     assert list(recomputed_lines(found, is_corrected=False)) == [
         "without it, 3 commits made again: 0 unchanged, 0 changed, 1 vanished, 0 new",
         "  abcdef12  7 – 8  vanished",
-        "    before  yellow, Pc 1e-06, miss 1.000 km, TCA 1970-01-01T00:00:00.000Z, open, 1 revisions",
+        "    before  yellow, Pc 1e-06, miss 1.000 km, TCA 1970-01-01T00:00:00.000Z, open, revision 0",
         "    after   no alert",
     ]

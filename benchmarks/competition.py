@@ -55,7 +55,7 @@ def maintenance(remote: str, directory: Path, instance: dg.DagsterInstance) -> N
             is_manual=True,
             alerts_wait=lambda: alerts_wait(instance),
         )
-    if figures["deleted_files"] != FILES:
+    if figures["deleted_files"] < FILES:  # and what a stopped merge left
         raise RuntimeError(f"the maintenance removed {figures['deleted_files']} of {FILES} files")
     shutil.rmtree(copy)
 

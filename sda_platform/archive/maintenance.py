@@ -75,7 +75,7 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
             now_ms=now_ms,
             others=tables,
             is_manual=bool(config.tables),
-            alerts_wait=lambda: alerts_wait(context.instance),
+            alerts_wait=lambda: alerts_wait(context.instance, context.run_id),
             zones_of=lambda table: landing.zones(table.zones),
             report=context.log.info,
         )
@@ -93,9 +93,10 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
     return maintenance
 
 
-def alerts_wait(instance: dg.DagsterInstance) -> bool:
-    """Whether a run that leads to alerts waits for its turn, or is under way."""
-    return bool(instance.get_run_ids(dg.RunsFilter(statuses=_UNFINISHED, tags={POOL_TAG: Pool.ALERTS}), limit=1))
+def alerts_wait(instance: dg.DagsterInstance, own_run_id: str = "") -> bool:
+    """Whether another run that leads to alerts waits for its turn, or is under way."""
+    unfinished = dg.RunsFilter(statuses=_UNFINISHED, tags={POOL_TAG: Pool.ALERTS})
+    return bool({*instance.get_run_ids(unfinished, limit=2)} - {own_run_id})
 
 
 def maintain_all(

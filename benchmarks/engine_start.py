@@ -8,7 +8,6 @@ machine; the processor time of the engine hardly depends on what else runs.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from edge_process import cpu_s
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -62,14 +62,9 @@ def _start(directory: Path, *, is_archived: bool) -> tuple[float, ...]:
     command = [each for each in command if each not in left_out]
     began_s = time.monotonic()
     with listening_engine(command, directory, port) as server:
-        listening = (time.monotonic() - began_s, _processor_s(server.pid))
+        listening = (time.monotonic() - began_s, cpu_s(server.pid))
         warm(directory, port)
-        return (*listening, time.monotonic() - began_s, _processor_s(server.pid))
-
-
-def _processor_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return (*listening, time.monotonic() - began_s, cpu_s(server.pid))
 
 
 if __name__ == "__main__":

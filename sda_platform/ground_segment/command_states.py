@@ -24,7 +24,7 @@ _OF_COMMAND: Final = (
     "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
 )  # fmt: skip
 _REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
-_FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
+FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
 
 
@@ -49,12 +49,12 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
             continue
         row = known.setdefault(event["command_id"], _first(event))
         changed[event["command_id"]] = row
-        name = "finished_time_ns" if event["event"] in _FINAL else _REACHED.get(event["event"])
+        name = "finished_time_ns" if event["event"] in FINAL else _REACHED.get(event["event"])
         if name is not None:
             row[name] = min(row[name] or event["event_time_ns"], event["event_time_ns"])
         is_execution = event["event"] == ACKNOWLEDGED and event["detail"] == EXECUTED
         row["executions"] += is_execution
-        is_later = row["state"] not in _FINAL and _RANK[event["event"]] >= _RANK[row["state"]]
+        is_later = row["state"] not in FINAL and _RANK[event["event"]] >= _RANK[row["state"]]
         if is_later or is_execution:
             row |= {name: event[name] for name in ("uplink", "token", "detail")} | {"state": event["event"]}
     return [{name: row[name] for name in GROUND_COMMANDS.content_schema.names} for _, row in sorted(changed.items())]
@@ -64,7 +64,7 @@ def oldest_pending_ns(commands: Iterable[Mapping[str, Any]]) -> dict[tuple[str, 
     """When the oldest command that is not final was issued, by station and priority (GC29); rows of the table."""
     oldest: dict[tuple[str, int], int] = {}
     for row in commands:
-        if row["state"] not in _FINAL:
+        if row["state"] not in FINAL:
             key = row["station"], row["priority"]
             oldest[key] = min(oldest.get(key, row["issued_time_ns"]), row["issued_time_ns"])
     return oldest

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
+import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
-from sda_platform.ground_segment.command_states import oldest_pending_ns
+from sda_platform.ground_segment.command_states import FINAL, oldest_pending_ns
 from sda_platform.ground_segment.tables import GROUND_COMMANDS
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
@@ -104,7 +105,8 @@ class PlatformMetrics:
         """Read which ground commands wait, after a commit; why they could not be read."""
         try:
             if sequence != self._commands_at:
-                rows = self._lake.log(GROUND_COMMANDS).rows(["station", "priority", "state", "issued_time_ns"])
+                names, waits = ["station", "priority", "state", "issued_time_ns"], ~ds.field("state").isin(FINAL)
+                rows = self._lake.log(GROUND_COMMANDS).rows(names, where=waits)
                 self._commands_at, self._oldest_ns = sequence, oldest_pending_ns(rows.to_pylist())
         except (LakeError, DeltaError, OSError) as error:
             return error

@@ -5,7 +5,7 @@ Each merged file is committed by itself, so what was merged before a stop stays 
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -38,12 +38,8 @@ def compact(lake: Lake, table: Table, alerts_wait: Callable[[], bool] | None = N
     session.conf.set(f"{_OPTIMIZE}.maxThreads", 1)
     for name, value in writer_settings(table).items():
         session.conf.set(name, value)
-    statement = f"OPTIMIZE delta.`{lake.log(table).uri}`"
-    if alerts_wait is None:
-        metrics = session.sql(statement).collect()[0]["metrics"]
-    else:
-        with _stopping(session, alerts_wait):
-            metrics = session.sql(statement).collect()[0]["metrics"]
+    with _stopping(session, alerts_wait) if alerts_wait else nullcontext():
+        metrics = session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
     lake.head(table)
     return int(metrics["numFilesRemoved"])
 

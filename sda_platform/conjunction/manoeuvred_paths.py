@@ -25,6 +25,8 @@ from sda_platform.orbits.in_force import FOREVER_NS
 
 MOST_OBJECTS = 20
 """More are not screened on their tracks: a screening of one against the fleet takes the time of a member's own."""
+SUSPECTED = ds.field("state").isin(ALIVE) & ds.field("manoeuvre_time_ns").is_valid()
+"""The rows of `tracks` that are live and show a suspected manoeuvre."""
 BY_TRACK = "track"
 _STATE_NS, _COVARIANCE_NS = 300 * 1_000_000_000, 600 * 1_000_000_000
 
@@ -37,8 +39,7 @@ def suspected_tracks(store: Lake, plan: Plan, *, is_wanted: bool) -> tuple[pa.Ta
     snapshot = snapshot_of(plan, TRACKS)
     if not (is_wanted and snapshot.sequence):
         return pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS]).empty_table(), set()
-    wanted = ds.field("state").isin(ALIVE) & ds.field("manoeuvre_time_ns").is_valid()
-    rows = store.log(TRACKS).rows([*TRACK_COLUMNS, COMMIT_SEQUENCE], wanted, version=snapshot.version)
+    rows = store.log(TRACKS).rows([*TRACK_COLUMNS, COMMIT_SEQUENCE], SUSPECTED, version=snapshot.version)
     is_new = rows.filter(ds.field(COMMIT_SEQUENCE) > sequence_read(plan.previous, TRACKS))
     return rows.select(TRACK_COLUMNS), set(is_new.column("norad_id").to_pylist())
 

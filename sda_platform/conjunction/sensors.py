@@ -6,10 +6,11 @@ import dagster as dg
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.manoeuvred_paths import SUSPECTED
 from sda_platform.conjunction.planning import sequence_read
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.fusion.tables import ALIVE, TRACKS
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.attempts import Attempts, coming_run
@@ -48,9 +49,8 @@ def request_screening(
     head, known = store.readable(TRACKS).head, sequence_read(commit.manifest, TRACKS)
     if head.sequence <= known:
         return dg.SkipReason("no track is new")
-    is_suspected = ds.field("state").isin(ALIVE) & ds.field("manoeuvre_time_ns").is_valid()
     is_new = (ds.field(COMMIT_SEQUENCE) > known) & (ds.field(COMMIT_SEQUENCE) <= head.sequence)
-    rows = store.log(TRACKS).rows(["norad_id", "manoeuvre_time_ns"], is_suspected & is_new)
+    rows = store.log(TRACKS).rows(["norad_id", "manoeuvre_time_ns"], SUSPECTED & is_new)
     if not rows.num_rows:
         return dg.SkipReason("no track with a suspected manoeuvre is new")
     now_ns, before_ns = store.clock.now_ns(), commit.manifest.as_of_ns

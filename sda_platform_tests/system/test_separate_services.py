@@ -5,12 +5,13 @@ is killed while a run is at a certain step.
 
 import base64
 import os
+import signal
 import ssl
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -30,9 +31,11 @@ from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock, work_left
 from sda_platform_tests.campaign.world import Delivery, World
 from sda_platform_tests.support.injections import Injection, armed, hits
+from sda_platform_tests.support.postgres_replicas import MovingPostgres, moving_postgres
+from sda_platform_tests.support.postgres_server import PASSWORD as DATABASE_PASSWORD
 from sda_platform_tests.support.postgres_server import PostgresServer, postgres_with_empty_database
 from sda_platform_tests.support.proxy import PASSWORD, USER, Proxy, proxy
-from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.separate_services import SeparateServices, graphql, listening_at
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -51,7 +54,8 @@ BY_ELEMENTS = {
     "run-workers": "delivery.committed",
 }
 """Services, and the step at which each is killed: of one run, or of the run that repeats it."""
-LONG = pytest.mark.skipif("SERVICES" not in os.environ, reason="takes as long as the rest; see `make soak SERVICES=1`")
+IS_LONG = "SERVICES" in os.environ
+LONG = pytest.mark.skipif(not IS_LONG, reason="takes as long as the rest; see `make soak SERVICES=1`")
 _RUNS = "{ runsOrError { ... on Runs { results { jobName status } } } }"
 
 
@@ -59,7 +63,13 @@ class Deployment:
     """The running services and what is around them."""
 
     def __init__(
-        self, home: Path, services: SeparateServices, server: PostgresServer, front: Proxy, ui: str, engine: str
+        self,
+        home: Path,
+        services: SeparateServices,
+        server: PostgresServer | MovingPostgres,
+        front: Proxy,
+        ui: str,
+        engine: str,
     ) -> None:
         self.home, self.services, self.server, self.front = home, services, server, front
         self.ui, self.engine = ui, engine
@@ -132,6 +142,17 @@ class Deployment:
             return refusal.code
 
 
+@contextmanager
+def database() -> Iterator[PostgresServer | MovingPostgres]:
+    """For Dagster's records and as the subscriber; with a standby for the long tests."""
+    if IS_LONG:
+        with moving_postgres() as replicated:
+            yield replicated
+    else:
+        with postgres_with_empty_database() as single:
+            yield single
+
+
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     try:
@@ -143,7 +164,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     home.mkdir()
     standing_clock(home)
     with ExitStack() as stack:
-        server = stack.enter_context(postgres_with_empty_database())
+        server = stack.enter_context(database())
         ui, connect = free_port(0), free_port(0)
         front = stack.enter_context(proxy(work / "proxy", ui=ui, connect=connect))
         records = server.url.replace("postgresql://", platform_home.POSTGRES_SCHEME)
@@ -224,20 +245,69 @@ def test_the_death_of_each_service_at_a_step_of_a_run_loses_and_doubles_nothing(
 @LONG
 def test_a_restart_of_postgres_during_a_run_loses_and_doubles_nothing(fed: Deployment) -> None:
     """It has Dagster's records and the alerts. A process manager starts a service again that ends meanwhile."""
+    server = replicated(fed)
     with fed.instance as instance:
         earlier = {run.run_id for run in instance.get_runs()}
         fed.land(fed.world.next_stretch())
         assert eventually(lambda: bool(begun(instance) - earlier), TIMEOUT_S), fed.services.log("daemon")
-    fed.server.stop("immediate")
+    server.stop()
     fed.land([fed.world.new_element_sets()])
-    fed.server.start()
+    server.start()
     fed.drain()
     assert fed.problems() == []
+
+
+@LONG
+def test_a_change_of_the_leader_of_postgres_in_a_delivery_loses_and_doubles_nothing(fed: Deployment) -> None:
+    """The worker that delivers is stopped with its rows written and not committed; Dagster's records move as well."""
+    orders, server = fed.home.with_name(ORDERS), replicated(fed)
+    met = [*hits(orders), "delivery.written"]
+    Injection("delivery.written", "stop").arm(orders)
+    fed.land([fed.world.new_element_sets()])
+    assert eventually(lambda: fed.revived() and hits(orders) == met, TIMEOUT_S), hits(orders)
+    server.lose_leader()
+    server.promote()
+    for pid in fed.services.all_processes():
+        os.kill(pid, signal.SIGCONT)
+    fed.drain()
+    assert fed.problems() == []
+
+
+def replicated(deployment: Deployment) -> MovingPostgres:
+    """The database of the long tests, which has a standby."""
+    assert isinstance(deployment.server, MovingPostgres)
+    return deployment.server
 
 
 def begun(instance: dg.DagsterInstance) -> set[str]:
     """The runs that are under way."""
     return {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))}
+
+
+@pytest.mark.parametrize(("token", "reason"), [("guessed", "does not hold the engine's token"), ("", "is not set")])
+def test_a_wrong_or_missing_token_is_refused_with_its_reason(deployment: Deployment, token: str, reason: str) -> None:
+    answer = deployment.services.ask("sql", "SELECT 1", **{TOKEN_VARIABLE: token})
+    assert answer.returncode == 1
+    assert f"{TOKEN_VARIABLE} {reason}" in answer.stderr
+    assert answer.stderr.count("\n") == 1, "one line, no traceback"
+    assert deployment.front.remote in answer.stderr
+    assert TOKEN not in answer.stderr and "guessed" not in answer.stderr
+
+
+def test_no_secret_is_in_a_command_line_or_a_file_of_the_platform(fed: Deployment) -> None:
+    secrets = (TOKEN.encode(), f":{DATABASE_PASSWORD}@".encode())
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in fed.services.all_processes()]
+    files = [path for path in fed.home.parent.rglob("*") if path.is_file()]
+    assert len(lines) > 5 and len(files) > 5
+    assert [path for path in (*lines, *files) if any(secret in content(path) for secret in secrets)] == []
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file; none of one that is gone meanwhile."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_no_process_of_it_listens_beyond_loopback(deployment: Deployment) -> None:
@@ -263,3 +333,23 @@ def test_the_ui_behind_the_proxy_asks_for_a_login(deployment: Deployment) -> Non
     assert deployment.answer_of_the_ui(None) == 401
     assert deployment.answer_of_the_ui("guessed") == 401
     assert deployment.answer_of_the_ui(PASSWORD) == 200
+
+
+@LONG
+def test_sda_up_continues_what_separate_services_began_on_the_same_engine_and_records(fed: Deployment) -> None:
+    """The last test, because it ends them: one process with TLS and token to the engine, and Postgres for Dagster."""
+    for name in ("webserver", "daemon", "run-workers", "code-server", "watchdog"):
+        fed.services.kill(name)
+    with fed.instance as instance:
+        earlier = {run.run_id for run in instance.get_runs()}
+    changed = {name: value for name, value in fed.services.environment.items() if os.environ.get(name) != value}
+    running = RunningPlatform(fed.home, environment={**changed, "SDA_CODE_SERVER": "", "SDA_WEBSERVER_PORT": "0"})
+    try:
+        fed.land([*fed.world.next_stretch(), fed.world.new_element_sets()])
+        fed.drain()
+        assert fed.problems() == []
+        assert earlier < {run.run_id for run in running.runs()}
+        assert not list((fed.home / "dagster").rglob("*.db")), "no SQLite file"
+        assert running.interrupt(within_s=60) == 0
+    finally:
+        running.kill()

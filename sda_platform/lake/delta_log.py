@@ -5,7 +5,7 @@ and the files it added. Reading it costs the same however long the log is.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -16,8 +16,8 @@ from deltalake.exceptions import TableNotFoundError
 from upath import UPath
 
 from sda_platform.lake import durable, unsynced
-from sda_platform.lake.object_store import delta_options
-from sda_platform.lake.storage import location
+from sda_platform.lake.object_store import delta_options, is_object_store
+from sda_platform.lake.storage import location, names_after, text_of
 
 LAST_CHECKPOINT = "_last_checkpoint"
 
@@ -42,17 +42,27 @@ def commit_file(uri: str, version: int) -> UPath:
 def newest_version(uri: str) -> int:
     """The newest version; -1 where there is no table.
 
-    It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds.
+    It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds. An
+    object store lists from there.
     """
     version = checkpointed_version(uri)
-    while commit_file(uri, version + 1).exists():
+    is_there = _commits_from(uri, max(version, 0))
+    while is_there(version + 1):
         version += 1
-    if version >= 0 and commit_file(uri, version).exists():
+    if version >= 0 and is_there(version):
         return version
     try:
         return DeltaTable(uri, storage_options=delta_options(uri)).version()
     except TableNotFoundError:
         return -1
+
+
+def _commits_from(uri: str, version: int) -> Callable[[int], bool]:
+    """Whether the log holds a version, of those from ``version`` on."""
+    if not is_object_store(uri):
+        return lambda number: commit_file(uri, number).exists()
+    names = set(names_after(log_directory(uri), f"{version:020d}"))
+    return lambda number: commit_file(uri, number).name in names
 
 
 def oldest_version(uri: str) -> int:
@@ -64,7 +74,7 @@ def oldest_version(uri: str) -> int:
 def checkpointed_version(uri: str) -> int:
     """The version of Delta's newest checkpoint according to its pointer file; -1 without a readable pointer."""
     try:
-        return int(json.loads((log_directory(uri) / LAST_CHECKPOINT).read_text())["version"])
+        return int(json.loads(text_of(log_directory(uri) / LAST_CHECKPOINT))["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1
 
@@ -77,7 +87,7 @@ def column_names(uri: str, version: int) -> list[str] | None:
     """
     for number in range(version, -1, -1):
         try:
-            text = commit_file(uri, number).read_text(errors="replace")
+            text = text_of(commit_file(uri, number))
         except FileNotFoundError:
             return None
         for _, metadata in actions(text, "metaData"):

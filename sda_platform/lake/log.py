@@ -19,7 +19,7 @@ from sda_platform.lake.errors import InvariantError, VersionGone
 from sda_platform.lake.log_commits import Commit, Head, commit_in
 from sda_platform.lake.manifest import GENESIS, TableWindow
 from sda_platform.lake.object_store import delta_options, is_failure
-from sda_platform.lake.storage import arrow_directory
+from sda_platform.lake.storage import arrow_directory, text_of
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # Default length of a list of commits.
@@ -118,7 +118,7 @@ class TableLog:
         """
         for number in range(version, -1, -1):
             try:
-                yield number, delta_log.commit_file(self.uri, number).read_text(errors="replace")
+                yield number, text_of(delta_log.commit_file(self.uri, number))
             except FileNotFoundError:
                 return
 

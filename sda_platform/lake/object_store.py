@@ -50,13 +50,15 @@ def fsspec_options(uri: str) -> dict[str, Any]:
     """Options of fsspec's file system for ``uri``.
 
     Listings are not cached: other processes seal and consume segments. A put of more than one part is not conditional,
-    therefore segments, of 64 MiB at most, go in one part.
+    therefore segments, of 64 MiB at most, go in one part. An object is read in one part too: a read in several asks for
+    its size first.
     """
     if not is_object_store(uri):
         return {}
     network = {"connect_timeout": _CONNECT_S, "read_timeout": _REQUEST_S, "retries": {"max_attempts": ATTEMPTS}}
     return {
         "use_listings_cache": False,
+        "max_concurrency": 1,
         "endpoint_url": endpoint(),
         "client_kwargs": {"region_name": region()},
         "config_kwargs": network,

@@ -5,6 +5,7 @@ commits exclude each other by them alone.
 """
 
 import uuid
+from collections.abc import Iterator
 from functools import lru_cache
 
 from pyarrow import fs
@@ -24,6 +25,25 @@ def location(uri: str) -> UPath:
     if is_object_store(uri):
         path.fs.retries = 1  # its client below repeats already: a store that is slow would hold a run for an hour
     return path
+
+
+def text_of(file: UPath) -> str:
+    """The text of a small file: one request to an object store, where opening the file takes another.
+
+    Raises FileNotFoundError.
+    """
+    return str(file.fs.cat_file(file.path).decode(errors="replace"))
+
+
+def names_after(directory: UPath, name: str) -> Iterator[str]:
+    """Names in a directory of an object store that sort after ``name``, in order; one request for each 1,000."""
+    bucket, _, prefix = directory.path.partition("/")
+    after = f"{prefix}/{name}"
+    while after:
+        page = directory.fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{prefix}/", StartAfter=after)
+        keys = [each["Key"] for each in page.get("Contents", ())]
+        yield from (key.rpartition("/")[2] for key in keys)
+        after = keys[-1] if page["IsTruncated"] else ""
 
 
 def arrow_directory(uri: str) -> fs.FileSystem:

@@ -23,7 +23,7 @@ from sda_platform.lake import durable
 from sda_platform.lake import object_store as object_store_options
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.staging import Staging
-from sda_platform.lake.storage import location, require_conditional_put
+from sda_platform.lake.storage import location, names_after, require_conditional_put
 from sda_platform.landing.orphans import find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
@@ -58,7 +58,8 @@ from sda_platform_tests.support.running_platform import eventually
 from sda_platform_tests.support.segments import START_NS, after, described, radar_segment
 from sda_platform_tests.support.store_faults import STORE_FAULTS
 
-COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
+CONTROL_COMMITS = 10
+COMMITS = int(os.environ.get("RACE_COMMITS", CONTROL_COMMITS))
 pytestmark = pytest.mark.timeout(900 + 5 * COMMITS)
 _ROUNDS, _WRITERS = 4, 6
 _SIGNED_WITH = re.compile(rb"Credential=([^/]+)/")
@@ -155,6 +156,21 @@ def test_a_listing_has_more_than_one_page(root: str) -> None:
         names = [f"{number:05d}" for number in range(1_050)]
         list(pool.map(lambda name: durable.write(zone.pending_path(name), b"1"), names))
     assert sorted(zone.pending_files()) == names
+    assert list(names_after(zone.pending_path("00010").parent, "00010")) == names[11:]
+
+
+def test_the_newest_version_of_a_log_takes_one_listing_however_many_follow_its_checkpoint(
+    root: str, beyond: CuttingProxy
+) -> None:
+    """A request for each of them would take seconds across a real network."""
+    lake = lake_at(root)
+    for number in range(12):
+        commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
+    requests: list[bytes] = []
+    beyond.on_request = requests.append
+    assert lake.log(OBSERVATIONS).version() == 11
+    beyond.on_request = lambda _data: None
+    assert [request.partition(b" /")[0] for request in requests] == [b"GET", b"GET"], "Delta's pointer, and the listing"
 
 
 def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy) -> None:
@@ -251,12 +267,12 @@ def test_a_staged_table_is_written_read_and_swept(root: str) -> None:
         assert not location(address).exists()
 
 
-def raced(tmp_path: Path, root: str, engines: dict[str, str]) -> list[dict[str, int]]:
-    """Race ``engines`` for COMMITS commits after the first; what each won and lost."""
+def raced(tmp_path: Path, root: str, engines: dict[str, str], commits: int = COMMITS) -> list[dict[str, int]]:
+    """Race ``engines`` for ``commits`` commits, the first of which is there; what each won and lost."""
     commit(lake_at(root), OBSERVATIONS, [{"observation_id": name} for name in ids_of(1)])
     with ExitStack() as running:
         writers = [
-            running.enter_context(writer(tmp_path, name, commits=COMMITS, engine=engine, lake=root))
+            running.enter_context(writer(tmp_path, name, commits=commits, engine=engine, lake=root))
             for name, engine in engines.items()
         ]
         assert [answer(each) for each in writers] == ["ready"] * len(writers)
@@ -267,15 +283,15 @@ def raced(tmp_path: Path, root: str, engines: dict[str, str]) -> list[dict[str, 
         return [json.loads(answer(each)) for each in writers]
 
 
-def require_once(root: str, told: list[dict[str, int]]) -> None:
+def require_once(root: str, told: list[dict[str, int]], commits: int = COMMITS) -> None:
     """Each commit is in the log and its rows are in the table, once, and one writer holds it for its own."""
     log = lake_at(root).log(OBSERVATIONS)
-    commits = log.commits(None)
-    assert [each.sequence for each in commits] == list(range(COMMITS, 0, -1))
-    assert broken_chain(commits) == []
+    found = log.commits(None)
+    assert [each.sequence for each in found] == list(range(commits, 0, -1))
+    assert broken_chain(found) == []
     stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
-    assert stored == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
-    assert sum(each["won"] for each in told) == COMMITS - 1
+    assert stored == [name for sequence in range(1, commits + 1) for name in ids_of(sequence)]
+    assert sum(each["won"] for each in told) == commits - 1
 
 
 def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_path: Path, root: str) -> None:
@@ -285,11 +301,11 @@ def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_p
 
 
 def test_the_race_shows_an_engine_that_ignores_conflicts_in_the_store_spec_86(tmp_path: Path, root: str) -> None:
-    told = raced(tmp_path, root, {"one": "unchecked", "other": "unchecked"})
+    told = raced(tmp_path, root, {"one": "unchecked", "other": "unchecked"}, CONTROL_COMMITS)
     sequences = [each.sequence for each in lake_at(root).log(OBSERVATIONS).commits(None)]
-    assert len(sequences) > len(set(sequences)) == COMMITS
+    assert len(sequences) > len(set(sequences)) == CONTROL_COMMITS
     with pytest.raises(AssertionError):
-        require_once(root, told)
+        require_once(root, told, CONTROL_COMMITS)
 
 
 @pytest.fixture(scope="module")

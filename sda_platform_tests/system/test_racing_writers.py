@@ -20,7 +20,8 @@ from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
 
-COMMITS = int(os.environ.get("RACE_COMMITS", "24"))
+CONTROL_COMMITS = 24
+COMMITS = int(os.environ.get("RACE_COMMITS", CONTROL_COMMITS))
 ZOMBIE_COMMITS = 6
 WRITERS = 4
 pytestmark = pytest.mark.timeout(900 + COMMITS)
@@ -68,13 +69,13 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     assert zombies["lost"] >= 1
 
 
-def raced(root: Path, engine: str) -> tuple[list[int], list[str], list[dict[str, int]]]:
+def raced(root: Path, engine: str, commits: int) -> tuple[list[int], list[str], list[dict[str, int]]]:
     """Four writers race from the second commit on: sequences in the log, stored rows, and what each reported."""
     first = [{"observation_id": name} for name in ids_of(1)]
     commit(lake_at(root), OBSERVATIONS, first)
     with ExitStack() as running:
         writers = [
-            running.enter_context(writer(root, f"writer-{n}", commits=COMMITS, engine=engine)) for n in range(WRITERS)
+            running.enter_context(writer(root, f"writer-{n}", commits=commits, engine=engine)) for n in range(WRITERS)
         ]
         assert [answer(each) for each in writers] == ["ready"] * WRITERS
         for each in writers:
@@ -88,7 +89,7 @@ def raced(root: Path, engine: str) -> tuple[list[int], list[str], list[dict[str,
 
 
 def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> None:
-    sequences, rows, told = raced(tmp_path, "delta-rs")
+    sequences, rows, told = raced(tmp_path, "delta-rs", COMMITS)
     assert sequences == list(range(COMMITS, 0, -1))
     assert broken_chain(lake_at(tmp_path).log(OBSERVATIONS).commits(None)) == []
     assert rows == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
@@ -96,5 +97,5 @@ def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> No
 
 
 def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path) -> None:
-    sequences, rows, _ = raced(tmp_path, "unchecked")
+    sequences, rows, _ = raced(tmp_path, "unchecked", CONTROL_COMMITS)
     assert len(sequences) > len(set(sequences)) and len(rows) > len(set(rows))

@@ -18,15 +18,17 @@ the steps that take most.
 """
 
 import argparse
+import multiprocessing
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -56,12 +58,9 @@ PROMISE_S = 30.0
 _ZONES = ("radar", "isl", "optical")
 _SURVEYED, _CALIBRATED, _CALIBRATION_S = 30, 1_000, 10.0
 _SAMPLE_S, _GROWN = 2.0, 1.25
-_PREPARED_S, _PREPARED_S_PER_RECORD = 30.0, 2.5e-4
-"""Time for the simulation: it makes 7,000 records a second, or half of that beside other work."""
+_PREPARED_S, _AHEAD, _LATE_NS = 90.0, 600, 10 * 10**9
+"""A span begins this long after its simulation; that is ahead by so many segments at most; so late ends the run."""
 _NOMINAL, _CONSTELLATION = "nominal", "constellation"
-_PREPARED_SHARE = 0.6
-"""A second of the whole catalogue as a constellation sees it takes 0.2 s to simulate, or three times that beside other
-work."""
 _POLLED_AGAIN_S = 35.0
 """Observations arrive up to 30 s late. More would exceed the collector's bound of an answer, at high rates."""
 
@@ -72,7 +71,7 @@ class Span:
 
     rate: float
     start_ns: int
-    segments: list[SimulatedSegment]
+    segments: Iterator[SimulatedSegment]
     sent: int = 0
     oldest_s: list[float] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
@@ -152,34 +151,45 @@ class World:
             self._per_object = sum(each.meta.records for each in found) / _CALIBRATION_S / _CALIBRATED
 
     def span(self, rate: float, seconds: float, clock: MissionClock) -> Span:
-        """A span of this rate; it begins once it has been simulated."""
-        share = 0.0 if self._scenario == _NOMINAL else _PREPARED_SHARE
-        prepared_s = _PREPARED_S + seconds * (rate * _PREPARED_S_PER_RECORD + share)
-        start_ns = clock.now_ns() + round(prepared_s * 1e9)
+        """A span of this rate. Another process simulates it meanwhile, and takes a share of the same processors."""
+        start_ns = clock.now_ns() + round(_PREPARED_S * 1e9)
         if self._scenario == _NOMINAL:
-            segments = _surveyed(self._objects[: round(rate / self._per_object)], start_ns, seconds, self._seed)
+            segments = _ahead(_surveyed, self._objects[: round(rate / self._per_object)], start_ns, seconds, self._seed)
         else:
-            segments = _seen_from_orbit(round(rate), start_ns, seconds, self._seed)
-        if clock.now_ns() > start_ns:
-            raise RuntimeError("the simulation took too long: this machine is too busy for a measurement")
-        return Span(rate, start_ns, [each for each in segments if each.available_time_ns < start_ns + seconds * 1e9])
+            segments = _ahead(_seen_from_orbit, round(rate), start_ns, seconds, self._seed)
+        end_ns = start_ns + seconds * 1e9
+        return Span(rate, start_ns, takewhile(lambda each: each.available_time_ns < end_ns, segments))
 
 
-def _surveyed(objects: Sequence[int], start_ns: int, seconds: float, seed: int) -> list[SimulatedSegment]:
+def _ahead(make: Callable[..., Iterator[SimulatedSegment]], *arguments: Any) -> Iterator[SimulatedSegment]:
+    """What ``make`` yields, made in another process that starts now."""
+    process = multiprocessing.get_context("spawn")
+    made = process.Queue(_AHEAD)
+    process.Process(target=_make, args=(made, make, arguments), daemon=True).start()
+    return iter(made.get, None)
+
+
+def _make(made: Any, make: Callable[..., Iterator[SimulatedSegment]], arguments: Sequence[Any]) -> None:
+    for segment in make(*arguments):
+        made.put(segment)
+    made.put(None)
+
+
+def _surveyed(objects: Sequence[int], start_ns: int, seconds: float, seed: int) -> Iterator[SimulatedSegment]:
     fleet = [member.norad_id for member in protected_fleet()]
     observed = list(dict.fromkeys([*fleet, *objects, *geostationary_objects(_SURVEYED)]))
     return _simulated(_NOMINAL, start_ns, seconds, seed, observed, ObservingPlan(radar_capacity=len(observed)))
 
 
-def _seen_from_orbit(rate_per_s: int, start_ns: int, seconds: float, seed: int) -> list[SimulatedSegment]:
+def _seen_from_orbit(rate_per_s: int, start_ns: int, seconds: float, seed: int) -> Iterator[SimulatedSegment]:
     plan = ObservingPlan(constellation=Constellation(rate_per_s=rate_per_s))
     return _simulated(_CONSTELLATION, start_ns, seconds, seed, None, plan)
 
 
 def _simulated(
     scenario: str, start_ns: int, seconds: float, seed: int, objects: list[int] | None, plan: ObservingPlan
-) -> list[SimulatedSegment]:
-    segments = simulate(
+) -> Iterator[SimulatedSegment]:
+    return simulate(
         scenario,
         start_time_ns=start_ns,
         duration_s=seconds,
@@ -189,14 +199,15 @@ def _simulated(
         segment_seconds=1.0,
         plan=plan,
     )
-    return list(segments)
 
 
 def _send(span: Span, feeder: Feeder, settings: Settings, clock: MissionClock) -> None:
     """Send a span at its times; look at what waits meanwhile."""
-    wait_for(lambda: clock.now_ns() >= span.start_ns, "the start of the span")
+    time.sleep(max(0.0, (span.start_ns - clock.now_ns()) / 1e9))
     before, began_s, sampled_s = sum(feeder.sent.values()), time.time(), 0.0
     for segment in span.segments:
+        if clock.now_ns() - segment.available_time_ns > _LATE_NS:
+            raise SystemExit("the simulation took too long: this machine is too busy for a measurement")
         while segment.available_time_ns > clock.now_ns():
             time.sleep(0.01)
         feeder.send(segment)

@@ -39,8 +39,8 @@ _STEPS = {
     f"lake.planned:{FUSED_TRACKS.name}": "CP-28",
 }
 """Where a worker is when the store fails, and the crash point that this is."""
-_SAMPLED_KILLS = {
-    "commit.landed:refined_elements",
+SAMPLED_KILLS = {
+    "commit.landed:element_sets",
     "landing.metadata_moved",
     f"asset.reported:{OBSERVATIONS.name}",
 }
@@ -50,7 +50,7 @@ def in_object_store() -> Iterator[Case]:
     """The cases of T2's sample that kill processes, the engine at two states of the store, and faults of the store."""
     for case in cases():
         if case.in_sample and isinstance(case.strike, Kill | KillAgain | Zombie):
-            yield Case(case.name, case.stands_for, case.strike, case.name in _SAMPLED_KILLS)
+            yield Case(case.name, case.stands_for, case.strike, case.name in SAMPLED_KILLS)
     for ids, state in (("CP-10", strikes.data_files_written_but_no_commit), ("CP-12", strikes.commit_in_place)):
         name = f"engine killed, {state.__name__.replace('_', ' ')}: {OBSERVATIONS.name}"
         yield Case(name, ids, KillEngine(OBSERVATIONS, state), in_sample=ids == "CP-10")

@@ -8,7 +8,7 @@ import sda_platform
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock
-from sda_platform_tests.campaign.in_object_store import in_object_store
+from sda_platform_tests.campaign.in_object_store import SAMPLED_KILLS, in_object_store
 from sda_platform_tests.campaign.platform import UNFED_JOBS
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, LoseStore, Zombie
@@ -49,6 +49,7 @@ def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
     names = [case.name for case in (*cases(), *by_the_clock(), *moving_clock())]
     assert len(names) == len(set(names))
     assert set(names) >= SAMPLED_WORKERS
+    assert {case.name for case in in_object_store() if case.in_sample} >= SAMPLED_KILLS
     sampled = {type(case.strike).__name__ for case in cases() if case.in_sample}
     assert {"Kill", "KillBetween", "KillEngine", "Crash", "Zombie"} <= sampled
 

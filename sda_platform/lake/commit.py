@@ -96,7 +96,7 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callab
     """
     adds_columns = _adds_columns(log)
     stamped = rows if mode == "overwrite" else rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
-    declared = _as_declared(plan.table, stamped)
+    declared = _as_declared(plan.table, stamped, is_described=plan.base_version < 0 or adds_columns)
 
     def write(manifest: CommitManifest) -> None:
         writer = declared.write.format("delta").mode(mode)
@@ -157,6 +157,9 @@ def _adds_columns(log: TableLog) -> bool:
     return bool(absent)
 
 
-def _as_declared(table: Table, rows: DataFrame) -> DataFrame:
+def _as_declared(table: Table, rows: DataFrame, *, is_described: bool) -> DataFrame:
+    """``rows`` in the columns of ``table``, with their descriptions where the commit gives them to the stored table."""
     table.check_schema(rows.schema)
+    if not is_described:
+        return rows.select(*(column.name for column in table.columns))
     return rows.select(*[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in table.columns])

@@ -39,6 +39,17 @@ def commit_file(uri: str, version: int) -> UPath:
     return log_directory(uri) / f"{version:020d}.json"
 
 
+def identity(uri: str, version: int) -> tuple[int, ...] | None:
+    """Inode, time and size of a version's file, which a repair changes; None in an object store, never repaired."""
+    if is_object_store(uri):
+        return None
+    try:
+        found = commit_file(uri, version).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def newest_version(uri: str) -> int:
     """The newest version; -1 where there is no table.
 

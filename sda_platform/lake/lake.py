@@ -52,13 +52,20 @@ class Lake:
     reads_unverified: bool = False
 
     def __init__(
-        self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
+        self,
+        uri: str,
+        clock: MissionClock,
+        session: Callable[[], SparkSession],
+        run_id: str = "none",
+        logs: dict[str, TableLog] | None = None,
     ) -> None:
+        """``logs`` of other lakes of the same run, by table, spare it what those have read."""
         self.uri = uri
         self.clock = clock
         self.run_id = run_id
         self._session = session
         self._staging = Staging(uri)
+        self._logs = {} if logs is None else logs
         self.verdicts = Verdicts(uri)
 
     @property
@@ -67,8 +74,11 @@ class Lake:
         return self._session()
 
     def log(self, table: Table) -> TableLog:
-        """The table's log."""
-        return TableLog(table, f"{self.uri}/{table.name}")
+        """The table's log, which keeps the versions that it opened last."""
+        known = self._logs.get(table.name)
+        if known is None or known.table is not table:
+            known = self._logs[table.name] = TableLog(table, f"{self.uri}/{table.name}")
+        return known
 
     def head(self, table: Table) -> Head:
         """The newest state of the table; it is synced, so decisions that are based on it survive a power loss.

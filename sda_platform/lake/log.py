@@ -5,6 +5,7 @@ Sensors, checks, planning and the command line read here. Only `lake.commit` wri
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Any
 
@@ -26,16 +27,19 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 NEWEST_COMMITS = 100
 _LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())])
 _SMALL_BATCH_ROWS = 1_024
+# A run asks for the newest version of a table a dozen times, and for the few at which its plans pinned it.
+_KEPT_VERSIONS = 4
 # Spark writes a checksum with each page; without this option Arrow returns a page that differs from it.
 _VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
 
 
 class TableLog:
-    """The log of one table at ``uri``."""
+    """The log of one table at ``uri``; it keeps the versions that it opened last, which do not change."""
 
     def __init__(self, table: Table, uri: str) -> None:
         self.table = table
         self.uri = uri
+        self._opened = lru_cache(maxsize=_KEPT_VERSIONS)(self._open)
 
     def head(self) -> Head:
         """The table's newest state, however many commits of others (OPTIMIZE, VACUUM) came after the platform's last.
@@ -255,11 +259,13 @@ class TableLog:
 
     def open(self, version: int | None = None) -> DeltaTable | None:
         """The stored table at ``version`` (default: the newest); None where there is none yet. Raises VersionGone."""
+        number = self.version() if version is None else version
+        return None if version is None and number < 0 else self._opened(number, delta_log.identity(self.uri, number))
+
+    def _open(self, version: int, _of: object) -> DeltaTable:
         try:
             return DeltaTable(self.uri, version=version, storage_options=delta_options(self.uri))
         except TableNotFoundError:
-            if version is None:
-                return None
             raise self.gone(version) from None
 
     def dataset(self, delta: DeltaTable, where: str | None = None) -> ds.Dataset:

@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
@@ -26,9 +27,11 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     spark: dg.ResourceDependency[SparkResource]
     _run_id: str = PrivateAttr(default="none")
     _prefetch: SnapshotPrefetch | None = PrivateAttr(default=None)
+    _logs: dict[str, TableLog] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Remember the run for the checkpoints' sake, and have the engine look at the tables that it may write."""
+        self._logs = {}
         if context.run is not None:
             self._run_id = context.run.run_id
             self.prefetch(context.run.step_keys_to_execute or ())
@@ -46,7 +49,8 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""
-        return Lake(self.uri, MissionClock.load(Path(self.home)), lambda: self.spark.spark_session, self._run_id)
+        clock = MissionClock.load(Path(self.home))
+        return Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs)
 
 
 class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]):

@@ -120,11 +120,17 @@ def test_rows_of_another_shape_are_refused_before_anything_is_written(spark: Spa
     assert log.version() == -1
 
 
-def test_column_descriptions_are_stored_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    log = log_of(OBSERVATIONS, tmp_path)
-    append(log, planned(log), observations(spark, "a"))
-    stored = spark.read.format("delta").load(log.uri).schema
-    assert stored["range_m"].metadata["comment"] == "Slant range."
+def test_column_descriptions_are_stored_in_the_table_and_later_commits_keep_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    appended, replaced = log_of(OBSERVATIONS, tmp_path), log_of(ORBITAL_CATALOG, tmp_path)
+    for number in range(2):
+        append(appended, planned(appended), observations(spark, str(number)))
+        improved(spark, replaced, (1, 10 + number, 0))
+        for log in (appended, replaced):
+            stored = spark.read.format("delta").load(log.uri).schema
+            described = {column.name: column.description for column in log.table.columns if column.description}
+            assert {name: stored[name].metadata["comment"] for name in described} == described
 
 
 def test_what_a_commit_wrote_is_on_disk_before_anybody_hears_of_it_spec_97(

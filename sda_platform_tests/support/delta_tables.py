@@ -104,7 +104,8 @@ def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) ->
     declared = stamped(plan, rows) if mode == "append" else rows
 
     def write(checkpoint: CommitManifest) -> None:
-        stored = log.open()
+        # An object of its own: a write moves it to the next version.
+        stored = DeltaTable(log.uri, storage_options=delta_options(log.uri)) if log.version() >= 0 else None
         if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
             _write(stored or log.uri, plan.table, declared, checkpoint, mode, max_commit_retries=0)
 

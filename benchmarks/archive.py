@@ -40,7 +40,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import commit
-from sda_platform.lake.lake import Lake
+from sda_platform.lake.lake import Lake, without_session
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import with_delta_rs
 from sda_platform_tests.support.pinned_reads import is_unchanged
@@ -196,8 +196,9 @@ def as_of_query(lake: Lake, rows: int, files: int) -> None:
     pinned = [f"{log.uri}/{path}" for path in kept]
 
     def ours() -> dict[str, Any]:
-        vector = vector_of(lake, {OBSERVATIONS.name: OBSERVATIONS}, f"observations={middle}")
-        return dict(PinnedView(lake, TABLES, vector).rows(sql).to_pylist()[0])
+        anew = Lake(lake.uri, lake.clock, without_session)  # one that has opened no table yet, as `sda query` has
+        vector = vector_of(anew, {OBSERVATIONS.name: OBSERVATIONS}, f"observations={middle}")
+        return dict(PinnedView(anew, TABLES, vector).rows(sql).to_pylist()[0])
 
     opened = PinnedView(lake, TABLES, vector_of(lake, {OBSERVATIONS.name: OBSERVATIONS}, f"observations={middle}"))
 

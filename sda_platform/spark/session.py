@@ -6,6 +6,7 @@ starts an engine: a dead one fails the run at once with a message, because the C
 minutes.
 """
 
+import atexit
 import os
 import sys
 import threading
@@ -89,10 +90,23 @@ def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, 
         raise EngineUnavailable(str(error)) from None
     # Not getOrCreate: that gives whichever session this process opened first, also one of another engine or lake.
     session: SparkSession = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
+    _left_to_stop(session)
     cast("Any", session).client.set_retry_policies([RECONNECTING])
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session
+
+
+def _left_to_stop(session: SparkSession) -> None:
+    """Have neither a garbage collection nor the end of the process use ``session``; `stop` alone ends it.
+
+    PySpark's finaliser shuts down the threads that all sessions of the process share. A garbage collection may run it
+    while one of these threads is being started: that start and the shutdown then wait for each other for ever. At the
+    end of a process, PySpark clears a cache of models, which nothing here uses. Without an engine that takes minutes.
+    """
+    connected = cast("Any", session)
+    type(connected).__del__ = lambda _session: None
+    atexit.unregister(connected.client._cleanup_ml_cache)
 
 
 def session_id(pool: str, lake_uri: str) -> str:

@@ -1,6 +1,7 @@
 """The platform on a standalone Spark cluster: both workers do its work, and a killed part of it loses nothing."""
 
 import csv
+import gc
 import gzip
 import os
 import signal
@@ -13,6 +14,7 @@ from threading import Thread
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import parse_iso_ns
@@ -123,6 +125,20 @@ def require_once(lake: Lake, commits: int) -> None:
     assert broken_chain(found) == []
     stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
     assert stored == [f"{sequence}-{number:03d}" for sequence in range(1, commits + 1) for number in range(_ROWS)]
+
+
+def test_the_collection_of_a_session_leaves_the_threads_that_all_sessions_share(
+    cluster: SparkCluster, tmp_path: Path
+) -> None:
+    """To shut them down there can wait for ever, if the collection interrupts the start of one of them."""
+    kept, dropped = (attach(cluster.remote, "tests", lake_uri=f"{tmp_path}/{name}") for name in "ab")
+    assert kept.range(1).toArrow().num_rows == dropped.range(1).toArrow().num_rows == 1
+    shared = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool
+    threads = shared()
+    del dropped
+    gc.collect()
+    assert shared() is threads
+    kept.stop()
 
 
 def test_the_pipeline_runs_on_the_cluster(cluster: SparkCluster, tmp_path: Path) -> None:

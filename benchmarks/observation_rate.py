@@ -26,6 +26,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,9 @@ PROMISE_S = 30.0
 _ZONES = ("radar", "isl", "optical")
 _SURVEYED, _CALIBRATED, _CALIBRATION_S = 30, 1_000, 10.0
 _SAMPLE_S, _GROWN = 2.0, 1.25
-_PREPARED_S, _AHEAD, _LATE_NS = 90.0, 600, 10 * 10**9
-"""A span begins this long after its simulation; that is ahead by so many segments at most; so late ends the run."""
+_PREPARED_S, _AHEAD, _LATE_NS, _GIVEN_UP_S = 90.0, 600, 10 * 10**9, 120.0
+"""A span begins this long after its simulation, which is ahead by so many segments at most. The run ends if a segment
+is so late, or none comes for so long."""
 _NOMINAL, _CONSTELLATION = "nominal", "constellation"
 _POLLED_AGAIN_S = 35.0
 """Observations arrive up to 30 s late. More would exceed the collector's bound of an answer, at high rates."""
@@ -162,11 +164,11 @@ class World:
 
 
 def _ahead(make: Callable[..., Iterator[SimulatedSegment]], *arguments: Any) -> Iterator[SimulatedSegment]:
-    """What ``make`` yields, made in another process that starts now."""
+    """What ``make`` yields, made in another process that starts now. Raises queue.Empty if that process ended."""
     process = multiprocessing.get_context("spawn")
     made = process.Queue(_AHEAD)
     process.Process(target=_make, args=(made, make, arguments), daemon=True).start()
-    return iter(made.get, None)
+    return iter(partial(made.get, timeout=_GIVEN_UP_S), None)
 
 
 def _make(made: Any, make: Callable[..., Iterator[SimulatedSegment]], arguments: Sequence[Any]) -> None:

@@ -59,7 +59,7 @@ class Lake:
         run_id: str = "none",
         logs: dict[str, TableLog] | None = None,
     ) -> None:
-        """``logs`` of other lakes of the same run, by table, spare it what those have read."""
+        """``logs``: those that other lakes of the same run use, by table, with the versions that they keep."""
         self.uri = uri
         self.clock = clock
         self.run_id = run_id

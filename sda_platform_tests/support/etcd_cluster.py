@@ -26,6 +26,7 @@ from sda_platform_tests.support.etcd_server import etcd_binary
 _START_S = 180.0
 _PATIENCE = ("--heartbeat-interval", "200", "--election-timeout", "2000")
 """For a busy machine: ten heartbeats an election timeout."""
+_DAMAGED_BYTES = 16
 
 
 class PeerProxy:
@@ -136,17 +137,19 @@ class EtcdCluster:
         self.processes[name].wait(_START_S)
 
     def damage_log(self, name: str) -> Path:
-        """Invert bytes in the middle of the records of a member that is down; returns the copy of its sound log.
+        """Invert the last bytes of a record in the middle of the log of a member that is down; returns the sound log.
 
-        They are more than the bytes of padding after a record, which no checksum covers.
+        They belong to what the record's checksum covers. A damaged length would look like a write that a crash cut
+        off, and etcd repairs this by itself: it drops the record and all after it.
         """
         (log,) = sorted((self._directory / name / "member" / "wal").glob("*.wal"))[-1:]
         sound = log.read_bytes()
         copy = self._directory / f"{name}.sound"
         copy.write_bytes(sound)
-        at = len(sound.rstrip(b"\0")) // 2
-        damaged = bytes(each ^ 0xFF for each in sound[at : at + 16])
-        log.write_bytes(sound[:at] + damaged + sound[at + 16 :])
+        ends = [end for end, length in _records(sound) if length > 2 * _DAMAGED_BYTES]
+        at = ends[len(ends) // 2] - _DAMAGED_BYTES
+        damaged = bytes(each ^ 0xFF for each in sound[at : at + _DAMAGED_BYTES])
+        log.write_bytes(sound[:at] + damaged + sound[at + _DAMAGED_BYTES :])
         return copy
 
     def repair_log(self, name: str, copy: Path) -> None:
@@ -218,6 +221,18 @@ def etcd_cluster(directory: Path, size: int, *, own_clocks: bool = False) -> Ite
         cluster.stop()
         for name in cluster.names:
             shutil.rmtree(directory / name, ignore_errors=True)
+
+
+def _records(log: bytes) -> Iterator[tuple[int, int]]:
+    """End and length, without padding, of each record of an etcd log.
+
+    Eight bytes precede a record: its length, and in the highest byte, if negative, the bytes of padding after it.
+    """
+    at = 0
+    while at + 8 <= len(log) and (field := int.from_bytes(log[at : at + 8], "little")):
+        length, padding = field & ((1 << 56) - 1), (field >> 56) & 0x7
+        yield at + 8 + length, length
+        at += 8 + length + padding
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

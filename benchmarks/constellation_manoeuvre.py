@@ -3,13 +3,13 @@
     python benchmarks/constellation_manoeuvre.py [--dv 10 3] [--seeds 3] [--pairs 1] [--before 15] [--after 10]
 
 A real pair of the shipped catalogue, a member of the fleet and another object, passes at about 9 km. Five hours
-before, the other one burns, so that it passes at 60 m: with a burn of each given size. Two dozen satellites of the
-constellation near the other one observe it, as often as 30 million observations a day of the whole catalogue would.
-Windows, tracks, candidates, assessments and levels are those of the platform's functions and defaults, every 10 s of
-mission time, against the whole shipped fleet. Printed for each burn and seed, since the first observation after the
-burn: when the track shows a manoeuvre, when the event is a candidate, yellow, and red. With them: other events of the
-object that became alerts, objects that were suspected and did not burn, and the longest screening. The last line of
-each seed is the same without a burn.
+before, the other one burns, so that it passes at 60 m: with a burn of each given size, along its orbit's normal with
+seeds 1, 3, …, against it with the others. Two dozen satellites of the constellation near the other one observe it, as
+often as 30 million observations a day of the whole catalogue would. Windows, tracks, candidates, assessments and levels
+are those of the platform's functions and defaults, every 10 s of mission time, against the whole shipped fleet. Printed
+for each burn and seed, since the first observation after the burn: when the track shows a manoeuvre, when the event is
+a candidate, yellow, and red. With them: other events of the object that became alerts, objects that were suspected and
+did not burn, and the longest screening. The last line of each seed is the same without a burn.
 """
 
 import argparse
@@ -56,7 +56,9 @@ def main() -> None:
         for seed in range(1, given.seeds + 1):
             sky = Sky.of_catalogue(table, objects=pair, seed=seed, catalogue_error_s=ERROR_S, start_time_ns=START_NS)
             for size in given.dv:
-                burn, miss_km, after_km = burn_to(sky, pair[1], burn_ns, approach.tca_ns, size)
+                burn, miss_km, after_km = burn_to(
+                    sky, pair[1], burn_ns, approach.tca_ns, size, is_along_normal=seed % 2 == 1
+                )
                 play = Play(table, pair, approach.tca_ns, burn_ns, [burn], objects, seed=seed)
                 line = play.run(before_s=given.before * 60, after_s=given.after * 60)
                 dv = float(np.linalg.norm(burn.dv_rtn_m_s))

@@ -100,8 +100,13 @@ def pass_of(sky: Sky, tca_ns: int, guess_ns: int | None = None) -> tuple[np.ndar
     return dr - dv * (dr @ dv) / (dv @ dv), at_ns
 
 
-def burn_to(pair: Sky, norad_id: int, burn_ns: int, tca_ns: int, size_m_s: float) -> tuple[Manoeuvre, float, float]:
-    """The burn that brings the pass to WANTED_KM: the smallest, or one of ``size_m_s``; with the misses around it."""
+def burn_to(
+    pair: Sky, norad_id: int, burn_ns: int, tca_ns: int, size_m_s: float, *, is_along_normal: bool = True
+) -> tuple[Manoeuvre, float, float]:
+    """The burn that brings the pass to WANTED_KM: the smallest, or one of ``size_m_s``; with the misses around it.
+
+    Two burns of that size do, one along the orbit's normal and one against it.
+    """
     before, at_ns = pass_of(pair, tca_ns)
 
     def after(dv: np.ndarray) -> np.ndarray:
@@ -114,10 +119,11 @@ def burn_to(pair: Sky, norad_id: int, burn_ns: int, tca_ns: int, size_m_s: float
         slope = np.stack([(after(dv + step * axis) - here) / step for axis in np.eye(3)], axis=1)
         dv = dv + np.linalg.pinv(slope, rcond=1e-3) @ (wanted - here)
         free = np.linalg.svd(slope)[2][-1]
+        free = free if (free[2] > 0.0) == is_along_normal else -free
         if size_m_s > np.linalg.norm(dv):
             along = float(dv @ free)
             rest = size_m_s**2 - float(dv @ dv) + along**2
-            dv = dv - along * free + np.sqrt(max(rest, 0.0)) * free * (np.sign(along) or 1.0)
+            dv = dv - along * free + np.sqrt(max(rest, 0.0)) * free
     miss_km = float(np.linalg.norm(after(dv)))
     return _burn(norad_id, burn_ns, dv), float(np.linalg.norm(before)), miss_km
 

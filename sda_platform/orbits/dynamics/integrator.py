@@ -22,7 +22,8 @@ _TOLERANCE = 1e-13
 """Error of a step relative to distance and speed."""
 _LARGEST_RAD = 0.16
 """Largest step as an angle of the orbit: between steps, quintics interpolate to millimetres."""
-_FIRST_S, _LEAST_S = 10.0, 1e-3
+_FIRST_RAD, _LEAST_S = 0.065, 1e-3
+"""First step as such an angle: in a low orbit a minute, which that tolerance allows at any height."""
 _LOWEST_KM = 6378.1363 + 60.0
 
 
@@ -41,7 +42,7 @@ def trajectory(start: Any, t_s: float, times_s: Any, parameters: Any, model: Any
         out[done] = y
         done += 1
     way = 1.0 if times_s[count - 1] > t_s else -1.0
-    step = _FIRST_S
+    step = _FIRST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2)
     while done < count and step > _LEAST_S and _norm(y, 0) > _LOWEST_KM:
         step = min(step, _LARGEST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2))
         left = way * (times_s[done] - t_s)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
-from sda_platform.lake.arrow import arrays
+from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
@@ -40,17 +40,18 @@ def live_tracks(
         as_of_ns: mission time of the commit.
         dynamics: the numerical model between windows.
     """
-    before = {row["norad_id"]: row for row in previous.to_pylist()}
+    before = _lives(previous)
     filtered_rows = _filtered_rows(windows, before, propagator, as_of_ns, dynamics)
-    known = set(filtered_rows.column("norad_id").to_pylist())
-    others = [_aged(row, set(touched.to_pylist()), as_of_ns) for number, row in before.items() if number not in known]
-    aged = pa.Table.from_pylist([row for row in others if row is not None], TRACK_SCHEMA)
-    return pa.concat_tables([filtered_rows, aged]).sort_by("norad_id")
+    others = before.keys() - set(filtered_rows.column("norad_id").to_pylist())
+    observed = set(touched.to_pylist())
+    after = {number: _aged(before[number], number in observed, as_of_ns) for number in others}
+    changed = {number: life for number, life in after.items() if life != before[number]}
+    return pa.concat_tables([filtered_rows, _with_lives(previous, changed, as_of_ns)]).sort_by("norad_id")
 
 
 def _filtered_rows(
     windows: pa.Table,
-    before: Mapping[int, Mapping[str, Any]],
+    before: Mapping[int, Life],
     propagator: Propagator,
     as_of_ns: int,
     dynamics: Dynamics,
@@ -67,13 +68,10 @@ def _filtered_rows(
     fits = window_fits(rows)
     filtered = filter_tracks(fits, propagator, index, dynamics)
     last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
+    seen_ns = [each.tolist() for each in np.split(fits.epoch_ns, last[:-1] + 1)]
     lives = [
-        life_of(
-            fits.epoch_ns[fits.group == g].tolist(),
-            as_of_ns,
-            _earlier(before.get(number), fits.epoch_ns[fits.group == g][0]),
-        )
-        for g, number in enumerate(numbers.tolist())
+        life_of(seen, as_of_ns, _earlier(before.get(number), seen[0]))
+        for number, seen in zip(numbers.tolist(), seen_ns, strict=True)
     ]
     ids = rows["fit_id"].take(pa.array(last)).to_pylist()
     found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
@@ -88,31 +86,39 @@ def window_fits(rows: pa.Table) -> WindowFits:
         group=group.astype(np.int64),
         epoch_ns=columns["epoch_time_ns"],
         state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
-        covariance=covariance_from_lower(rows["covariance"].to_pylist()),
-        predicted=np.asarray(rows["predicted_state"].to_pylist()),
-        prior_covariance=covariance_from_lower(rows["predicted_covariance"].to_pylist()),
+        covariance=covariance_from_lower(flat(rows["covariance"])),
+        predicted=flat(rows["predicted_state"]).reshape(-1, len(STATE_COLUMNS)),
+        prior_covariance=covariance_from_lower(flat(rows["predicted_covariance"])),
     )
 
 
-def _earlier(row: Mapping[str, Any] | None, first_ns: int) -> Life | None:
+def _lives(rows: pa.Table) -> dict[int, Life]:
+    """The state of each track by its object."""
+    columns = ("norad_id", "state", "state_since_ns", "last_seen_ns", "streak")
+    facts = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+    return {number: Life(*life) for number, *life in facts}
+
+
+def _earlier(life: Life | None, first_ns: int) -> Life | None:
     """The track's state before these windows; None if its last window is one of them, because it is then recomputed."""
-    if row is None or row["last_seen_ns"] >= first_ns:
-        return None
-    return _life(row)
+    return None if life is None or life.last_seen_ns >= first_ns else life
 
 
-def _life(row: Mapping[str, Any]) -> Life:
-    return Life(row["state"], row["state_since_ns"], row["last_seen_ns"], row["streak"])
+def _aged(life: Life, is_touched: bool, as_of_ns: int) -> Life:
+    """The state after time alone; lost if all windows of the track were retracted."""
+    is_gone = is_touched and life.state != LOST
+    return Life(LOST, as_of_ns, life.last_seen_ns, 0) if is_gone else passed(life, as_of_ns, _RULES)
 
 
-def _aged(row: Mapping[str, Any], touched: set[int], as_of_ns: int) -> dict[str, Any] | None:
-    """The row with its state changed by time, or None if unchanged; lost if all its windows were retracted."""
-    life = _life(row)
-    gone = row["norad_id"] in touched and life.state != LOST
-    after = Life(LOST, as_of_ns, life.last_seen_ns, 0) if gone else passed(life, as_of_ns, _RULES)
-    if after == life:
-        return None
-    return {**row, "state": after.state, "state_since_ns": after.since_ns, "streak": after.streak, "as_of_ns": as_of_ns}
+def _with_lives(rows: pa.Table, lives: Mapping[int, Life], as_of_ns: int) -> pa.Table:
+    """The rows of these objects with these states."""
+    chosen = rows.filter(pc.is_in(rows["norad_id"], pa.array(list(lives), pa.int64())))
+    made = [
+        {**row, "state": life.state, "state_since_ns": life.since_ns, "streak": life.streak, "as_of_ns": as_of_ns}
+        for row in chosen.to_pylist()
+        for life in [lives[row["norad_id"]]]
+    ]
+    return pa.Table.from_pylist(made, TRACK_SCHEMA)
 
 
 def _rows(

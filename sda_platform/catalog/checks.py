@@ -89,29 +89,29 @@ def no_silent_winner(store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
 
 
 checks = [
-    table_checks(
+    *table_checks(
         ELEMENT_SETS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("element sets arrived recently", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
     ),
-    table_checks(
+    *table_checks(
         ORBITAL_CATALOG,
         balance=[catalog_balance],
         freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
     ),
-    table_checks(
+    *table_checks(
         EPHEMERIDES,
         balance=[unbalanced_segments],
         freshness=DataFreshness(
             "ephemerides still arrive, once any came", MAX_EPHEMERIDES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
-    table_checks(
+    *table_checks(
         CATALOG_EDITS,
         balance=[unbalanced_segments],
         freshness=DataFreshness("edits follow no schedule", MAX_ELEMENTS_AGE_S, never_stale),
     ),
-    table_checks(
+    *table_checks(
         CATALOG_CONFLICTS,
         balance=[no_silent_winner],
         freshness=DataFreshness(

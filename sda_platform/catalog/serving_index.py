@@ -11,6 +11,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
 from sda_platform.orchestration.external_reports import ExternalState, external_sensor
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.published import CATALOGUE, published
 from sda_platform.serving.health_client import NoHealth, fetch_health
 
@@ -34,6 +35,7 @@ catalog_index = dg.AssetSpec(
     asset=_KEY,
     name=_CHECK,
     description="The index serves the newest verified version within 5 s, with every object of it.",
+    op_tags=AFTER_ALERTS,
 )
 def index_is_current(lake: LakeResource) -> dg.AssetCheckResult:
     """Version, lag and objects of the index; passes where the catalogue is not served."""

@@ -31,6 +31,7 @@ from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale, newest_if_any, nothing_waits, watermark
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import (
@@ -125,6 +126,7 @@ def _followed(
     asset=CONJUNCTION_ASSESSMENTS.name,
     additional_deps=[RECEIVED_CDMS.name],
     description="No received message has a risk that our assessments lack, or a Pc that differs tenfold.",
+    op_tags=AFTER_ALERTS,
 )
 def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
     """List the encounters ahead on which our current assessments and the newest received messages differ."""
@@ -142,12 +144,12 @@ def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 checks = [
-    table_checks(
+    *table_checks(
         CONJUNCTION_CANDIDATES,
         balance=[broken_correction_logs],
         freshness=DataFreshness("the last full screening is recent", MAX_SCREENING_AGE_S, watermark(SCREENED_FROM)),
     ),
-    table_checks(
+    *table_checks(
         CONJUNCTION_ASSESSMENTS,
         balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
         freshness=DataFreshness(
@@ -156,21 +158,21 @@ checks = [
             nothing_waits([CONJUNCTION_CANDIDATES, TRACKS]),
         ),
     ),
-    table_checks(
+    *table_checks(
         CONJUNCTION_ALERTS,
         balance=[broken_correction_logs, alerts_follow_assessments],
         freshness=DataFreshness(
             "every assessment has been evaluated for alerts", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])
         ),
     ),
-    table_checks(
+    *table_checks(
         RECEIVED_CDMS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
             "messages arrived recently, if any ever did", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
-    table_checks(
+    *table_checks(
         ALERT_ACKNOWLEDGEMENTS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("people acknowledge when they want to", MAX_MESSAGES_AGE_S, never_stale),

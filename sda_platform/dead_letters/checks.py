@@ -37,7 +37,7 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 
 
 checks = [
-    table_checks(
+    *table_checks(
         DEAD_LETTERS,
         balance=[dead_letters_balance],
         freshness=DataFreshness(

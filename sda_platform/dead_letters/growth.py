@@ -18,6 +18,7 @@ from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.setting_sections import GrowthSettings
 
 SUSTAINED_MIN = 5
@@ -79,7 +80,11 @@ def _growth(kind: str, minutes: Counter[int], sources: Counter[str], rule: Growt
     return Growth(kind, sources.most_common(1)[0][0], sum(recent), sum(recent) / SUSTAINED_MIN, usual)
 
 
-@dg.asset_check(asset=DEAD_LETTERS.name, description="No kind of dead letter arrives much more often than usual.")
+@dg.asset_check(
+    asset=DEAD_LETTERS.name,
+    description="No kind of dead letter arrives much more often than usual.",
+    op_tags=AFTER_ALERTS,
+)
 def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult:
     """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
     store = lake.open()

@@ -81,7 +81,7 @@ def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
 
 
 checks = [
-    table_checks(
+    *table_checks(
         ALERT_DELIVERIES,
         balance=[deliveries_balance],
         freshness=DataFreshness("every alert is delivered", MAX_WAIT_S, nothing_waits([CONJUNCTION_ALERTS])),

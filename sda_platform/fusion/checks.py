@@ -20,6 +20,7 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.freshness import nothing_waits, watermark
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
 
@@ -31,6 +32,7 @@ MAX_CLOCK_AGE_S = 3600.0
 @dg.asset_check(
     asset=FUSED_TRACKS.name,
     description="Every kind of source has reported, and no source is silent for longer than its feed allows.",
+    op_tags=AFTER_ALERTS,
 )
 def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
     """Lists kinds that never reported, which hold all windows open, and sensors that are silent."""
@@ -52,6 +54,7 @@ def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
 @dg.asset_check(
     asset=FUSED_TRACKS.name,
     description="Windows close in time, so that open ones hold no more than (window + lateness) × rate observations.",
+    op_tags=AFTER_ALERTS,
 )
 def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetCheckResult:
     """The span of event time that is still open, and the observations in it (DP3-Q5, I21)."""
@@ -114,17 +117,17 @@ def stale_tracks(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[
 
 
 checks = [
-    table_checks(
+    *table_checks(
         FUSED_TRACKS,
         balance=[broken_correction_logs],
         freshness=DataFreshness("the watermark keeps up", MAX_WATERMARK_LAG_S, watermark(PIPELINE)),
     ),
-    table_checks(
+    *table_checks(
         TRACKS,
         balance=[stale_tracks],
         freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
     ),
-    table_checks(
+    *table_checks(
         TIME_TAG_BIASES,
         balance=[insignificant_corrections],
         freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),

@@ -55,12 +55,12 @@ def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 checks = [
-    table_checks(
+    *table_checks(
         GROUND_EVENTS,
         balance=[unbalanced_segments],
         freshness=DataFreshness("a platform need not command stations", MAX_WAIT_S, never_stale),
     ),
-    table_checks(
+    *table_checks(
         GROUND_COMMANDS,
         balance=[commands_are_executed_once],
         freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits(GROUND_COMMANDS.consumes)),

@@ -125,6 +125,6 @@ def nightly_protocol_campaign(context: dg.ScheduleEvaluationContext) -> dg.RunRe
 
 
 checks = [
-    table_checks(CONSENSUS_CAMPAIGN, freshness=DataFreshness("a campaign has no inputs", MAX_WAIT_S, never_stale)),
+    *table_checks(CONSENSUS_CAMPAIGN, freshness=DataFreshness("a campaign has no inputs", MAX_WAIT_S, never_stale)),
     models_hold,
 ]

@@ -20,6 +20,7 @@ from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import newest, newest_if_any
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import (
@@ -48,7 +49,11 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     return missing_or_surplus(expected, found, "observations")
 
 
-@dg.asset_check(asset=RAW_RECORDS.name, description="Every landed file belongs to a segment that a table reads.")
+@dg.asset_check(
+    asset=RAW_RECORDS.name,
+    description="Every landed file belongs to a segment that a table reads.",
+    op_tags=AFTER_ALERTS,
+)
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     """Data without metadata or the reverse, and unknown directories: path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
@@ -65,17 +70,17 @@ def landing_orphans(root: str, before_s: float) -> list[Orphan]:
 
 
 checks = [
-    table_checks(
+    *table_checks(
         RAW_RECORDS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("records arrived recently", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
     ),
-    table_checks(
+    *table_checks(
         OBSERVATIONS,
         balance=[observations_balance],
         freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
     ),
-    table_checks(
+    *table_checks(
         TELEMETRY_FRAMES,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(

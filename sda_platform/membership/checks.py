@@ -56,12 +56,12 @@ def members_are_registered(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 checks = [
-    table_checks(
+    *table_checks(
         MEMBERSHIP_OBSERVATIONS,
         balance=[unbalanced_segments],
         freshness=DataFreshness("a platform need not have agents", MAX_WAIT_S, never_stale),
     ),
-    table_checks(
+    *table_checks(
         FLEET_MEMBERSHIP,
         balance=[every_claim_has_a_member],
         freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits(FLEET_MEMBERSHIP.consumes)),

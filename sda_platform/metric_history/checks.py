@@ -11,7 +11,7 @@ MAX_WAIT_S = 3600.0
 
 
 checks = [
-    table_checks(
+    *table_checks(
         PIPELINE_METRICS,
         balance=[unbalanced_segments],
         freshness=DataFreshness("a platform need not sample metrics", MAX_WAIT_S, never_stale),

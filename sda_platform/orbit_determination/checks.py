@@ -64,17 +64,17 @@ def unpublished_commits(store: Lake, log: TableLog, commits: Sequence[Commit]) -
 
 
 checks = [
-    table_checks(
+    *table_checks(
         REFINED_ELEMENTS,
         balance=[unsound_refinements],
         freshness=DataFreshness("tracks are refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
     ),
-    table_checks(
+    *table_checks(
         PROVISIONAL_ELEMENTS,
         balance=[shared_observations],
         freshness=DataFreshness("uncorrelated tracks are processed", MAX_REFINEMENT_AGE_S, last_discovery_time),
     ),
-    table_checks(
+    *table_checks(
         ELEMENT_PUBLICATIONS,
         balance=[unpublished_commits],
         freshness=DataFreshness(

@@ -11,6 +11,7 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.segments import WaitingSegment
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.warning import warning
 
 
@@ -50,7 +51,10 @@ def backlog_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinitio
     names = list(feeds)
 
     @dg.asset_check(
-        asset=table.name, name="backlog", description="No segment has been pending in a landing zone for too long."
+        asset=table.name,
+        name="backlog",
+        description="No segment has been pending in a landing zone for too long.",
+        op_tags=AFTER_ALERTS,
     )
     def backlog(landing: LandingResource) -> dg.AssetCheckResult:
         wall_s, max_age_s = time.time(), landing.backlog_max_age_s

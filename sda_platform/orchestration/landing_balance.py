@@ -18,6 +18,7 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.decoding import fate_of, segment_counts
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 
 REVIEWED_COMMITS = 5
 _SHOWN = 20
@@ -63,6 +64,7 @@ def landing_balance_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksD
         asset=table.name,
         name="landing_balances",
         description="Segments discovered = acknowledged + pending + duplicate + conflict + quarantined.",
+        op_tags=AFTER_ALERTS,
     )
     def landing_balances(lake: LakeResource, landing: LandingResource) -> dg.AssetCheckResult:
         commits = lake.open().log(table).commits()[:REVIEWED_COMMITS]

@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
@@ -28,10 +29,11 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     _run_id: str = PrivateAttr(default="none")
     _prefetch: SnapshotPrefetch | None = PrivateAttr(default=None)
     _logs: dict[str, TableLog] = PrivateAttr(default_factory=dict)
+    _copies: LocalCopies | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Remember the run for the checkpoints' sake, and have the engine look at the tables that it may write."""
-        self._logs = {}
+        self._logs, self._copies = {}, LocalCopies()
         if context.run is not None:
             self._run_id = context.run.run_id
             self.prefetch(context.run.step_keys_to_execute or ())
@@ -40,6 +42,8 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         """Leave no question behind: the session may end next."""
         if self._prefetch is not None:
             self._prefetch.end()
+        if self._copies is not None:
+            self._copies.remove()
 
     def prefetch(self, tables: Iterable[str]) -> SnapshotPrefetch:
         """Expect commits to ``tables``, in this order; names that no table has yet do no harm."""
@@ -50,7 +54,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""
         clock = MissionClock.load(Path(self.home))
-        return Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs)
+        return Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs, self._copies)
 
 
 class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]):

@@ -15,6 +15,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.retries import with_retries
+from sda_platform.orchestration.step_order import at_priority
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.replay.history import History
 
@@ -71,7 +72,7 @@ def table_asset(
             deps=[*map(zone_key, table.zones), *(source.name for source in (*table.consumes, *table.reads))],
             # An asset of several jobs takes the pool of the run that it is part of.
             pool=pools.pop() if len(pools) == 1 else None,
-            op_tags={"dagster/priority": str(priority)},
+            op_tags=at_priority(priority),
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
         )(with_retries(table.name, body))
 

@@ -1,7 +1,8 @@
 """Asset checks, generated for every table: `exactly_once`, `contract`, `log_is_sound`, `data_is_fresh`.
 
-The first two block: what fails them does not flow on in the run. All read the log and the stored columns through
-delta-rs, so they cost milliseconds and start no session. They can be run from the UI at any time.
+The first two block: what fails them does not flow on in the run. The other two follow the alerts. All read the log and
+the stored columns through delta-rs, so they cost milliseconds and start no session. They can be run from the UI at any
+time.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.review import Balance, review
@@ -45,9 +47,16 @@ class DataFreshness:
 
 def table_checks(
     table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
-) -> dg.AssetChecksDefinition:
-    """The checks of one table, as one step. ``balance``: what it promises beyond chain, keys and contract."""
+) -> list[dg.AssetChecksDefinition]:
+    """The checks of one table: a step of those that block, and one of the others, which comes after the alerts.
+
+    ``balance``: what the table promises beyond chain, keys and contract.
+    """
     _BALANCES[table.name] = tuple(balance)
+    return [_blocking_checks(table), _health_checks(table, freshness)]
+
+
+def _blocking_checks(table: Table) -> dg.AssetChecksDefinition:
     specs = [
         dg.AssetCheckSpec(
             "exactly_once",
@@ -61,6 +70,19 @@ def table_checks(
             blocking=True,
             description="Columns, nulls and ranges are those of the table's pandera model.",
         ),
+    ]
+
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)
+    def checks(lake: LakeResource) -> Any:
+        verdict = review_declared(lake.open(), table)
+        yield promise_result(table, "exactly_once", verdict, ("chain", "keys", "balance"))
+        yield promise_result(table, "contract", verdict, ("contract",))
+
+    return checks
+
+
+def _health_checks(table: Table, freshness: DataFreshness) -> dg.AssetChecksDefinition:
+    specs = [
         dg.AssetCheckSpec(
             "log_is_sound",
             asset=table.name,
@@ -69,17 +91,14 @@ def table_checks(
         dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=freshness.rule),
     ]
 
-    @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)
-    def checks(lake: LakeResource) -> Any:
+    @dg.multi_asset_check(name=f"{table.name}_health", specs=specs, op_tags=AFTER_ALERTS)
+    def health(lake: LakeResource) -> Any:
         store = lake.open()
         log = store.log(table)
-        verdict = review_declared(store, table)
-        yield promise_result(table, "exactly_once", verdict, ("chain", "keys", "balance"))
-        yield promise_result(table, "contract", verdict, ("contract",))
         yield log_is_sound(log, Path(lake.home))
         yield _fresh(store, log, freshness)
 
-    return checks
+    return health
 
 
 def review_declared(store: Lake, table: Table) -> TableVerdict:

@@ -19,6 +19,7 @@ from sda_platform.lake import delta_log
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.read_errors import gone
 from sda_platform.lake.storage import arrow_directory, location
 
 Projection = Literal["snapshot_time", "current"]
@@ -74,7 +75,7 @@ def _source(
         return then, _names(then), None
     newest = log.open()
     if newest is None:
-        raise log.gone(snapshot.version)
+        raise gone(log.table.name, snapshot.version)
     if kept is not None:
         return newest, kept.columns, snapshot.sequence
     return newest, _names(newest) if newest.version() == snapshot.version else [], snapshot.sequence

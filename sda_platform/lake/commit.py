@@ -94,7 +94,7 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callab
     Transaction id and manifest are options of this one write. In the session's configuration they would be those of
     whichever statement set them last: a statement outlives its client, and commits with what it then finds there.
     """
-    adds_columns = _adds_columns(log)
+    adds_columns = _adds_columns(log, plan)
     stamped = rows if mode == "overwrite" else rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
     declared = _as_declared(plan.table, stamped, is_described=plan.base_version < 0 or adds_columns)
 
@@ -145,9 +145,9 @@ def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[
     )
 
 
-def _adds_columns(log: TableLog) -> bool:
+def _adds_columns(log: TableLog, plan: Plan) -> bool:
     """Whether the commit must add columns to the stored table. Raises SchemaMismatch where old rows would break it."""
-    absent = log.absent_columns()
+    absent = log.absent_columns(plan.base_version)
     required = [column.name for column in absent if not column.nullable]
     if required:
         raise SchemaMismatch(

@@ -50,17 +50,15 @@ def identity(uri: str, version: int) -> tuple[int, ...] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def newest_version(uri: str) -> int:
+def newest_version(uri: str, known: int = -1) -> int:
     """The newest version; -1 where there is no table.
 
     It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds. An
-    object store lists from there.
+    object store lists from there, or from a version that is ``known``: to read Delta's pointer is another request.
     """
-    version = checkpointed_version(uri)
-    is_there = _commits_from(uri, max(version, 0))
-    while is_there(version + 1):
-        version += 1
-    if version >= 0 and is_there(version):
+    if known >= 0 and is_object_store(uri) and (version := _last_from(uri, known)) >= 0:
+        return version
+    if (version := _last_from(uri, checkpointed_version(uri))) >= 0:
         return version
     try:
         return DeltaTable(uri, storage_options=delta_options(uri)).version()
@@ -68,8 +66,16 @@ def newest_version(uri: str) -> int:
         return -1
 
 
-def _commits_from(uri: str, version: int) -> Callable[[int], bool]:
-    """Whether the log holds a version, of those from ``version`` on."""
+def _last_from(uri: str, version: int) -> int:
+    """The last of the versions that follow ``version`` without a gap; -1 where the log holds none of them."""
+    is_there = commits_from(uri, max(version, 0))
+    while is_there(version + 1):
+        version += 1
+    return version if version >= 0 and is_there(version) else -1
+
+
+def commits_from(uri: str, version: int) -> Callable[[int], bool]:
+    """Whether the log holds a version, of those from ``version`` on; an object store is listed once."""
     if not is_object_store(uri):
         return lambda number: commit_file(uri, number).exists()
     names = set(names_after(log_directory(uri), f"{version:020d}"))

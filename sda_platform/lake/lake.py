@@ -20,6 +20,7 @@ from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
+from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.lost_tables import require_new, shown_by_consumers
@@ -58,14 +59,19 @@ class Lake:
         session: Callable[[], SparkSession],
         run_id: str = "none",
         logs: dict[str, TableLog] | None = None,
+        copies: LocalCopies | None = None,
     ) -> None:
-        """``logs``: those that other lakes of the same run use, by table, with the versions that they keep."""
+        """``logs``: those that other lakes of the same run use, by table, with the versions that they keep.
+
+        ``copies``: the run's copies of data files.
+        """
         self.uri = uri
         self.clock = clock
         self.run_id = run_id
         self._session = session
         self._staging = Staging(uri)
         self._logs = {} if logs is None else logs
+        self._copies = copies
         self.verdicts = Verdicts(uri)
 
     @property
@@ -77,7 +83,7 @@ class Lake:
         """The table's log, which keeps the versions that it opened last."""
         known = self._logs.get(table.name)
         if known is None or known.table is not table:
-            known = self._logs[table.name] = TableLog(table, f"{self.uri}/{table.name}")
+            known = self._logs[table.name] = TableLog(table, f"{self.uri}/{table.name}", self._copies)
         return known
 
     def head(self, table: Table) -> Head:
@@ -124,7 +130,7 @@ class Lake:
         head = self.head(source)
         if self.reads_unverified:
             return Readable(source, head, head)
-        return readable_of(self.log(source), self.verdicts.read(self.log(source)), head, previous)
+        return readable_of(self.log(source), self.verdicts.read(self.log(source), head.version), head, previous)
 
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """Plan to consume these segments, which were taken when the table stood at ``head``."""

@@ -4,7 +4,7 @@ Sensors, checks, planning and the command line read here. Only `lake.commit` wri
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Any
@@ -16,11 +16,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.commit_texts import CommitTexts
 from sda_platform.lake.errors import InvariantError, VersionGone
+from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log_commits import Commit, Head, commit_in
 from sda_platform.lake.manifest import GENESIS, TableWindow
-from sda_platform.lake.object_store import delta_options, is_failure
-from sda_platform.lake.storage import arrow_directory, text_of
+from sda_platform.lake.object_store import delta_options
+from sda_platform.lake.read_errors import gone, reading
+from sda_platform.lake.storage import arrow_directory
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # Default length of a list of commits.
@@ -34,11 +37,16 @@ _VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verific
 
 
 class TableLog:
-    """The log of one table at ``uri``; it keeps the versions that it opened last, which do not change."""
+    """The log of one table at ``uri``; it keeps the versions and the commits that it read last, which do not change."""
 
-    def __init__(self, table: Table, uri: str) -> None:
+    def __init__(self, table: Table, uri: str, copies: LocalCopies | None = None) -> None:
+        """``copies``: those of the run's data files, where it keeps any."""
         self.table = table
         self.uri = uri
+        self._copies = copies
+        self._texts = CommitTexts(uri)
+        # A version, and the newest commit of the platform that it has.
+        self._seen = (-1, 0)
         self._opened = lru_cache(maxsize=_KEPT_VERSIONS)(self._open)
 
     def head(self) -> Head:
@@ -47,13 +55,14 @@ class TableLog:
         Raises InvariantError when the log lost a commit, UnreadableManifest when the newest manifest is damaged.
         """
         version, newest, is_emptied = self.version(), None, False
-        for number, text in self._texts_from(version):
+        for number, text in self._texts.from_version(version):
             newest = commit_in(self.table, number, text)
             if newest is not None:
                 break
             is_emptied = is_emptied or not text.strip()
         if version >= 0 and (newest is None or is_emptied):
             self._require_newest(newest.sequence if newest else 0, version)
+        self._seen = max(self._seen, (version, newest.sequence if newest else 0))
         return Head(version, newest.sequence if newest else 0, newest)
 
     def _require_newest(self, sequence: int, version: int) -> None:
@@ -87,7 +96,7 @@ class TableLog:
 
     def commit_at(self, version: int) -> Commit | None:
         """The platform's commit with this Delta version; None where it is another's, or not in the log any more."""
-        text = next(self._texts_from(version), None)
+        text = next(self._texts.from_version(version), None)
         return commit_in(self.table, *text) if text else None
 
     def confirm(self, window: TableWindow) -> None:
@@ -107,24 +116,13 @@ class TableLog:
 
         Each is read on demand. Raises InvariantError, UnreadableManifest for what cannot be read.
         """
-        for number, text in self._texts_from(version):
+        for number, text in self._texts.from_version(version):
             commit = commit_in(self.table, number, text)
             if commit is not None:
+                self._seen = max(self._seen, (version, commit.sequence))
                 yield commit
                 if commit.sequence == 1:
                     return
-
-    def _texts_from(self, version: int) -> Iterator[tuple[int, str]]:
-        """Versions and texts of the log's own files from ``version`` downwards, as far as there are any.
-
-        delta-rs' ``history`` is not used: it may return commits that came after the loaded version, and label them with
-        its numbers.
-        """
-        for number in range(version, -1, -1):
-            try:
-                yield number, text_of(delta_log.commit_file(self.uri, number))
-            except FileNotFoundError:
-                return
 
     def first_unproven(self, head: Head) -> int:
         """The oldest version that may be unsynced: the first after the commit before that of ``head``.
@@ -133,7 +131,7 @@ class TableLog:
         commit syncs it together with versions of other tools in between, unless the run was killed first.
         """
         first = max(head.commit_version, 0)
-        for number, text in self._texts_from(head.commit_version - 1):
+        for number, text in self._texts.from_version(head.commit_version - 1):
             if any(txn["appId"] == self.table.app_id for _, txn in delta_log.actions(text, "txn")):
                 break
             first = number
@@ -145,7 +143,7 @@ class TableLog:
 
     def version(self) -> int:
         """The Delta version; -1 where the table does not exist yet."""
-        return delta_log.newest_version(self.uri)
+        return self._texts.newest_version()
 
     def properties(self) -> dict[str, str | None]:
         """The Delta properties of the stored table."""
@@ -160,7 +158,7 @@ class TableLog:
 
     def versions(self) -> Iterator[tuple[int, str]]:
         """Number and text of each version of any writer, newest first, as far as the log reaches."""
-        return self._texts_from(self.version())
+        return self._texts.from_version(self.version())
 
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
@@ -192,9 +190,9 @@ class TableLog:
         delta = None if version == -1 else self.open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
-        dataset = self.dataset(delta, in_files)
+        dataset = self._near(delta, self.dataset(delta, in_files), where, version)
         scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=_VERIFIED)
-        with self._reading(version):
+        with reading(self.table.name, version):
             found = scanner.to_table()
         return self._filled(found, names)
 
@@ -205,9 +203,18 @@ class TableLog:
         version: int | None = None,
         where: ds.Expression | None = None,
     ) -> pa.Table:
-        """Rows of the commits ``(after, upto]``, of those for which ``where`` is true."""
+        """Rows of the commits ``(after, upto]``, of those for which ``where`` is true.
+
+        Where rows stay as they were written, any version with these commits has them. If the newest that was seen has,
+        this does not look for a newer one.
+        """
         chosen = _committed_in(sequences)
         chosen = chosen if where is None else chosen & where
+        seen, held = self._seen
+        is_newest = seen == self._texts.newest_seen
+        if version is None and is_newest and not self.table.replaces_rows and sequences[1] <= held:
+            with suppress(VersionGone):
+                return self.rows(columns, chosen, seen, in_files=_files_of(sequences))
         return self.rows(columns, chosen, version, in_files=_files_of(sequences))
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
@@ -216,7 +223,7 @@ class TableLog:
         if delta is None:
             return set()
         scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
-        with self._reading():
+        with reading(self.table.name):
             return {value for batch in scanner.to_batches() for value in batch.column(0).unique().to_pylist()}
 
     def some_rows_of(self, sequences: tuple[int, int], count: int) -> pa.Table:
@@ -226,8 +233,8 @@ class TableLog:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        dataset = self.dataset(delta, _files_of(sequences))
-        with self._reading():
+        dataset = self._near(delta, self.dataset(delta, _files_of(sequences)), _committed_in(sequences))
+        with reading(self.table.name):
             found = dataset.head(
                 count,
                 columns=_stored(dataset, names),
@@ -239,15 +246,15 @@ class TableLog:
             )
         return self._filled(found, names)
 
-    def stored_columns(self) -> frozenset[str]:
-        """The names of the stored table's columns; where there is none yet, those that are declared."""
-        delta = self.open()
+    def stored_columns(self, version: int | None = None) -> frozenset[str]:
+        """The names of the stored table's columns; where there is none yet (-1), those that are declared."""
+        delta = None if version == -1 else self.open(version)
         fields = delta.schema().fields if delta else self.table.columns
         return frozenset(field.name for field in fields)
 
-    def absent_columns(self) -> list[Column]:
+    def absent_columns(self, version: int | None = None) -> list[Column]:
         """The declared columns that the stored table does not have yet: an earlier version of the platform wrote it."""
-        stored = self.stored_columns()
+        stored = self.stored_columns(version)
         return [column for column in self.table.columns if column.name not in stored]
 
     def _filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -266,7 +273,7 @@ class TableLog:
         try:
             return DeltaTable(self.uri, version=version, storage_options=delta_options(self.uri))
         except TableNotFoundError:
-            raise self.gone(version) from None
+            raise gone(self.table.name, version) from None
 
     def dataset(self, delta: DeltaTable, where: str | None = None) -> ds.Dataset:
         """The rows of an opened table; its statistics decide which files a filter reads.
@@ -278,29 +285,14 @@ class TableLog:
         # process that is ending just then is aborted ("terminate called without an active exception").
         return delta.to_pyarrow_dataset(filesystem=arrow_directory(self.uri), file_pruning_predicate=where)
 
-    @contextmanager
-    def _reading(self, version: int | None = None) -> Iterator[None]:
-        """Raise VersionGone or InvariantError, with the remedy, for what a read of data files reports."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            if version is None:
-                raise
-            raise self.gone(version) from error
-        except (OSError, pa.ArrowInvalid) as error:  # the second for a file without its footer
-            if (isinstance(error, OSError) and error.errno is not None) or is_failure(error):
-                raise  # the system's or the network's, not the content's
-            raise InvariantError(
-                f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "
-                "file, and docs/explanation/exactly-once.md describes the remedy"
-            ) from error
-
-    def gone(self, version: int) -> VersionGone:
-        """The error for a version that cannot be read any more."""
-        return VersionGone(
-            f"{self.table.name}: version {version} cannot be read any more: VACUUM removed its files, or its log was "
-            "cut; only later commits can be replayed"
-        )
+    def _near(
+        self, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None, version: int | None = None
+    ) -> ds.Dataset:
+        """The files of ``dataset`` that ``where`` may select, from the run's copies if it keeps any."""
+        if self._copies is None:
+            return dataset
+        with reading(self.table.name, version):
+            return self._copies.near(self.uri, delta, dataset, where)
 
 
 def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:

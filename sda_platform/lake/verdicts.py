@@ -16,7 +16,7 @@ from typing import Any
 from sda_platform.lake import durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.storage import location
+from sda_platform.lake.storage import location, text_of
 
 SCHEMA_VERSION = 1
 # Delta's VACUUM passes over names that begin with an underscore, and no table is named so.
@@ -113,10 +113,11 @@ class Verdicts:
     def __init__(self, uri: str) -> None:
         self._directory = location(uri) / DIRECTORY
 
-    def read(self, log: TableLog) -> TableVerdict:
+    def read(self, log: TableLog, newest_version: int | None = None) -> TableVerdict:
         """The verdict on the table of ``log``; of nothing, where there is none, or one on another table of that name.
 
-        What cannot be read counts as absent: nothing is verified then.
+        What cannot be read counts as absent: nothing is verified then. ``newest_version``: the log's, where the caller
+        has just looked for it.
         """
         name = log.table.name
         facts = self._content(f"{name}.json")
@@ -129,7 +130,7 @@ class Verdicts:
             )
         except (KeyError, TypeError):
             return TableVerdict(name, acknowledged=acknowledged)
-        if not _is_of(log, verified):
+        if not _is_of(log, log.version() if newest_version is None else newest_version, verified):
             return TableVerdict(name, acknowledged=acknowledged)
         return TableVerdict(name, verified, findings, acknowledged)
 
@@ -156,7 +157,7 @@ class Verdicts:
 
     def _content(self, name: str) -> Any:
         try:
-            content = json.loads((self._directory / name).read_text())
+            content = json.loads(text_of(self._directory / name))
         except (FileNotFoundError, ValueError):
             return {}
         return content if isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION else {}
@@ -166,9 +167,9 @@ class Verdicts:
         durable.write(self._directory / name, (text + "\n").encode())
 
 
-def _is_of(log: TableLog, position: Position) -> bool:
+def _is_of(log: TableLog, newest_version: int, position: Position) -> bool:
     """Whether the log holds that commit; one whose file was cleaned away in the meantime is not contradicted."""
-    if position.version > log.version():
+    if position.version > newest_version:
         return False
     commit = log.commit_at(position.version) if position.sequence else None
     return commit is None or commit.manifest_sha256 == position.sha256

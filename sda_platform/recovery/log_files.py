@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from upath import UPath
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.storage import text_of
 from sda_platform.recovery.file_content import ContentDamaged, rows_by_footer
 
 # Of a version: the commit, its checksum as Delta and as Hadoop (hidden) keep it, Delta's checkpoint.
@@ -50,7 +51,7 @@ class LogFiles:
             return cls.listed(uri)
         # Downwards: a commit that is made meanwhile must not look like one after a gap.
         looked_for = range(last + _LOOKED_BEYOND, base - 1, -1)
-        found = frozenset(version for version in looked_for if delta_log.commit_file(uri, version).exists())
+        found = frozenset(filter(delta_log.commits_from(uri, base), looked_for))
         return cls(delta_log.log_directory(uri), found, {}, True)
 
     @property
@@ -82,7 +83,7 @@ class LogFiles:
 
     def text(self, version: int) -> str:
         """The text of the commit file of ``version``."""
-        return (self.directory / f"{version:020d}.json").read_text(errors="replace")
+        return text_of(self.directory / f"{version:020d}.json")
 
     def names_below(self, version: int) -> Iterator[str]:
         """The files of the versions below ``version``, oldest version first."""

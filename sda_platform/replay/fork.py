@@ -12,6 +12,7 @@ from upath import UPath
 
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.read_errors import gone
 from sda_platform.lake.storage import location
 
 _CHECKPOINT = ".checkpoint.parquet"
@@ -27,7 +28,7 @@ def fork(source: TableLog, target: TableLog, version: int) -> None:
         try:
             _share(file, table / file.name)
         except FileNotFoundError:
-            raise source.gone(version) from None
+            raise gone(source.table.name, version) from None
     for file in sorted(delta_log.log_directory(source.uri).iterdir(), key=lambda each: each.name):
         number = file.name.partition(".")[0]
         if number.isdigit() and int(number) <= version:

@@ -116,7 +116,7 @@ class SimulatedLog(TableLog):
         super().__init__(table, uri)
         self._disk = disk
 
-    def stored_columns(self) -> frozenset[str]:
+    def stored_columns(self, version: int | None = None) -> frozenset[str]:
         """Tables here are stored with all columns that they declare."""
         return frozenset(self.table.arrow_schema.names)
 

@@ -7,23 +7,27 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake import durable
+from sda_platform.lake import durable, local_copies, storage
 from sda_platform.lake import object_store as object_store_options
-from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.errors import Misconfigured, VersionGone
+from sda_platform.lake.local_copies import LocalCopies
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.storage import location, names_after, require_conditional_put
+from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.orphans import find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
@@ -93,6 +97,20 @@ def root(store: ObjectStore, request: pytest.FixtureRequest) -> str:
     """A place of its own in the bucket for each test."""
     assert store.address
     return f"s3://{BUCKET}/{re.sub('[^a-z0-9_]+', '-', request.node.name)}"
+
+
+@contextmanager
+def recorded(network: CuttingProxy) -> Iterator[list[bytes]]:
+    """The requests that pass meanwhile."""
+    requests: list[bytes] = []
+    network.on_request = requests.append
+    yield requests
+    network.on_request = lambda _data: None
+
+
+def data_files(requests: Sequence[bytes]) -> list[bytes]:
+    """Those for data files of a table."""
+    return [request for request in requests if b".parquet" in request.partition(b"\r\n")[0]]
 
 
 def sealed(zone: LandingZone, name: str, records: int = 3) -> bytes:
@@ -166,11 +184,66 @@ def test_the_newest_version_of_a_log_takes_one_listing_however_many_follow_its_c
     lake = lake_at(root)
     for number in range(12):
         commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
-    requests: list[bytes] = []
-    beyond.on_request = requests.append
-    assert lake.log(OBSERVATIONS).version() == 11
-    beyond.on_request = lambda _data: None
+    with recorded(beyond) as requests:
+        assert lake_at(root).log(OBSERVATIONS).version() == 11
     assert [request.partition(b" /")[0] for request in requests] == [b"GET", b"GET"], "Delta's pointer, and the listing"
+    with recorded(beyond) as requests:
+        assert lake.log(OBSERVATIONS).version() == 11
+    assert [b"list-type" in request for request in requests] == [True], "of a log that is known, the listing alone"
+
+
+def test_the_texts_of_commits_are_read_once(root: str, beyond: CuttingProxy) -> None:
+    lake = lake_at(root)
+    for number in range(3):
+        commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
+    log = lake_at(root).log(OBSERVATIONS)
+    first = log.commits()
+    with recorded(beyond) as requests:
+        assert log.commits() == first
+    assert len(requests) < len(first)
+
+
+def test_a_run_reads_each_small_data_file_once_and_finds_a_new_one(
+    root: str, beyond: CuttingProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read through Arrow takes three requests a file, and the parts of a run read a file a dozen times."""
+    writer, copies = lake_at(root), LocalCopies()
+    for number in range(3):
+        commit(writer, OBSERVATIONS, [{"observation_id": str(number)}])
+    log = TableLog(OBSERVATIONS, f"{root}/{OBSERVATIONS.name}", copies)
+    with recorded(beyond) as requests:
+        assert log.rows(where=ds.field(COMMIT_SEQUENCE) == 3).column("observation_id").to_pylist() == ["2"]
+    assert len(data_files(requests)) == 1, "one file, and nothing of those that the filter leaves out"
+    with recorded(beyond) as requests:
+        everything = log.rows()
+        assert log.some_rows_of((2, 3), 5).num_rows == 1
+    assert len(data_files(requests)) == 2
+    assert everything == writer.log(OBSERVATIONS).rows()
+    commit(writer, OBSERVATIONS, [{"observation_id": "3"}])
+    with recorded(beyond) as requests:
+        assert sorted(log.rows(["observation_id"]).column(0).to_pylist()) == ["0", "1", "2", "3"]
+    assert len(data_files(requests)) == 1
+    monkeypatch.setattr(local_copies, "_MOST_BYTES_OF_A_FILE", 0)
+    from_store = TableLog(OBSERVATIONS, log.uri, LocalCopies())
+    with recorded(beyond) as requests:
+        assert from_store.rows() == log.rows()
+        assert from_store.rows() == log.rows()
+    assert len(data_files(requests)) > 2 * 4, "what is large is read where it is"
+    copies.remove()
+    with pytest.raises(FileNotFoundError):
+        log.rows()
+
+
+def test_a_data_file_that_is_missing_is_reported_where_a_run_copies_it(root: str) -> None:
+    lake = lake_at(root)
+    commit(lake, OBSERVATIONS, [{"observation_id": "1"}])
+    log = TableLog(OBSERVATIONS, f"{root}/{OBSERVATIONS.name}", LocalCopies())
+    (file,) = (location(log.uri) / name for name in log.live_files().column("path").to_pylist())
+    file.unlink()
+    with pytest.raises(VersionGone, match="version 0 cannot be read any more"):
+        log.rows(version=0)
+    with pytest.raises(FileNotFoundError):
+        log.rows()
 
 
 def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy) -> None:
@@ -195,15 +268,19 @@ def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
 ) -> None:
     """Otherwise a cut of the network would stop a table, or report its files as damaged."""
     monkeypatch.setattr(object_store_options, "_REQUEST_S", 1)
+    storage._arrow_store.cache_clear()  # another test's client waits for longer
     zone, log = LandingZone(root, "radar"), lake_at(root).log(OBSERVATIONS)
+    copied = TableLog(OBSERVATIONS, log.uri, LocalCopies())
     sealed(zone, "a.radar")
     commit(lake_at(root), OBSERVATIONS, [{"observation_id": "1"}])
+    assert copied.open() is not None
     opened = log.open()
     assert opened is not None
     STORE_FAULTS[fault](beyond)
     try:
         seal = partial(durable.put_if_absent, location(root) / "new", b"1")
-        for failing in (zone.pending_names, seal, log.head, log.open, log.rows, log.dataset(opened).to_table):
+        rows = partial(copied.rows, version=0)
+        for failing in (zone.pending_names, seal, log.head, log.open, log.rows, rows, log.dataset(opened).to_table):
             with pytest.raises(Exception) as failure:
                 failing()
             assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)

@@ -1,0 +1,39 @@
+"""The texts of a log's commits. They do not change, so that a run reads each once."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from sda_platform.lake import delta_log
+from sda_platform.lake.storage import text_of
+
+_KEPT_TEXTS = 32
+
+
+class CommitTexts:
+    """Those of the log of the table at ``uri``; the texts that were read last are kept."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._text = lru_cache(maxsize=_KEPT_TEXTS)(self._read)
+        self.newest_seen = -1
+        """The newest version when it was last looked for."""
+
+    def newest_version(self) -> int:
+        """The newest version now; -1 where there is no table."""
+        self.newest_seen = delta_log.newest_version(self._uri, self.newest_seen)
+        return self.newest_seen
+
+    def from_version(self, version: int) -> Iterator[tuple[int, str]]:
+        """Versions and texts of the log's own files from ``version`` downwards, as far as there are any.
+
+        delta-rs' ``history`` is not used: it may return commits that came after the loaded version, and label them with
+        its numbers.
+        """
+        for number in range(version, -1, -1):
+            try:
+                yield number, self._text(number, delta_log.identity(self._uri, number))
+            except FileNotFoundError:
+                return
+
+    def _read(self, version: int, _of: object) -> str:
+        return text_of(delta_log.commit_file(self._uri, version))

@@ -1,0 +1,73 @@
+"""Copies on this machine of small data files in an object store: they never change, so one request each is enough.
+
+Arrow takes at least three requests for each read of a Parquet file. A run and its checks read a new file several times.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from sda_platform.lake.object_store import is_object_store
+from sda_platform.lake.storage import location
+
+_MOST_BYTES_OF_A_FILE = 8 * 2**20
+"""Of a larger file, some columns cost less than the whole."""
+_MOST_BYTES = 2**30
+
+
+class LocalCopies:
+    """The copies of one run, in a directory of its own."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, Path | None] = {}
+        self._bytes_left = _MOST_BYTES
+        self._directory: TemporaryDirectory[str] | None = None
+
+    def near(self, uri: str, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None) -> ds.Dataset:
+        """The part of ``dataset``, the table ``delta`` at ``uri``, that may have rows for which ``where`` is true.
+
+        Its small files are read from their copies, which are made here. Raises FileNotFoundError.
+        """
+        if not is_object_store(uri):
+            return dataset
+        fragments = list(dataset.get_fragments(where))
+        self._copy(uri, delta, [each.path for each in fragments if f"{uri}/{each.path}" not in self._chosen])
+        here = fs.LocalFileSystem()
+        found = [
+            each if copy is None else each.format.make_fragment(str(copy), here, each.partition_expression)
+            for each in fragments
+            for copy in [self._chosen[f"{uri}/{each.path}"]]
+        ]
+        return ds.FileSystemDataset(found, dataset.schema, dataset.format, here)
+
+    def remove(self) -> None:
+        """Remove the copies; what reads them has ended."""
+        if self._directory is not None:
+            self._directory.cleanup()
+
+    def _copy(self, uri: str, delta: DeltaTable, names: Sequence[str]) -> None:
+        if not names:
+            return
+        live = pa.table(delta.get_add_actions(flatten=True))
+        sizes = dict(zip(live["path"].to_pylist(), live["size_bytes"].to_pylist(), strict=True))
+        wanted: dict[str, str] = {}
+        for name in names:
+            size = sizes.get(name, _MOST_BYTES)
+            if size <= min(_MOST_BYTES_OF_A_FILE, self._bytes_left):
+                self._bytes_left -= size
+                wanted[name] = (location(uri) / name).path
+        contents = location(uri).fs.cat(list(wanted.values())) if wanted else {}
+        for name in names:
+            self._chosen[f"{uri}/{name}"] = self._stored(contents[wanted[name]]) if name in wanted else None
+
+    def _stored(self, content: bytes) -> Path:
+        if self._directory is None:
+            self._directory = TemporaryDirectory(prefix="sda-copies-")
+        path = Path(self._directory.name) / f"{len(self._chosen)}.parquet"
+        path.write_bytes(content)
+        return path

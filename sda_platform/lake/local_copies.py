@@ -3,7 +3,11 @@
 Arrow takes at least three requests for each read of a Parquet file. A run and its checks read a new file several times.
 """
 
+import shutil
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +22,7 @@ from sda_platform.lake.storage import location
 _MOST_BYTES_OF_A_FILE = 8 * 2**20
 """Of a larger file, some columns cost less than the whole."""
 _MOST_BYTES = 2**30
+_PREFIX, _STALE_S = "sda-copies-", 86_400.0
 
 
 class LocalCopies:
@@ -65,9 +70,21 @@ class LocalCopies:
         for name in names:
             self._chosen[f"{uri}/{name}"] = self._stored(contents[wanted[name]]) if name in wanted else None
 
-    def _stored(self, content: bytes) -> Path:
-        if self._directory is None:
-            self._directory = TemporaryDirectory(prefix="sda-copies-")
-        path = Path(self._directory.name) / f"{len(self._chosen)}.parquet"
-        path.write_bytes(content)
+    def _stored(self, content: bytes) -> Path | None:
+        try:
+            if self._directory is None:
+                _sweep()
+                self._directory = TemporaryDirectory(prefix=_PREFIX)
+            path = Path(self._directory.name) / f"{len(self._chosen)}.parquet"
+            path.write_bytes(content)
+        except OSError:  # no room here: the file is read in the store
+            return None
         return path
+
+
+def _sweep() -> None:
+    """Remove what runs that were killed left a day ago or earlier."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(FileNotFoundError):
+            if time.time() - directory.stat().st_mtime > _STALE_S:
+                shutil.rmtree(directory, ignore_errors=True)

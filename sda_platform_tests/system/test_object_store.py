@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -232,6 +233,24 @@ def test_a_run_reads_each_small_data_file_once_and_finds_a_new_one(
     copies.remove()
     with pytest.raises(FileNotFoundError):
         log.rows()
+
+
+def test_copies_need_no_room_and_those_of_a_killed_run_are_removed(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_at(root)
+    commit(lake, OBSERVATIONS, [{"observation_id": "1"}])
+    left = tmp_path / "sda-copies-old"
+    (left / "deeper").mkdir(parents=True)
+    os.utime(left, (0.0, 0.0))
+    expected = lake.log(OBSERVATIONS).rows()
+    for place in (tmp_path / "absent", tmp_path):
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        copies = LocalCopies()
+        assert TableLog(OBSERVATIONS, f"{root}/{OBSERVATIONS.name}", copies).rows() == expected
+    assert [each.name for each in tmp_path.iterdir() if each.name != left.name] != []
+    copies.remove()
+    assert not [each for each in tmp_path.iterdir() if "copies" in each.name]
 
 
 def test_a_data_file_that_is_missing_is_reported_where_a_run_copies_it(root: str) -> None:

@@ -4,7 +4,7 @@
 
 A real pair of the shipped catalogue, a member of the fleet and another object, passes at about 9 km. Five hours
 before, the other one burns, so that it passes at 60 m: with a burn of each given size, along its orbit's normal with
-seeds 1, 3, …, against it with the others. Two dozen satellites of the constellation near the other one observe it, as
+seeds 1, 4, …, against it with the others. Two dozen satellites of the constellation near the other one observe it, as
 often as 30 million observations a day of the whole catalogue would. Windows, tracks, candidates, assessments and levels
 are those of the platform's functions and defaults, every 10 s of mission time, against the whole shipped fleet. Printed
 for each burn and seed, since the first observation after the burn: when the track shows a manoeuvre, when the event is

@@ -57,7 +57,7 @@ def main() -> None:
             sky = Sky.of_catalogue(table, objects=pair, seed=seed, catalogue_error_s=ERROR_S, start_time_ns=START_NS)
             for size in given.dv:
                 burn, miss_km, after_km = burn_to(
-                    sky, pair[1], burn_ns, approach.tca_ns, size, is_along_normal=seed % 2 == 1
+                    sky, pair[1], burn_ns, approach.tca_ns, size, is_along_normal=seed % 3 == 1
                 )
                 play = Play(table, pair, approach.tca_ns, burn_ns, [burn], objects, seed=seed)
                 line = play.run(before_s=given.before * 60, after_s=given.after * 60)

@@ -12,7 +12,7 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower
-from sda_platform.lake.arrow import arrays
+from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.covariance import rtn_to_teme, transport
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
@@ -64,7 +64,7 @@ class Tracks:
             epoch_ns=columns["epoch_time_ns"],
             state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
             areas=np.stack([columns[name] for name in AREAS], axis=1),
-            covariance=covariance_from_lower(ordered.column("joint_covariance").to_pylist(), size=8),
+            covariance=covariance_from_lower(flat(ordered.column("joint_covariance")), size=8),
             manoeuvre_ns=columns["manoeuvre_time_ns"],
             dynamics=dynamics,
         )

@@ -16,6 +16,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 
@@ -39,6 +40,7 @@ def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) ->
 @dg.asset_check(
     asset=ALERT_DELIVERIES.name,
     description="The subscriber has exactly the alerts that were delivered: none missing, none more, none different.",
+    op_tags=AFTER_ALERTS,
 )
 def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.AssetCheckResult:
     """Compare the subscriber's alerts with the delivered entries of the correction log, both ways."""

@@ -29,7 +29,7 @@ class LocalCopies:
     """The copies of one run, in a directory of its own."""
 
     def __init__(self) -> None:
-        self._chosen: dict[str, Path | None] = {}
+        self._chosen: dict[tuple[str, str], Path | None] = {}
         self._bytes_left = _MOST_BYTES
         self._directory: TemporaryDirectory[str] | None = None
 
@@ -41,12 +41,12 @@ class LocalCopies:
         if not is_object_store(uri):
             return dataset
         fragments = list(dataset.get_fragments(where))
-        self._copy(uri, delta, [each.path for each in fragments if f"{uri}/{each.path}" not in self._chosen])
+        self._copy(uri, delta, [each.path for each in fragments if (uri, each.path) not in self._chosen])
         here = fs.LocalFileSystem()
         found = [
             each if copy is None else each.format.make_fragment(str(copy), here, each.partition_expression)
             for each in fragments
-            for copy in [self._chosen[f"{uri}/{each.path}"]]
+            for copy in [self._chosen[uri, each.path]]
         ]
         return ds.FileSystemDataset(found, dataset.schema, dataset.format, here)
 
@@ -68,7 +68,7 @@ class LocalCopies:
                 wanted[name] = (location(uri) / name).path
         contents = location(uri).fs.cat(list(wanted.values())) if wanted else {}
         for name in names:
-            self._chosen[f"{uri}/{name}"] = self._stored(contents[wanted[name]]) if name in wanted else None
+            self._chosen[uri, name] = self._stored(contents[wanted[name]]) if name in wanted else None
 
     def _stored(self, content: bytes) -> Path | None:
         try:

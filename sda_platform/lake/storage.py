@@ -27,12 +27,17 @@ def location(uri: str) -> UPath:
     return path
 
 
-def text_of(file: UPath) -> str:
-    """The text of a small file: one request to an object store, where opening the file takes another.
+def content_of(file: UPath) -> bytes:
+    """The bytes of a small file: one request to an object store, where opening the file takes another.
 
     Raises FileNotFoundError.
     """
-    return str(file.fs.cat_file(file.path).decode(errors="replace"))
+    return bytes(file.fs.cat_file(file.path))
+
+
+def text_of(file: UPath) -> str:
+    """The same as text, where bytes that are none show as replaced."""
+    return content_of(file).decode(errors="replace")
 
 
 def names_after(directory: UPath, name: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from sda_platform.lake import durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.storage import location, text_of
+from sda_platform.lake.storage import content_of, location
 
 SCHEMA_VERSION = 1
 # Delta's VACUUM passes over names that begin with an underscore, and no table is named so.
@@ -157,7 +157,7 @@ class Verdicts:
 
     def _content(self, name: str) -> Any:
         try:
-            content = json.loads(text_of(self._directory / name))
+            content = json.loads(content_of(self._directory / name))
         except (FileNotFoundError, ValueError):
             return {}
         return content if isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION else {}

@@ -21,7 +21,10 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.step_order import AFTER_ALERTS
+from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.settings import Settings
@@ -168,6 +171,19 @@ def test_every_table_is_an_asset_with_its_schema_freshness_and_three_checks() ->
         assert {
             (table.name, check) for check in ("exactly_once", "contract", "log_is_sound", "data_is_fresh")
         } <= checks
+
+
+def test_checks_that_block_nothing_follow_the_alerts() -> None:
+    on_the_way = {table.name for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS) for table in tables_of(job)}
+    before = [
+        checks.op.name
+        for checks in defs.asset_checks or ()
+        if isinstance(checks, dg.AssetChecksDefinition)
+        and not any(spec.blocking for spec in checks.check_specs)
+        and on_the_way & {spec.asset_key.to_user_string() for spec in checks.check_specs}
+        and checks.op.tags != AFTER_ALERTS
+    ]
+    assert before == []
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

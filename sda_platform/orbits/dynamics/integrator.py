@@ -23,7 +23,7 @@ _TOLERANCE = 1e-13
 _LARGEST_RAD = 0.16
 """Largest step as an angle of the orbit: between steps, quintics interpolate to millimetres."""
 _FIRST_RAD, _LEAST_S = 0.065, 1e-3
-"""First step as such an angle: in a low orbit a minute, which that tolerance allows at any height."""
+"""First step as such an angle: a minute in a low orbit. One whose error is too large is taken again, shorter."""
 _LOWEST_KM = 6378.1363 + 60.0
 
 

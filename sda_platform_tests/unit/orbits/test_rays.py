@@ -16,16 +16,8 @@ def _directions(draw: np.random.Generator, count: int) -> FloatArray:
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1)[:, None])
 
 
-def _every_pair(
-    site: FloatArray,
-    direction: FloatArray,
-    elapsed_s: FloatArray,
-    slack: FloatArray,
-    angle: FloatArray,
-    place: FloatArray,
-    speed: FloatArray,
-    radius: FloatArray,
-) -> IntArray:
+def _every_pair(*arguments: FloatArray) -> IntArray:
+    site, direction, elapsed_s, slack, angle, place, speed, radius = arguments
     line = place + elapsed_s[:, None, None] * speed - site[:, None]
     ahead = np.einsum("rna,ra->rn", line, direction)
     square = np.einsum("rna,rna->rn", line, line)

@@ -13,7 +13,7 @@ from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.small_windows import observations_of, track_entries
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
@@ -100,12 +100,13 @@ def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeR
     plan = store.plan(TRACKS, settings={"weather": here.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
-    touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))
+    changes = store.new_rows(plan, FUSED_TRACKS, CHANGE_COLUMNS)
+    touched = pc.unique(changes.column("norad_id"))
     held = plan.window(FUSED_TRACKS).upto_sequence
     windows = current_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
     previous = store.current_rows(plan).select(TRACK_SCHEMA.names)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns, here.dynamics())
+    rows = live_tracks(windows, changes, previous, propagator, plan.as_of_ns, here.dynamics())
     counts = {"touched": len(touched), "windows": windows.num_rows}
     receipt = store.replace(plan, rows)
     return materialized(store, receipt, space_weather=here.stated(), **counts, **_track_counts(store))

@@ -1,6 +1,10 @@
-"""Current state of every tracked object: its window fits, filtered, and its track state. Arrow in, Arrow out."""
+"""Current state of every tracked object: its window fits, filtered, and its track state. Arrow in, Arrow out.
 
-from collections.abc import Mapping
+A track is filtered from windows of at most TRACK_MEMORY_NS. The memory moves on in steps. Between two steps a track
+begins with the same window, and its filter continues from the orbit that its row keeps.
+"""
+
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,22 +12,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, covariance_from_lower, lower_triangles
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.tables import STATE_COLUMNS, TRACK_MEMORY_NS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
+from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.kept_orbits import TERMS, KeptOrbits
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits
 
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
+CHANGE_COLUMNS = ("norad_id", "epoch_time_ns")
+KEPT_COLUMNS = ("kept_time_ns", "kept_orbit", "kept_unexplained", "kept_basis")
 TRACK_SCHEMA = TRACKS.content_schema
 _RULES = LifeRules()
+# Steps of the memory. Those of objects with successive numbers are half a minute apart, so that few objects are
+# filtered anew in one run.
+_STEP_NS, _APART_NS = 900 * NANOSECONDS_PER_SECOND, 30 * NANOSECONDS_PER_SECOND
 
 
 def live_tracks(
     windows: pa.Table,
-    touched: pa.Array,
+    changes: pa.Table,
     previous: pa.Table,
     propagator: Propagator,
     as_of_ns: int,
@@ -33,25 +45,44 @@ def live_tracks(
     time.
 
     Args:
-        windows: current fits of the ``touched`` objects, with ``fit_id`` and WINDOW_COLUMNS.
-        touched: catalogue numbers with an inserted or retracted window.
+        windows: current fits of the objects with changes, with ``fit_id`` and WINDOW_COLUMNS.
+        changes: CHANGE_COLUMNS of the windows that were inserted or retracted since ``previous``.
         previous: the current rows.
         propagator: the catalogue.
         as_of_ns: mission time of the commit.
         dynamics: the numerical model between windows.
     """
     before = _lives(previous)
-    filtered_rows = _filtered_rows(windows, before, propagator, as_of_ns, dynamics)
+    kept = _kept(previous, changes)
+    filtered_rows = _filtered_rows(_remembered(windows, as_of_ns), before, kept, propagator, as_of_ns, dynamics)
     others = before.keys() - set(filtered_rows.column("norad_id").to_pylist())
-    observed = set(touched.to_pylist())
+    observed = set(changes["norad_id"].to_pylist())
     after = {number: _aged(before[number], number in observed, as_of_ns) for number in others}
-    changed = {number: life for number, life in after.items() if life != before[number]}
-    return pa.concat_tables([filtered_rows, _with_lives(previous, changed, as_of_ns)]).sort_by("norad_id")
+    changed = {number: life for number, life in after.items() if life != before[number] or number in observed}
+    return pa.concat_tables([filtered_rows, _with_lives(previous, changed, observed, as_of_ns)]).sort_by("norad_id")
+
+
+def _remembered(windows: pa.Table, as_of_ns: int) -> pa.Table:
+    """The windows within the memory."""
+    since_ns = as_of_ns - TRACK_MEMORY_NS
+    phase_ns = windows["norad_id"].to_numpy() * _APART_NS - since_ns
+    return windows.filter(pa.array(windows["epoch_time_ns"].to_numpy() >= since_ns + phase_ns % _STEP_NS))
+
+
+def _kept(previous: pa.Table, changes: pa.Table) -> pa.Table:
+    """The rows with a kept orbit that comes before all changes of its object's windows."""
+    first = changes.group_by("norad_id").aggregate([("epoch_time_ns", "min")])
+    rows = previous.filter(previous["kept_time_ns"].is_valid())
+    rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
+    both = rows.select(["norad_id", "kept_time_ns", "row"]).join(first, "norad_id", join_type="inner")
+    holds = pc.less(both["kept_time_ns"], both["epoch_time_ns_min"])
+    return rows.take(both.filter(holds)["row"])
 
 
 def _filtered_rows(
     windows: pa.Table,
     before: Mapping[int, Life],
+    kept: pa.Table,
     propagator: Propagator,
     as_of_ns: int,
     dynamics: Dynamics,
@@ -66,7 +97,7 @@ def _filtered_rows(
     order = np.argsort(propagator.elements.norad_id, kind="stable")
     index = order[np.searchsorted(propagator.elements.norad_id, numbers, sorter=order)]
     fits = window_fits(rows)
-    filtered = filter_tracks(fits, propagator, index, dynamics)
+    filtered = filter_tracks(fits, propagator, index, dynamics, _kept_orbits(kept, numbers))
     last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
     seen_ns = [each.tolist() for each in np.split(fits.epoch_ns, last[:-1] + 1)]
     lives = [
@@ -76,6 +107,24 @@ def _filtered_rows(
     ids = rows["fit_id"].take(pa.array(last)).to_pylist()
     found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
     return found.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
+
+
+def _kept_orbits(kept: pa.Table, numbers: IntArray) -> KeptOrbits:
+    """The kept orbits of these objects (g,), ascending."""
+    found = KeptOrbits.none(np.full(len(numbers), "", dtype="<U16"))
+    of_object = kept["norad_id"].to_numpy()
+    rows = np.flatnonzero(np.isin(of_object, numbers))
+    chosen = kept.take(pa.array(rows))
+    orbits = KeptOrbits.of_terms(
+        chosen["kept_time_ns"].to_numpy(),
+        flat(chosen["kept_orbit"]).reshape(-1, TERMS),
+        chosen["kept_unexplained"].to_numpy(),
+        np.array(chosen["kept_basis"].to_pylist(), dtype="<U16"),
+    )
+    places = np.searchsorted(numbers, of_object[rows])
+    found.put(places, orbits.orbits, orbits.unexplained)
+    found.basis[places] = orbits.basis
+    return found
 
 
 def window_fits(rows: pa.Table) -> WindowFits:
@@ -110,11 +159,18 @@ def _aged(life: Life, is_touched: bool, as_of_ns: int) -> Life:
     return Life(LOST, as_of_ns, life.last_seen_ns, 0) if is_gone else passed(life, as_of_ns, _RULES)
 
 
-def _with_lives(rows: pa.Table, lives: Mapping[int, Life], as_of_ns: int) -> pa.Table:
-    """The rows of these objects with these states."""
+def _with_lives(rows: pa.Table, lives: Mapping[int, Life], changed: Container[int], as_of_ns: int) -> pa.Table:
+    """The rows of these objects with these states; those of ``changed`` windows keep no orbit."""
     chosen = rows.filter(pc.is_in(rows["norad_id"], pa.array(list(lives), pa.int64())))
     made = [
-        {**row, "state": life.state, "state_since_ns": life.since_ns, "streak": life.streak, "as_of_ns": as_of_ns}
+        {
+            **row,
+            "state": life.state,
+            "state_since_ns": life.since_ns,
+            "streak": life.streak,
+            "as_of_ns": as_of_ns,
+            **(dict.fromkeys(KEPT_COLUMNS) if row["norad_id"] in changed else {}),
+        }
         for row in chosen.to_pylist()
         for life in [lives[row["norad_id"]]]
     ]
@@ -129,7 +185,8 @@ def _rows(
     filtered: FilteredStates,
     as_of_ns: int,
 ) -> pa.Table:
-    suspected = filtered.manoeuvre_ns > 0
+    suspected, kept = filtered.manoeuvre_ns > 0, filtered.kept
+    is_kept = kept.orbits.epoch_ns > 0
     sigma_km = np.sqrt(np.einsum("gii->g", filtered.covariance[:, :3, :3]))
     area_sigma = np.sqrt(np.einsum("gii->gi", filtered.joint_covariance)[:, 6:])
     columns: dict[str, Any] = {
@@ -155,6 +212,10 @@ def _rows(
         "manoeuvre_time_ns": _where(suspected, filtered.manoeuvre_ns),
         "manoeuvre_speed_m_s": _where(suspected, filtered.manoeuvre_km_s * 1e3),
         "manoeuvre_sigma_m_s": _where(suspected, filtered.manoeuvre_sigma_km_s * 1e3),
+        "kept_time_ns": _where(is_kept, kept.orbits.epoch_ns),
+        "kept_orbit": _where(is_kept, kept.terms),
+        "kept_unexplained": _where(is_kept, kept.unexplained),
+        "kept_basis": _where(is_kept, kept.basis),
         "as_of_ns": [as_of_ns] * len(norad_id),
     }
     return pa.table({field.name: pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA})

@@ -21,7 +21,8 @@ ALIVE = (CONFIRMED, COASTING)
 """Track states with enough and recent enough observations to be used downstream."""
 
 TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
-"""Span of windows that a track is filtered from, event time; older information is in the refined elements."""
+"""The longest span of windows that a track is filtered from, event time; older information is in the refined
+elements."""
 
 STATE_COLUMNS = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 STATE_AND_COVARIANCE = (*STATE_COLUMNS, "covariance")
@@ -152,6 +153,20 @@ class Track(ObjectState):
     )
     manoeuvre_speed_m_s: T.DoubleType = quantity("m/s", "Magnitude of the velocity change.", nullable=True, ge=0)
     manoeuvre_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of that magnitude.", nullable=True, ge=0)
+    kept_time_ns: T.LongType = quantity(
+        "ns", "An earlier window of the track, from which its filter continues; null: from the first.", nullable=True
+    )
+    kept_orbit: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="Orbit after that window: state (6, GCRF, km and km/s), both areas (m2/kg), and the lower triangle "
+        "of their covariance by rows (36 terms).",
+    )
+    kept_unexplained: T.LongType = pa.Field(nullable=True, ge=0, description="Windows set aside until that window.")
+    kept_basis: T.StringType = pa.Field(
+        nullable=True,
+        description="Digest of the element set, first window and space weather; with others the filter starts anew.",
+    )
     as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
 
 

@@ -4,8 +4,11 @@ With hysteresis: a single window neither confirms a track nor ends its coasting,
 not start it. Time alone moves a track towards lost; only windows move it towards confirmed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 
@@ -34,14 +37,17 @@ class Life:
     streak: int
 
 
-def life_of(seen_ns: Iterable[int], now_ns: int, before: Life | None = None, rules: LifeRules = LifeRules()) -> Life:
+def life_of(seen_ns: Sequence[int], now_ns: int, before: Life | None = None, rules: LifeRules = LifeRules()) -> Life:
     """The state, at ``now_ns``, of a track observed at these times, ascending, after the state ``before``.
 
     Raises ValueError for a track without observations and without a state before.
     """
     life = before
-    for time_ns in seen_ns:
-        life = born(time_ns) if life is None else seen(life, time_ns, rules)
+    gaps = np.flatnonzero(np.diff(np.asarray(seen_ns, np.int64)) > rules.streak_gap_ns) + 1
+    cuts = [0, *gaps.tolist(), len(seen_ns)]
+    for start, end in pairwise(cuts):
+        if start < end:
+            life = seen(life, seen_ns[start:end], rules)
     if life is None:
         raise ValueError("a track that was never seen has no life")
     return passed(life, now_ns, rules)
@@ -52,16 +58,17 @@ def born(time_ns: int) -> Life:
     return Life(NEW, time_ns, time_ns, 1)
 
 
-def seen(life: Life, time_ns: int, rules: LifeRules) -> Life:
-    """After one more window; a lost track starts again."""
-    before = passed(life, time_ns, rules)
-    if before.state == LOST:
-        return born(time_ns)
-    goes_on = time_ns - life.last_seen_ns <= rules.streak_gap_ns
-    after = replace(before, last_seen_ns=time_ns, streak=life.streak + 1 if goes_on else 1)
+def seen(life: Life | None, times_ns: Sequence[int], rules: LifeRules) -> Life:
+    """After more windows, at least one, without a gap between them; a lost track starts again."""
+    before = None if life is None else passed(life, times_ns[0], rules)
+    if before is None or before.state == LOST:
+        first = born(times_ns[0])
+        return seen(first, times_ns[1:], rules) if len(times_ns) > 1 else first
+    streak = before.streak if times_ns[0] - before.last_seen_ns <= rules.streak_gap_ns else 0
+    after = replace(before, last_seen_ns=times_ns[-1], streak=streak + len(times_ns))
     needed = {NEW: rules.confirming_windows, COASTING: rules.returning_windows}.get(after.state)
     if needed is not None and after.streak >= needed:
-        return replace(after, state=CONFIRMED, since_ns=time_ns)
+        return replace(after, state=CONFIRMED, since_ns=times_ns[max(needed - streak, 1) - 1])
     return after
 
 

@@ -22,7 +22,7 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.fuse import TRACK_SCHEMA as FIT_SCHEMA
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.elements import ElementSets
@@ -235,7 +235,7 @@ class Play:
         wanted = pa.array(sorted(numbers), pa.int64())
         found = pa.concat_tables([FIT_SCHEMA.empty_table(), *fits.values()])
         found = found.filter(pc.is_in(found["norad_id"], wanted))
-        return live_tracks(found, wanted, tracks, propagator, now_ns)
+        return live_tracks(found, found.select(CHANGE_COLUMNS), tracks, propagator, now_ns)
 
     def _look(self, line: Timeline, catalogue: Catalogue, tracks: pa.Table, now_ns: int, since_s: float) -> None:
         """Screen the third party and the fleet, if it is suspected, and judge what is found."""

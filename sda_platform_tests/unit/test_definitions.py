@@ -38,7 +38,7 @@ UNITLESS = {
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
-    "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
+    "retry_count", "streak", "windows", "innovation", "innovation_size", "kept_unexplained", "unexplained_windows", "readings", "anchors",
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
     "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",

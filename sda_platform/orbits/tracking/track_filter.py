@@ -1,4 +1,5 @@
-"""Track filter: one orbit per object, updated by each window fit with that window's observations alone.
+"""Track filter: one orbit per object, updated by each window fit with that window's observations alone. Where an
+earlier call kept an orbit (`kept_orbits`), the filter of a track without manoeuvre continues from it.
 
 State, drag area and reflective area are estimated together, propagated numerically between windows.
 
@@ -23,6 +24,7 @@ from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
+from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
 from sda_platform.orbits.tracking.window_information import Evidence, WindowFits, innovation_of, updated_by
 
 _IMPLAUSIBLE = 1e-6
@@ -57,6 +59,8 @@ class FilteredStates:
     """(g,) one sigma of that magnitude."""
     unexplained: IntArray
     """(g,) number of window fits set aside."""
+    kept: KeptOrbits
+    """(g) where a later call can continue."""
 
     @property
     def covariance(self) -> FloatArray:
@@ -78,7 +82,11 @@ class FilteredStates:
 
 
 def filter_tracks(
-    fits: WindowFits, propagator: Propagator, index: npt.ArrayLike, dynamics: Dynamics = CONSTANT_DYNAMICS
+    fits: WindowFits,
+    propagator: Propagator,
+    index: npt.ArrayLike,
+    dynamics: Dynamics = CONSTANT_DYNAMICS,
+    kept: KeptOrbits | None = None,
 ) -> FilteredStates:
     """Filter every object's window fits.
 
@@ -87,21 +95,28 @@ def filter_tracks(
         propagator: the current catalogue: the prior of each object's first window.
         index: (g,) position of each object in it.
         dynamics: the numerical model between windows.
+        kept: what an earlier call kept of these objects; nothing of those with another window until then.
 
     Objects that SGP4 rejects at their first window, or that meet the ground, have NaN states.
 
     Source: Bar-Shalom, Li & Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), sections 5.2
     (normalised innovation), 11.3 (manoeuvre detection by it), 7.2 (information form).
     """
-    evidence = Evidence.of(fits, dynamics)
+    index = np.asarray(index, dtype=np.int64)
     first = np.flatnonzero(np.diff(fits.group, prepend=-1))
-    filter_ = _Filter.at_first(fits, propagator, np.asarray(index, dtype=np.int64), first, dynamics)
-    filter_.follow(first, np.append(first[1:], len(fits.group)), evidence)
+    end = np.append(first[1:], len(fits.group))
+    filter_ = _Filter.at_first(fits, propagator, index, first, dynamics)
+    begin = first if kept is None else filter_.resumed(kept, first, end, fits.epoch_ns)
+    used = np.flatnonzero(np.arange(len(fits.group)) >= begin[fits.group])
+    evidence = Evidence.of(fits, used, dynamics)
+    filter_.follow(begin, end, evidence)
+    is_manoeuvred = filter_.manoeuvre_row >= 0
+    if kept is not None and (is_manoeuvred & (begin > first)).any():
+        return filter_tracks(fits, propagator, index, dynamics, kept.without(is_manoeuvred))
     found = filter_.report(evidence)
-    manoeuvred = np.flatnonzero(filter_.manoeuvre_row >= 0)
-    if not len(manoeuvred):
+    if not is_manoeuvred.any():
         return found
-    return _with_impulses(found, filter_, manoeuvred, fits, propagator, np.asarray(index, dtype=np.int64), evidence)
+    return _with_impulses(found, filter_, np.flatnonzero(is_manoeuvred), fits, propagator, index, evidence)
 
 
 def _with_impulses(
@@ -165,6 +180,8 @@ class _Filter:
     """(w,) the windows that no update has used."""
     ballistic: UncertainOrbits
     """The orbits without the detected manoeuvre, at the window at which it was detected."""
+    kept: KeptOrbits
+    """The orbits after the newest windows that are old enough, where no window contradicts them."""
 
     @classmethod
     def at_first(
@@ -190,14 +207,29 @@ class _Filter:
             unexplained=np.zeros(count, dtype=np.int64),
             set_aside=np.zeros(len(fits.group), dtype=np.bool_),
             ballistic=orbits.copied(),
+            kept=KeptOrbits.none(basis_of(propagator, index, epoch_ns, dynamics)),
         )
+
+    def resumed(self, kept: KeptOrbits, first: IntArray, end: IntArray, epoch_ns: IntArray) -> IntArray:
+        """Continue from the orbits of ``kept`` that hold; the window (g,) with which each object continues."""
+        begin = kept.next_windows(self.kept.basis, first, end, epoch_ns)
+        rows = np.flatnonzero(begin > first)
+        orbits, unexplained = kept.orbits.take(rows), kept.unexplained[rows]
+        self.orbits.put(rows, orbits)
+        self.unexplained[rows] = unexplained
+        self.kept.put(rows, orbits, unexplained)
+        return begin
 
     def follow(self, begin: IntArray, end: IntArray, evidence: Evidence) -> None:
         """Update each object with its windows from ``begin`` to before ``end``."""
         count = end - begin
+        oldest_ns = evidence.epoch_ns[end - 1] - KEPT_BEFORE_NS
         for step in range(int(count.max(initial=0))):
             live = np.flatnonzero(count > step)
-            self.update(live, begin[live] + step, evidence)
+            rows = begin[live] + step
+            self.update(live, rows, evidence)
+            old = live[(evidence.epoch_ns[rows] <= oldest_ns[live]) & (self.inconsistent_count[live] == 0)]
+            self.kept.put(old, self.orbits.take(old), self.unexplained[old])
 
     def restarted(self, chosen: IntArray, orbits: Sequence[UncertainOrbits]) -> _Filter:
         """A filter of the objects ``chosen`` that goes on from ``orbits``, one (1) of each."""
@@ -213,6 +245,7 @@ class _Filter:
             manoeuvre_row=np.full(len(chosen), -1),
             unexplained=np.zeros(len(chosen), dtype=np.int64),
             ballistic=joined.copied(),
+            kept=KeptOrbits.none(self.kept.basis[chosen]),
         )
 
     def update(self, live: IntArray, rows: IntArray, evidence: Evidence) -> None:
@@ -274,6 +307,7 @@ class _Filter:
             manoeuvre_km_s=speed,
             manoeuvre_sigma_km_s=sigma,
             unexplained=self.unexplained,
+            kept=self.kept.without(manoeuvred),
         )
 
 

@@ -51,7 +51,7 @@ def observation_information(fits: WindowFits, reference: FloatArray) -> tuple[Fl
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:
-    """The observations of all windows, in GCRF."""
+    """The observations of windows, in GCRF; of those that are not used, nothing."""
 
     epoch_ns: IntArray
     reference: FloatArray
@@ -62,14 +62,17 @@ class Evidence:
     """(w, 8)"""
 
     @classmethod
-    def of(cls, fits: WindowFits, dynamics: Dynamics) -> Evidence:
-        information, vector = observation_information(fits, fits.predicted)
-        turn = dynamics.turn(fits.epoch_ns)
-        wide, long = np.zeros((len(turn), 8, 8)), np.zeros((len(turn), 8))
-        wide[:, :6, :6] = rotated(turn, information)
+    def of(cls, fits: WindowFits, used: IntArray, dynamics: Dynamics) -> Evidence:
+        """That of the windows ``used``."""
+        chosen, count = fits.take(used), len(fits.epoch_ns)
+        information, vector = observation_information(chosen, chosen.predicted)
+        turn = dynamics.turn(chosen.epoch_ns)
+        reference, wide, long = np.zeros((count, 6)), np.zeros((count, 8, 8)), np.zeros((count, 8))
+        reference[used] = dynamics.to_gcrf(chosen.predicted, chosen.epoch_ns)
+        wide[used, :6, :6] = rotated(turn, information)
         for part in (slice(0, 3), slice(3, 6)):
-            long[:, part] = np.einsum("wij,wj->wi", turn, vector[:, part])
-        return cls(fits.epoch_ns, dynamics.to_gcrf(fits.predicted, fits.epoch_ns), wide, long)
+            long[used, part] = np.einsum("wij,wj->wi", turn, vector[:, part])
+        return cls(fits.epoch_ns, reference, wide, long)
 
     def of_rows(self, rows: IntArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Epochs, information and vectors of windows ``rows``, and the states that the vectors are about."""

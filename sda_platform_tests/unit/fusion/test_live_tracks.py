@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from sda_platform.fusion.checks import stale_tracks
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS
@@ -26,8 +27,9 @@ def windows() -> pa.Table:
 
 
 def followed(windows: pa.Table, previous: pa.Table = NEVER, *, seconds: float = 120.0) -> pa.Table:
-    touched = pa.array(sorted(set(windows["norad_id"].to_pylist())), pa.int64())
-    return live_tracks(windows, touched, previous, some_catalogue(), START_NS + round(seconds * SECOND_NS))
+    return live_tracks(
+        windows, windows.select(CHANGE_COLUMNS), previous, some_catalogue(), START_NS + round(seconds * SECOND_NS)
+    )
 
 
 def test_one_row_an_object_at_its_newest_window(windows: pa.Table) -> None:
@@ -61,10 +63,10 @@ def test_a_window_that_was_corrected_moves_its_track_and_no_other(windows: pa.Ta
 
 def test_time_makes_tracks_coast_and_only_those_rows_are_written(windows: pa.Table) -> None:
     before = followed(windows)
-    nobody = pa.array([], pa.int64())
-    soon = live_tracks(windows.slice(0, 0), nobody, before, some_catalogue(), START_NS + 130 * SECOND_NS)
+    nothing = windows.slice(0, 0).select(CHANGE_COLUMNS)
+    soon = live_tracks(windows.slice(0, 0), nothing, before, some_catalogue(), START_NS + 130 * SECOND_NS)
     assert soon.num_rows == 0
-    later = live_tracks(windows.slice(0, 0), nobody, before, some_catalogue(), START_NS + 400 * SECOND_NS)
+    later = live_tracks(windows.slice(0, 0), nothing, before, some_catalogue(), START_NS + 400 * SECOND_NS)
     assert set(later["state"].to_pylist()) == {"coasting"}
     assert later["x_km"].to_pylist() == [
         r["x_km"] for r in before.to_pylist() if r["norad_id"] in later["norad_id"].to_pylist()
@@ -74,7 +76,8 @@ def test_time_makes_tracks_coast_and_only_those_rows_are_written(windows: pa.Tab
 def test_an_object_whose_every_window_was_retracted_is_lost(windows: pa.Table) -> None:
     before = followed(windows)
     number = before["norad_id"][0].as_py()
-    after = live_tracks(windows.slice(0, 0), pa.array([number]), before, some_catalogue(), START_NS + 130 * SECOND_NS)
+    gone = windows.filter(pc.equal(windows["norad_id"], number)).select(CHANGE_COLUMNS)
+    after = live_tracks(windows.slice(0, 0), gone, before, some_catalogue(), START_NS + 130 * SECOND_NS)
     assert [(r["norad_id"], r["state"]) for r in after.to_pylist()] == [(number, "lost")]
 
 

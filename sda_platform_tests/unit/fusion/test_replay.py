@@ -14,7 +14,7 @@ from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -108,11 +108,12 @@ def test_refined_elements__F_replay(lake: Lake) -> None:
     commit(lake, ORBITAL_CATALOG, published(some_catalogue()))
     seen = beacons(objects=3, windows=10, seed=14)
     fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
-    numbers = sorted(set(fits["norad_id"].to_pylist()))
     journal = [{**row, "sequence": 0, "op": "insert"} for row in fits.to_pylist()]
     observe(lake, seen[0], START_NS, journal)
     as_of_ns = START_NS + 10 * WINDOW_NS
-    tracks = live_tracks(fits, pa.array(numbers), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns).to_pylist()
+    tracks = live_tracks(
+        fits, fits.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns
+    ).to_pylist()
     for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
         lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
         commit(lake, TRACKS, moved)

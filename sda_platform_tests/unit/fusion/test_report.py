@@ -11,7 +11,7 @@ import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.report import recent_outcomes, report
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.fusion.time_bias import BIAS_SCHEMA, estimated
@@ -40,10 +40,9 @@ def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered:
     journal = [{**row, "sequence": 0, "op": "insert", **altered} for row in fits.to_pylist()]
     counts = {**lags, "isl_pipeline_lag_ms": 2_400}
     commit(lake, FUSED_TRACKS, journal, watermarks=marks, counts=counts, as_of_ns=AS_OF_NS)
-    touched = pa.array(sorted(set(fits["norad_id"].to_pylist())))
     told = estimated(pa.concat_tables(observed), BIAS_SCHEMA.empty_table(), propagator, START_NS, WINDOW_NS, AS_OF_NS)
     commit(lake, TIME_TAG_BIASES, told.to_pylist())
-    tracks = live_tracks(fits, touched, TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
+    tracks = live_tracks(fits, fits.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
     commit(lake, TRACKS, tracks.to_pylist())
     return lake
 

@@ -74,11 +74,19 @@ def test_time_alone_never_makes_a_track_better(history: list[int], later: int) -
     assert passed(life, history[-1] + later, RULES).since_ns >= life.since_ns
 
 
+@given(histories, st.integers(0, 200).map(lambda n: n * WINDOW))
+def test_windows_together_are_windows_one_by_one(history: list[int], later: int) -> None:
+    life = born(history[0])
+    for time_ns in history[1:]:
+        life = seen(life, [time_ns], RULES)
+    assert passed(life, history[-1] + later, RULES) == life_of(history, history[-1] + later)
+
+
 @given(histories)
 def test_no_track_is_confirmed_without_three_windows_close_together(history: list[int]) -> None:
     life = born(history[0])
     for time_ns in history[1:]:
-        before, life = life, seen(life, time_ns, RULES)
+        before, life = life, seen(life, [time_ns], RULES)
         if life.state == CONFIRMED and before.state == NEW:
             assert life.streak >= RULES.confirming_windows
         if life.state == CONFIRMED and passed(before, time_ns, RULES).state == COASTING:

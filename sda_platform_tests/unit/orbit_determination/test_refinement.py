@@ -11,7 +11,7 @@ from sda_platform.catalog.decoding import decode
 from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.catalog.tables import ELEMENTS_FEED, OWN_ORIGINATOR
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbit_determination.checks import unsound_refinements
 from sda_platform.orbit_determination.publication import publish
@@ -36,8 +36,7 @@ def windows() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def tracks(windows: pa.Table) -> pa.Table:
-    touched = pa.array(sorted(set(windows["norad_id"].to_pylist())))
-    return live_tracks(windows, touched, TRACK_SCHEMA.empty_table(), some_catalogue(), AS_OF_NS)
+    return live_tracks(windows, windows.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), some_catalogue(), AS_OF_NS)
 
 
 def of_catalogue() -> dict[int, dict[str, Any]]:

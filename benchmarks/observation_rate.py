@@ -244,7 +244,7 @@ def _steps(settings: Settings, began_s: float) -> Iterator[tuple[str, float]]:
     """How long each step of the alert job took, of the runs since ``began_s``; and the runs as ``run``."""
     with dg.DagsterInstance.from_config(str(settings.home / "dagster")) as instance:
         wanted = dg.RunsFilter(job_name="observations_to_alerts", statuses=[dg.DagsterRunStatus.SUCCESS])
-        for record in instance.get_run_records(wanted):
+        for record in instance.get_run_records(wanted, ascending=True):
             if record.start_time and record.end_time and record.start_time >= began_s:
                 yield "run", record.end_time - record.start_time
                 for step in instance.get_run_step_stats(record.dagster_run.run_id):
@@ -256,12 +256,13 @@ def _line(span: Span, scenario: str) -> str:
     longest = sorted(((statistics.mean(s), name) for name, s in span.steps_s.items() if name != "run"), reverse=True)
     steps = ", ".join(f"{name} {seconds:.1f} s" for seconds, name in longest[:4])
     runs, thirds = span.steps_s.get("run", []), ", ".join(f"{age:.0f}" for age in span.thirds_s)
+    lengths = ", ".join(f"{statistics.mean(part):.1f}" for part in np.array_split(runs, 3) if len(part))
     low = f", {span.low_share:.0%} of radar low" if scenario == _NOMINAL else ""
     return (
         f"{span.rate:,.0f}/s ({span.sent:,} sent{low}): "
         f"{'holds' if span.holds else 'does not hold'}; lost {span.lost:,}; the oldest high waits "
         f"{thirds} s by thirds; {span.waiting[-1]:,} records wait at the end; "
-        f"{len(runs)} runs of {statistics.mean(runs) if runs else 0.0:.1f} s: {steps}"
+        f"{len(runs)} runs of {lengths} s by thirds: {steps}"
     )
 
 

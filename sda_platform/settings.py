@@ -100,7 +100,13 @@ class Settings(BaseSettings):
     )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
     serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda serve` does.")
-    serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served; it has no login.")
+    serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served.")
+    serving_clients: str = Field(
+        "",
+        json_schema_extra={IS_FILE: True},
+        description="Clients that may write to the served catalogue (TOML); empty: every request may, and beyond "
+        "loopback none.",
+    )
     serving_port: int = Field(
         3100, description="Port of the catalogue's lookup endpoint; if it is busy, `sda up` uses a free one."
     )

@@ -44,7 +44,7 @@ def service(settings: Settings, name: str, check: bool) -> None:
 
 
 @click.command(short_help="Serve the catalogue over HTTP.")
-@click.option("--host", help="Address of the server, which has no login (default: SDA_SERVING_HOST, or 127.0.0.1).")
+@click.option("--host", help="Address of the server (default: SDA_SERVING_HOST, or 127.0.0.1).")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
 @click.pass_obj
 @for_people

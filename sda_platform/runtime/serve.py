@@ -19,6 +19,7 @@ from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving import micro_segment
+from sda_platform.serving.clients import KnownClients, load_clients
 from sda_platform.serving.errors import AlreadyServed, ServingError
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
@@ -30,8 +31,13 @@ from sda_platform.settings import Settings
 def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool = False) -> None:
     """Serve the catalogue of the lake at ``host`` and ``port`` until a signal ends it.
 
-    ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, and OSError for a busy port.
+    ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, ClientsError, and OSError for a busy
+    port.
     """
+    is_open = Address(host, port).is_loopback
+    clients = (
+        load_clients(Path(settings.serving_clients)) if settings.serving_clients else KnownClients(is_open=is_open)
+    )
     home = settings.home.absolute()
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
         clock = MissionClock.load(home)
@@ -41,7 +47,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
-            serve(live, puts, submissions, listening, lambda: publish(home, CATALOGUE, address))
+            serve(live, puts, submissions, clients, listening, lambda: publish(home, CATALOGUE, address))
         finally:
             withdraw(home, CATALOGUE)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
@@ -47,10 +48,7 @@ class SubmittedEphemerides:
         self._zone = LandingZone(landing_uri, EPHEMERIDES_FEED)
 
     def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
-        described = describe_segment(
-            data, feed=EPHEMERIDES_FEED, segment_format=segment_format, sealed_time_ns=0, sealed_wall_time_ns=0
-        )
-        rows = decode(data, described).to_pylist() if described.records else []
+        rows = _decoded(data, segment_format).to_pylist()
         if not rows:
             return [Refusal(0, "missing_field", "the body holds no orbit ephemeris message (OEM)")]
         refused = [
@@ -58,6 +56,10 @@ class SubmittedEphemerides:
             for row in rows
         ]
         return [each for each in refused if each is not None]
+
+    def objects(self, data: bytes, segment_format: str) -> list[int | None]:
+        numbers: list[int | None] = _decoded(data, segment_format)["norad_id"].to_pylist()
+        return numbers
 
     def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
         submission_id = hashlib.sha256(data).hexdigest()[:ID_DIGITS]
@@ -71,7 +73,8 @@ class SubmittedEphemerides:
         if not rows:
             if waiting is None:
                 return None
-            return Submission(RECEIVED, {"received_utc": iso(waiting)}, (), partial(_messages, ()))
+            return Submission(RECEIVED, (), {"received_utc": iso(waiting)}, (), partial(_messages, ()))
+        numbers = [row["norad_id"] for row in rows]
         screening = self._screening(max(row[COMMIT_SEQUENCE] for row in rows))
         facts: dict[str, Any] = {
             "received_utc": iso(rows[0]["received_time_ns"]),
@@ -79,10 +82,10 @@ class SubmittedEphemerides:
             "screened_until_utc": None if screening is None else iso(screening),
         }
         if screening is None:
-            return Submission(RECEIVED, facts, (), partial(_messages, ()))
+            return Submission(RECEIVED, numbers, facts, (), partial(_messages, ()))
         found = sorted(self._conjunctions(rows), key=lambda each: (each["tca_time_ns"], each["event_id"]))
         told = [{name: value for name, value in each.items() if name not in _OUT_OF_ANSWERS} for each in found]
-        return Submission(SCREENED, facts, told, partial(_messages, found))
+        return Submission(SCREENED, numbers, facts, told, partial(_messages, found))
 
     def _waiting(self, submission_id: str) -> int | None:
         """When a pending segment with these bytes was sealed, mission time; None: there is none."""
@@ -134,6 +137,14 @@ class SubmittedEphemerides:
                 for row in rows
             ):
                 yield {**each, "sequence": last[each["event_id"]]}
+
+
+def _decoded(data: bytes, segment_format: str) -> pa.Table:
+    """The rows of `ephemerides` that a file becomes."""
+    described = describe_segment(
+        data, feed=EPHEMERIDES_FEED, segment_format=segment_format, sealed_time_ns=0, sealed_wall_time_ns=0
+    )
+    return decode(data, described) if described.records else EPHEMERIDES.content_schema.empty_table()
 
 
 def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:

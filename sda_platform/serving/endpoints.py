@@ -21,6 +21,7 @@ from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import chosen, json_rows, rendered
 from sda_platform.serving.requests import (
     NotFound,
+    client_of,
     instant,
     object_number,
     page_length,
@@ -132,10 +133,12 @@ async def alerts(request: Request) -> Response:
 
 async def put_elements(request: Request) -> Response:
     """Take element sets; they are durable, and served, when the answer comes."""
+    client = client_of(request)
     segment_format = media_type_of(request, PUT_FORMATS)
     body = await body_of(request)
     live, puts = _live(request), _puts(request)
     sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
+    client.require([each.norad_id for each in sets])
     if sets:
         await asyncio.wrap_future(puts.put(sets))
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}

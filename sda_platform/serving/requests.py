@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.clock import parse_iso_ns
+from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
 from sda_platform.serving.errors import IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.index import GREATEST_ID
@@ -31,6 +32,8 @@ class NotFound(Exception):
 _STATUS: Final = {
     BadRequest: 400,
     TooMany: 400,
+    LoginNeeded: 401,
+    NotAllowed: 403,
     NotFound: 404,
     NotAcceptable: 406,
     IndexMismatch: 503,
@@ -38,6 +41,7 @@ _STATUS: Final = {
     ServingError: 500,
     OSError: 507,
 }
+_HEADERS: Final = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
 def answering(handler: Handler) -> Handler:
@@ -49,10 +53,16 @@ def answering(handler: Handler) -> Handler:
             return await handler(request)
         except tuple(_STATUS) as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-            headers = {"Retry-After": "1"} if status == 503 else {}
+            headers = _HEADERS.get(status, {})
             return Response(json.dumps({"error": str(error)}), status, headers, "application/json")
 
     return answer
+
+
+def client_of(request: Request) -> Client:
+    """The client that sends the request. Raises LoginNeeded and NotAllowed."""
+    clients: KnownClients = request.app.state.clients
+    return clients.of(request)
 
 
 def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = GREATEST_ID) -> int:

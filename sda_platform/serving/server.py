@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as StarletteRoute
 
 from sda_platform.http_deadline import DeadlineProtocol
+from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import answering
@@ -24,8 +25,8 @@ FOLLOW_S = 1.0
 _LOG = logging.getLogger(__name__)
 
 
-def application(live: LiveCatalogue, puts: Puts, submissions: Submissions) -> Starlette:
-    """The endpoint over ``live``; element sets are written through ``puts``, ephemerides through ``submissions``."""
+def application(live: LiveCatalogue, puts: Puts, submissions: Submissions, clients: KnownClients = ANYONE) -> Starlette:
+    """The endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to ``submissions``."""
     document = openapi(version("sda-platform"))
 
     async def describe(_: Request) -> Response:
@@ -33,7 +34,7 @@ def application(live: LiveCatalogue, puts: Puts, submissions: Submissions) -> St
 
     routes = [StarletteRoute(r.path, answering(r.handler), methods=[r.method]) for r in ROUTES]
     app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes])
-    app.state.live, app.state.puts, app.state.submissions = live, puts, submissions
+    app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
 
 
@@ -63,6 +64,7 @@ def serve(
     live: LiveCatalogue,
     puts: Puts,
     submissions: Submissions,
+    clients: KnownClients,
     listening: socket.socket,
     announce: Callable[[], None],
 ) -> None:
@@ -72,7 +74,7 @@ def serve(
     """
     live.start()
     follower = Follower(live)
-    app = application(live, puts, submissions)
+    app = application(live, puts, submissions, clients)
     config = uvicorn.Config(app, http=DeadlineProtocol, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     try:

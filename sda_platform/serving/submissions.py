@@ -17,7 +17,7 @@ from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Refusal
 from sda_platform.serving.rendering import NotAcceptable, json_rows
-from sda_platform.serving.requests import NotFound
+from sda_platform.serving.requests import NotFound, client_of
 
 EPHEMERIS_FORMATS: Final = {
     "application/x-ccsds-kvn": "oem-kvn",
@@ -35,10 +35,12 @@ _MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
 class Submission:
     """What became of a submitted file: RECEIVED, or SCREENED up to ``screened_until`` with its conjunctions.
 
-    ``write`` gives their CDMs in an encoding, "kvn" or "xml".
+    ``norad_ids`` are its objects, none before a run has read it. ``write`` gives the CDMs of the conjunctions in an
+    encoding, "kvn" or "xml".
     """
 
     state: str
+    norad_ids: Sequence[int]
     facts: Mapping[str, Any]
     conjunctions: Sequence[Mapping[str, Any]]
     write: Callable[[str], bytes]
@@ -50,6 +52,9 @@ class Submissions(Protocol):
     def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
         """Why ``data`` cannot be taken; nothing: it can."""
 
+    def objects(self, data: bytes, segment_format: str) -> list[int | None]:
+        """The catalogue numbers of the objects that ``data`` is about."""
+
     def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
         """Make a file durable, and return its id, and whether it is new."""
 
@@ -59,9 +64,12 @@ class Submissions(Protocol):
 
 async def put_ephemerides(request: Request) -> Response:
     """Take ephemerides; they are durable when the answer comes."""
+    client = client_of(request)
     segment_format = media_type_of(request, EPHEMERIS_FORMATS)
     body = await body_of(request)
     live, submissions = request.app.state.live, _submissions(request)
+    if client.norad_ids is not None:
+        client.require(await run_in_threadpool(submissions.objects, body, segment_format))
     refused = await run_in_threadpool(submissions.refusals, body, segment_format, live)
     if refused:
         reasons = "; ".join(each.reason for each in refused)
@@ -77,10 +85,13 @@ async def submission(request: Request) -> Response:
 
 
 def _submission(request: Request) -> Response:
+    client = client_of(request)
     submission_id = request.path_params["submission_id"]
     encoding = _encoding(request)
     is_id = len(submission_id) == ID_DIGITS and set(submission_id) <= set("0123456789abcdef")
     found = _submissions(request).find(submission_id) if is_id else None
+    if found is not None:
+        client.require(found.norad_ids)
     if found is None:
         raise NotFound(f"no ephemeris was submitted with the id {submission_id[:40]!r}")
     is_over = found.state == SCREENED

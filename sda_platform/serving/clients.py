@@ -1,0 +1,113 @@
+"""Clients that may write through the endpoint, each with a token and with the objects for which it may write.
+
+    [clients.aurora]
+    token_variable = "AURORA_TOKEN"
+    norad_ids = [25544, 48274]
+
+A client without ``norad_ids`` may write for all objects. Secrets are not in the file: it names the environment
+variables that hold them. Without a file every request may write, if only this machine can reach the endpoint.
+"""
+
+import hmac
+import os
+import tomllib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from starlette.requests import Request
+
+from sda_platform.serving.errors import ServingError
+
+LEAST_TOKEN: Final = 16
+
+
+class ClientsError(ServingError):
+    """The file of clients cannot be used; the text names it, the client and what is wrong."""
+
+
+class LoginNeeded(Exception):
+    """The request has no token of a client."""
+
+
+class NotAllowed(Exception):
+    """The client may not do that; the text says what."""
+
+
+class ClientConfig(BaseModel):
+    """One client of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    token_variable: str = Field(min_length=1)
+    norad_ids: frozenset[PositiveInt] | None = None
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    clients: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], ClientConfig] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who sends a request; ``norad_ids`` are the objects for which it may write, None: all."""
+
+    name: str
+    norad_ids: frozenset[int] | None = None
+
+    def require(self, norad_ids: Collection[int | None]) -> None:
+        """Raise NotAllowed unless the client may write for these objects."""
+        if self.norad_ids is None:
+            return
+        foreign = sorted({each for each in norad_ids if each is not None} - self.norad_ids)
+        if foreign:
+            more = f" and {len(foreign) - 1} others" if len(foreign) > 1 else ""
+            raise NotAllowed(f"client {self.name} may not write for object {foreign[0]}{more}")
+
+
+@dataclass(frozen=True)
+class KnownClients:
+    """The clients by their tokens; ``is_open``: without any, every request may write."""
+
+    by_token: tuple[tuple[str, Client], ...] = ()
+    is_open: bool = True
+
+    def of(self, request: Request) -> Client:
+        """The client that sends ``request``. Raises LoginNeeded and NotAllowed."""
+        if not self.by_token:
+            if self.is_open:
+                return Client("anyone")
+            raise NotAllowed("other machines reach this endpoint: name its clients in SDA_SERVING_CLIENTS, to write")
+        sent = request.headers.get("authorization", "").encode()
+        found = [client for token, client in self.by_token if hmac.compare_digest(sent, f"Bearer {token}".encode())]
+        if not found:
+            raise LoginNeeded("a token is needed: Authorization: Bearer <token>")
+        return found[0]
+
+
+ANYONE: Final = KnownClients()
+"""Every request may write: for an endpoint that only this machine can reach."""
+
+
+def load_clients(path: Path) -> KnownClients:
+    """The clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
+    try:
+        named = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).clients
+    except OSError as error:
+        raise ClientsError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ClientsError(f"{path}: is no TOML: {error}") from None
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ClientsError(f"{path}: {wrong}") from None
+    found: dict[str, Client] = {}
+    for name, client in named.items():
+        token = os.environ.get(client.token_variable, "")
+        if len(token) < LEAST_TOKEN:
+            what = f"a token of at least {LEAST_TOKEN} characters in the environment variable {client.token_variable}"
+            raise ClientsError(f"{path}: clients.{name}: set {what}")
+        if token in found:
+            raise ClientsError(f"{path}: clients.{name} has the token of {found[token].name}")
+        found[token] = Client(name, client.norad_ids)
+    return KnownClients(tuple(found.items()))

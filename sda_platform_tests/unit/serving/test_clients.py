@@ -1,0 +1,188 @@
+"""Who may write through the endpoint: tokens, objects, and files of clients that cannot be used."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.tables import EPHEMERIDES
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.lake import Lake
+from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
+from sda_platform.serving.clients import ClientsError, KnownClients, load_clients
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.server import application
+from sda_platform.serving.store import IndexStore
+from sda_platform.serving.submissions import ID_DIGITS
+from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.ephemerides_of_operators import oem_through
+from sda_platform_tests.support.segments import START_NS, after
+from sda_platform_tests.support.small_catalogue import small_catalogue
+from sda_platform_tests.unit.serving.client import Client
+
+TOKENS = {"AURORA_TOKEN": "aurora-0123456789", "SURVEY_TOKEN": "survey-0123456789"}
+FILE = """
+[clients.aurora]
+token_variable = "AURORA_TOKEN"
+norad_ids = [25544]
+
+[clients.survey]
+token_variable = "SURVEY_TOKEN"
+"""
+PLACE, SPEED = np.array([7000.0, 0.0, 0.0]), np.array([0.0, 5.0, 5.7])
+
+
+def plan(norad_id: int) -> bytes:
+    return oem_through(norad_id, START_NS, PLACE, SPEED, begin_ns=START_NS, end_ns=after(7200))
+
+
+def clients_of(tmp_path: Path, text: str = FILE) -> KnownClients:
+    path = tmp_path / "clients.toml"
+    path.write_text(text)
+    return load_clients(path)
+
+
+@dataclass
+class Endpoint:
+    """An endpoint over the lake below ``home``."""
+
+    client: Client
+    home: Path
+    lake: Lake
+
+    def submit(self, norad_id: int, token: str | None = None) -> httpx.Response:
+        return self.client.post("/ephemerides", content=plan(norad_id), headers=headers(token))
+
+    def put(self, norad_id: int, token: str | None = None) -> httpx.Response:
+        (found,) = self.client.get(f"/objects/{norad_id}").json()
+        answer = {name: value for name, value in found.items() if value is not None}
+        return self.client.post("/elements", json=[answer], headers=headers(token, "application/json"))
+
+    @property
+    def submitted(self) -> list[SegmentMeta]:
+        zone = LandingZone(str(self.home / "landing"), "ephemerides")
+        return [each.meta for each in zone.pending() if each.meta]
+
+    @property
+    def landed(self) -> int:
+        zone = LandingZone(str(self.home / "landing"), "elements")
+        return len(self.submitted) + len(list(zone.pending()))
+
+
+def headers(token: str | None, media_type: str = "application/x-ccsds-kvn") -> dict[str, str]:
+    return {"content-type": media_type} | ({"authorization": f"Bearer {token}"} if token else {})
+
+
+@pytest.fixture
+def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownClients:
+    for name, token in TOKENS.items():
+        monkeypatch.setenv(name, token)
+    return clients_of(tmp_path)
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Endpoint]:
+    named = getattr(request, "param", None) or request.getfixturevalue("clients")
+    lake = small_catalogue(tmp_path, [5, 11, 25544])
+    source = LakeSource(lake, str(tmp_path / "landing"))
+    live = LiveCatalogue(source, IndexStore(tmp_path / "serving"), lambda: START_NS)
+    live.start()
+    puts = Puts(live, source.land, lambda originator: 0)
+    submissions = SubmittedEphemerides(lake, str(tmp_path / "landing"))
+    with Client(application(live, puts, submissions, named)) as client:
+        yield Endpoint(client, tmp_path, lake)
+    puts.close()
+    live.close()
+
+
+def test_a_client_writes_for_its_own_objects_only(endpoint: Endpoint) -> None:
+    aurora = TOKENS["AURORA_TOKEN"]
+    for write in (endpoint.submit, endpoint.put):
+        answer = write(5, aurora)
+        assert (answer.status_code, answer.json()["error"]) == (403, "client aurora may not write for object 5")
+    assert endpoint.landed == 0
+    assert endpoint.submit(25544, aurora).status_code == 201
+    assert endpoint.put(25544, aurora).status_code == 200
+    assert (len(endpoint.submitted), endpoint.landed) == (1, 2)
+
+
+def test_a_client_without_objects_writes_for_all(endpoint: Endpoint) -> None:
+    survey = TOKENS["SURVEY_TOKEN"]
+    assert endpoint.submit(5, survey).status_code == 201
+    assert endpoint.put(11, survey).status_code == 200
+
+
+@pytest.mark.parametrize("token", [None, "wrong", "aurora-012345678", "aurora-01234567890"])
+def test_without_a_token_nothing_is_written_and_lookups_are_answered(endpoint: Endpoint, token: str | None) -> None:
+    for write in (endpoint.submit, endpoint.put):
+        answer = write(25544, token)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert "Authorization: Bearer <token>" in answer.json()["error"]
+    assert endpoint.landed == 0
+    assert endpoint.client.get("/objects/5").status_code == 200
+
+
+def test_what_became_of_a_submission_is_told_to_its_client_only(endpoint: Endpoint) -> None:
+    where = endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).json()["status"]
+    assert endpoint.client.get(where).status_code == 401
+    assert endpoint.client.get(where, headers=headers(TOKENS["AURORA_TOKEN"])).json()["state"] == "received"
+    other = endpoint.submit(5, TOKENS["SURVEY_TOKEN"]).json()["status"]
+    (sealed,) = [each for each in endpoint.submitted if other.endswith(each.sha256[:ID_DIGITS])]
+    origin = {"segment_sha256": sealed.sha256, "segment_name": "submitted.oem"}
+    commit(endpoint.lake, EPHEMERIDES, [{**each, **origin} for each in decode(plan(5), sealed).to_pylist()])
+    assert endpoint.client.get(other, headers=headers(TOKENS["AURORA_TOKEN"])).status_code == 403
+    assert endpoint.client.get(other, headers=headers(TOKENS["SURVEY_TOKEN"])).status_code == 200
+
+
+@pytest.mark.parametrize("endpoint", [KnownClients(is_open=False)], indirect=True)
+def test_an_endpoint_that_other_machines_reach_takes_nothing_without_named_clients(endpoint: Endpoint) -> None:
+    answer = endpoint.submit(25544, "anything")
+    assert answer.status_code == 403
+    assert "SDA_SERVING_CLIENTS" in answer.json()["error"]
+    assert endpoint.landed == 0
+
+
+@pytest.mark.parametrize("endpoint", [KnownClients()], indirect=True)
+def test_on_loopback_without_named_clients_everyone_writes(endpoint: Endpoint) -> None:
+    assert endpoint.submit(25544).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[clients", "is no TOML"),
+        ("", "clients: Field required"),
+        ("[clients]", "clients: Dictionary should have at least 1 item"),
+        ("[clients.a]", "clients.a.token_variable: Field required"),
+        (
+            '[clients.a]\ntoken_variable = "AURORA_TOKEN"\ntoken = "x"',
+            "clients.a.token: Extra inputs are not permitted",
+        ),
+        ('[clients.a]\ntoken_variable = "AURORA_TOKEN"\nnorad_ids = [0]', "should be greater than 0"),
+        ('[clients.a]\ntoken_variable = "NO_SUCH_VARIABLE"', "in the environment variable NO_SUCH_VARIABLE"),
+        (FILE + '[clients.b]\ntoken_variable = "AURORA_TOKEN"', "clients.b has the token of aurora"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_reason(
+    clients: KnownClients, tmp_path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(ClientsError) as error:
+        clients_of(tmp_path, text)
+    assert str(error.value).startswith(str(tmp_path / "clients.toml"))
+    assert reason in str(error.value)
+    assert not any(token in str(error.value) for token in TOKENS.values())
+
+
+def test_a_missing_file_and_a_short_token_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ClientsError, match="cannot be read: No such file"):
+        load_clients(tmp_path / "nowhere.toml")
+    monkeypatch.setenv("AURORA_TOKEN", "short")
+    with pytest.raises(ClientsError, match="at least 16 characters"):
+        clients_of(tmp_path)

@@ -13,11 +13,10 @@ names the environment variables that hold them.
 """
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.sources.element_refresh import ElementRefresh
@@ -30,6 +29,7 @@ from sda_platform.edge.sources.source import Services, Source
 from sda_platform.edge.sources.station import StationSource
 from sda_platform.edge.sources.upload import UploadSource
 from sda_platform.formats.registry import ZONES
+from sda_platform.toml_file import read_toml
 
 HostAndPort = Annotated[
     Address,
@@ -198,15 +198,7 @@ class CollectorConfig(_Model):
 
 def load_config(path: Path) -> CollectorConfig:
     """The configuration in the file at ``path``. Raises ConfigError."""
-    try:
-        return CollectorConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is no TOML: {error}") from None
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ConfigError(f"{path}: {wrong}") from None
+    return read_toml(path, CollectorConfig, ConfigError)
 
 
 def _require_token(bind: Address, variable: str) -> None:

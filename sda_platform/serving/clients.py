@@ -10,16 +10,16 @@ variables that hold them. Without a file every request may write, if only this m
 
 import hmac
 import os
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from starlette.requests import Request
 
 from sda_platform.serving.errors import ServingError
+from sda_platform.toml_file import read_toml
 
 LEAST_TOKEN: Final = 16
 
@@ -92,17 +92,8 @@ ANYONE: Final = KnownClients()
 
 def load_clients(path: Path) -> KnownClients:
     """The clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
-    try:
-        named = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).clients
-    except OSError as error:
-        raise ClientsError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ClientsError(f"{path}: is no TOML: {error}") from None
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ClientsError(f"{path}: {wrong}") from None
     found: dict[str, Client] = {}
-    for name, client in named.items():
+    for name, client in read_toml(path, _File, ClientsError).clients.items():
         token = os.environ.get(client.token_variable, "")
         if len(token) < LEAST_TOKEN:
             what = f"a token of at least {LEAST_TOKEN} characters in the environment variable {client.token_variable}"

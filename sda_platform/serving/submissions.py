@@ -90,10 +90,9 @@ def _submission(request: Request) -> Response:
     encoding = _encoding(request)
     is_id = len(submission_id) == ID_DIGITS and set(submission_id) <= set("0123456789abcdef")
     found = _submissions(request).find(submission_id) if is_id else None
-    if found is not None:
-        client.require(found.norad_ids)
     if found is None:
         raise NotFound(f"no ephemeris was submitted with the id {submission_id[:40]!r}")
+    client.require(found.norad_ids)
     is_over = found.state == SCREENED
     if encoding:
         headers = {"X-State": found.state} | ({} if is_over else {"Retry-After": "10"})

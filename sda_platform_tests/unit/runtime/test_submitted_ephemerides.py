@@ -12,17 +12,11 @@ from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.formats.conversion import converted
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
-from sda_platform.runtime.catalogue_source import LakeSource
-from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.puts import Puts
-from sda_platform.serving.server import application
-from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
 from sda_platform_tests.support.segments import START_NS, after
-from sda_platform_tests.support.small_catalogue import small_catalogue
 from sda_platform_tests.unit.serving.client import Client
+from sda_platform_tests.unit.serving.endpoint import endpoint_over
 
 KVN = {"content-type": "application/x-ccsds-kvn"}
 PLACE, SPEED = np.array([7000.0, 0.0, 0.0]), np.array([0.0, 5.0, 5.7])
@@ -44,16 +38,8 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    lake = small_catalogue(tmp_path, [5, 11, 25544])
-    source = LakeSource(lake, str(tmp_path / "landing"))
-    live = LiveCatalogue(source, IndexStore(tmp_path / "serving"), lambda: START_NS)
-    live.start()
-    puts = Puts(live, source.land, lambda originator: 0)
-    submissions = SubmittedEphemerides(lake, str(tmp_path / "landing"))
-    with Client(application(live, puts, submissions)) as client:
+    with endpoint_over(tmp_path) as (client, lake):
         yield Served(client, tmp_path, lake)
-    puts.close()
-    live.close()
 
 
 def test_a_submission_is_durable_when_it_is_answered_and_the_same_bytes_are_the_same_one(served: Served) -> None:

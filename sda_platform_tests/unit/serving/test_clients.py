@@ -13,19 +13,13 @@ from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
-from sda_platform.runtime.catalogue_source import LakeSource
-from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving.clients import ClientsError, KnownClients, load_clients
-from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.puts import Puts
-from sda_platform.serving.server import application
-from sda_platform.serving.store import IndexStore
 from sda_platform.serving.submissions import ID_DIGITS
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
 from sda_platform_tests.support.segments import START_NS, after
-from sda_platform_tests.support.small_catalogue import small_catalogue
 from sda_platform_tests.unit.serving.client import Client
+from sda_platform_tests.unit.serving.endpoint import endpoint_over
 
 TOKENS = {"AURORA_TOKEN": "aurora-0123456789", "SURVEY_TOKEN": "survey-0123456789"}
 FILE = """
@@ -90,16 +84,8 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownClients:
 @pytest.fixture
 def endpoint(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Endpoint]:
     named = getattr(request, "param", None) or request.getfixturevalue("clients")
-    lake = small_catalogue(tmp_path, [5, 11, 25544])
-    source = LakeSource(lake, str(tmp_path / "landing"))
-    live = LiveCatalogue(source, IndexStore(tmp_path / "serving"), lambda: START_NS)
-    live.start()
-    puts = Puts(live, source.land, lambda originator: 0)
-    submissions = SubmittedEphemerides(lake, str(tmp_path / "landing"))
-    with Client(application(live, puts, submissions, named)) as client:
+    with endpoint_over(tmp_path, named) as (client, lake):
         yield Endpoint(client, tmp_path, lake)
-    puts.close()
-    live.close()
 
 
 def test_a_client_writes_for_its_own_objects_only(endpoint: Endpoint) -> None:

@@ -17,9 +17,10 @@ from sda_platform.fusion.tables import STATE_COLUMNS, TRACK_MEMORY_NS, TRACKS, c
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.kept_orbits import TERMS, KeptOrbits
+from sda_platform.orbits.tracking.kept_orbits import BASIS_DTYPE, KeptOrbits
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits
 
@@ -111,19 +112,16 @@ def _filtered_rows(
 
 def _kept_orbits(kept: pa.Table, numbers: IntArray) -> KeptOrbits:
     """The kept orbits of these objects (g,), ascending."""
-    found = KeptOrbits.none(np.full(len(numbers), "", dtype="<U16"))
+    found = KeptOrbits.none(np.full(len(numbers), "", dtype=BASIS_DTYPE))
     of_object = kept["norad_id"].to_numpy()
     rows = np.flatnonzero(np.isin(of_object, numbers))
     chosen = kept.take(pa.array(rows))
-    orbits = KeptOrbits.of_terms(
-        chosen["kept_time_ns"].to_numpy(),
-        flat(chosen["kept_orbit"]).reshape(-1, TERMS),
-        chosen["kept_unexplained"].to_numpy(),
-        np.array(chosen["kept_basis"].to_pylist(), dtype="<U16"),
-    )
+    state, areas, lower = np.split(flat(chosen["kept_orbit"]).reshape(len(rows), 44), [6, 8], axis=1)
+    time_ns = chosen["kept_time_ns"].to_numpy()
     places = np.searchsorted(numbers, of_object[rows])
-    found.put(places, orbits.orbits, orbits.unexplained)
-    found.basis[places] = orbits.basis
+    orbits = UncertainOrbits(time_ns, state, areas, covariance_from_lower(lower, size=8))
+    found.put(places, orbits, chosen["kept_unexplained"].to_numpy())
+    found.basis[places] = chosen["kept_basis"].to_pylist()
     return found
 
 
@@ -186,7 +184,7 @@ def _rows(
     as_of_ns: int,
 ) -> pa.Table:
     suspected, kept = filtered.manoeuvre_ns > 0, filtered.kept
-    is_kept = kept.orbits.epoch_ns > 0
+    is_kept, kept_lower = kept.orbits.epoch_ns > 0, lower_triangles(kept.orbits.covariance)
     sigma_km = np.sqrt(np.einsum("gii->g", filtered.covariance[:, :3, :3]))
     area_sigma = np.sqrt(np.einsum("gii->gi", filtered.joint_covariance)[:, 6:])
     columns: dict[str, Any] = {
@@ -213,7 +211,7 @@ def _rows(
         "manoeuvre_speed_m_s": _where(suspected, filtered.manoeuvre_km_s * 1e3),
         "manoeuvre_sigma_m_s": _where(suspected, filtered.manoeuvre_sigma_km_s * 1e3),
         "kept_time_ns": _where(is_kept, kept.orbits.epoch_ns),
-        "kept_orbit": _where(is_kept, kept.terms),
+        "kept_orbit": _where(is_kept, np.hstack([kept.orbits.state, kept.orbits.coefficients, kept_lower])),
         "kept_unexplained": _where(is_kept, kept.unexplained),
         "kept_basis": _where(is_kept, kept.basis),
         "as_of_ns": [as_of_ns] * len(norad_id),

@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 
 KEPT_BEFORE_NS = 180_000_000_000
 """The kept orbit is so much earlier than the newest window, because observations that are late change newer ones."""
 
-TERMS = 2 + 6 + 36
-_ROWS, _COLUMNS = np.tril_indices(8)
+BASIS_DTYPE = "<U16"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,22 +41,6 @@ class KeptOrbits:
         still = np.zeros(count, np.int64)
         nowhere = UncertainOrbits(still, np.zeros((count, 6)), np.zeros((count, 2)), np.zeros((count, 8, 8)))
         return cls(nowhere, still.copy(), basis)
-
-    @classmethod
-    def of_terms(
-        cls, epoch_ns: IntArray, terms: FloatArray, unexplained: IntArray, basis: npt.NDArray[np.str_]
-    ) -> KeptOrbits:
-        """From rows (g, 44) of `terms`."""
-        covariance = np.zeros((len(terms), 8, 8))
-        covariance[:, _ROWS, _COLUMNS] = covariance[:, _COLUMNS, _ROWS] = terms[:, 8:]
-        orbits = UncertainOrbits(epoch_ns.copy(), terms[:, :6].copy(), terms[:, 6:8].copy(), covariance)
-        return cls(orbits, unexplained.copy(), basis)
-
-    @property
-    def terms(self) -> FloatArray:
-        """(g, 44) state, areas, and lower triangle of their covariance by rows."""
-        covariance = self.orbits.covariance[:, _ROWS, _COLUMNS]
-        return np.hstack([self.orbits.state, self.orbits.coefficients, covariance])
 
     def put(self, rows: IntArray, orbits: UncertainOrbits, unexplained: IntArray) -> None:
         """Keep these orbits of the objects ``rows``."""
@@ -106,4 +89,4 @@ def basis_of(propagator: Propagator, index: IntArray, first_ns: IntArray, dynami
         digest = weather.copy()
         digest.update(row.tobytes() + f"{epoch_ns} {at_ns}".encode())
         digests.append(digest.hexdigest())
-    return np.array(digests, dtype="<U16")
+    return np.array(digests, dtype=BASIS_DTYPE)

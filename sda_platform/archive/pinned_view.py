@@ -148,7 +148,8 @@ class PinnedView:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        timer = threading.Timer(self._limits.timeout_s, self._connection.interrupt)
+        # The connection is not asked for here: opening tables need not wait for its start.
+        timer = threading.Timer(self._limits.timeout_s, lambda: self._connection.interrupt())
         timer.daemon = True
         timer.start()
         try:
@@ -161,6 +162,7 @@ class PinnedView:
             raise QueryRefused(str(error)) from None
         finally:
             timer.cancel()
+            timer.join()  # a thread that still held the connection at the end of the process would abort it
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -1,5 +1,6 @@
 """SQL over one version vector: rows and columns of then, refusals, and nothing that maintenance could change."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,6 +186,13 @@ def test_a_result_comes_in_batches_whatever_its_size__DL4_F5(lake: Lake) -> None
     assert batches[0].num_rows == 0
     assert max(b.num_rows for b in batches) <= 8_192
     assert pa.Table.from_batches(batches).num_rows == 20_000
+
+
+def test_no_thread_of_a_query_holds_its_connection_after_the_result(lake: Lake) -> None:
+    before = set(threading.enumerate())
+    view = PinnedView(lake, TABLES, vector_of(lake, TABLES))
+    view.rows("SELECT 1")
+    assert not {each for each in threading.enumerate() if isinstance(each, threading.Timer)} - before
 
 
 def state(log: TableLog, version: int) -> VersionVector:

@@ -9,7 +9,10 @@ import click
 from rich.table import Table as Grid
 
 from sda_platform.cli.people import POSITIVE, console, for_people, instant, lake_of
+from sda_platform.setting_sections import ScreeningSettings
 from sda_platform.settings import Settings
+
+_SCREENING = ScreeningSettings()
 
 
 @click.command(short_help="List the active alerts, highest risk first.")
@@ -90,14 +93,14 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
 @click.option(
     "--hours",
     type=POSITIVE,
-    default=168.0,
+    default=_SCREENING.horizon_h,
     show_default=True,
     help="Length of the search.",
 )
 @click.option(
     "--threshold-km",
     type=POSITIVE,
-    default=5.0,
+    default=_SCREENING.threshold_km,
     show_default=True,
     help="Greatest miss distance.",
 )
@@ -112,6 +115,18 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
 @click.option(
     "--volumes", default="", help="Boxes or ellipsoids by orbit regime instead of the threshold: a CSV, or `standard`."
 )
+@click.option(
+    "--sigmas",
+    type=POSITIVE,
+    help="Also report approaches beyond the threshold whose miss is at most so many sigmas of the errors of both sets.",
+)
+@click.option(
+    "--reach-km",
+    type=POSITIVE,
+    default=_SCREENING.reach_km,
+    show_default=True,
+    help="Greatest miss distance that --sigmas reports.",
+)
 @click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Result: .csv or .parquet.")
 @for_people
@@ -123,15 +138,21 @@ def screen(
     fleet: Path | None,
     fleet_internal: bool,
     volumes: str,
+    sigmas: float | None,
+    reach_km: float,
     processes: int | None,
     out: Path,
 ) -> None:
     """Find every close approach between objects of a file of element sets. Needs no running platform."""
     from sda_platform.cli.screen import Search, run_screening
 
-    search = Search(instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal)
     if fleet is None and not fleet_internal:
         raise click.UsageError("--no-fleet-internal needs --fleet")
+    if sigmas and volumes:
+        raise click.UsageError("--sigmas belongs to a threshold, not to --volumes")
+    search = Search(
+        instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal, sigmas or 0.0, reach_km
+    )
     run_screening(catalog, search, processes, out, console)
 
 

@@ -29,7 +29,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Search:
-    """Who is screened against all, when, and how near is near. Without a fleet: everybody."""
+    """Who is screened against all, when, and how near is near. Without a fleet: everybody.
+
+    ``sigmas``: approaches within ``reach_km`` whose miss is at most so many sigmas of both sets' errors are near, too.
+    """
 
     start_ns: int
     hours: float
@@ -37,10 +40,22 @@ class Search:
     volumes: str
     fleet: Path | None
     fleet_internal: bool
+    sigmas: float
+    reach_km: float
 
     @property
     def end_ns(self) -> int:
         return self.start_ns + round(self.hours * 3600 * NANOSECONDS_PER_SECOND)
+
+    @property
+    def sphere(self) -> Volume:
+        return Volume.sphere(self.threshold_km, self.sigmas, self.reach_km)
+
+    @property
+    def how_near(self) -> str:
+        """The same in words."""
+        uncertain = f", or {self.sigmas:g} sigmas and {self.reach_km:g} km" if self.sigmas else ""
+        return f"{self.threshold_km:g} km{uncertain}"
 
 
 def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
@@ -54,13 +69,13 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     elements = file.elements
     everything = np.arange(len(elements))
     primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
-    chosen = by_volume(elements.take(primaries), volumes or Volume.sphere(search.threshold_km))
+    chosen = by_volume(elements.take(primaries), volumes or search.sphere)
     work = [(volume, primaries[rows]) for volume, rows in chosen]
     if not work:
         raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
     count, protected = (len(np.unique(elements.norad_id[rows])) for rows in (everything, primaries))
     who = f"{count:,} objects" if search.fleet is None else f"{protected:,} of {count:,} objects"
-    how_near = f"{search.threshold_km:g} km" if volumes is None else f"the volumes of {', '.join(volumes)}"
+    how_near = search.how_near if volumes is None else f"the volumes of {', '.join(volumes)}"
     console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
     columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:

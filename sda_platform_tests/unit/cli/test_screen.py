@@ -102,6 +102,26 @@ def test_a_fleet_may_be_screened_in_volumes_and_without_approaches_among_itself(
     assert events["sphere"] > events["boxes"] > events["others"]
 
 
+def test_approaches_that_errors_may_make_near_are_reported_beside_those_of_the_sphere(
+    small_catalogue: Path, tmp_path: Path
+) -> None:
+    common = ["--catalog", str(small_catalogue), "--start", START, "--hours", "0.1", "--processes", "1"]
+    found = {}
+    for name, options in {"sphere": [], "sigmas": ["--sigmas", "2", "--reach-km", "20"]}.items():
+        answer = sda_screen(*common, *options, "--threshold-km", "3", "--out", str(tmp_path / f"{name}.csv"))
+        assert answer.exit_code == 0, answer.output
+        found[name] = {
+            (row["norad_lo"], row["norad_hi"], row["tca_utc"]): float(row["miss_km"])
+            for row in csv.DictReader((tmp_path / f"{name}.csv").open())
+        }
+    assert "within 3 km, or 2 sigmas and 20 km" in answer.output
+    assert found["sigmas"].items() > found["sphere"].items()
+    farther = [miss_km for event, miss_km in found["sigmas"].items() if event not in found["sphere"]]
+    assert farther and min(farther) > 3.0 and max(farther) <= 20.0
+    both = sda_screen(*common, "--sigmas", "2", "--volumes", "standard", "--out", str(tmp_path / "no.csv"))
+    assert both.exit_code == 2 and "--sigmas belongs to a threshold" in both.output
+
+
 def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
     """TCA and miss as published for the last element sets before it; the real collision was 11 ms later."""
     case = json.loads((TRUTH / "iridium_cosmos.json").read_text())[0]

@@ -3,9 +3,10 @@ earlier call kept an orbit (`kept_orbits`), the filter of a track without manoeu
 
 State, drag area and reflective area are estimated together, propagated numerically between windows.
 
-A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a
-manoeuvre is detected: the velocity covariance is widened and filtering continues. The state after it then comes from a
-fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
+A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a manoeuvre is
+detected: the velocity covariance is widened and filtering continues. Errors of the model add up in windows of the
+whole state, so only windows of a part of it confirm by a weaker contradiction. The state after it then comes from a fit
+of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
 from sda_platform.orbits.tracking.window_information import Evidence, WindowFits, innovation_of, updated_by
 
-_IMPLAUSIBLE = 1e-6
-# One sigma of an unforeseen change of speed. The position follows from the time of the manoeuvre, which is known
-# to about a window.
+# Probabilities below which a window contradicts the track: any window, and one of a part of the state after another.
+_IMPLAUSIBLE, _CONFIRMING = 1e-6, 1e-3
+# One sigma of an unforeseen change of speed, and of its time, from which the position follows: about a window.
 _MANOEUVRE_KM_S = 0.05
 _MANOEUVRE_TIME_S = 30.0
 # Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
@@ -172,8 +173,8 @@ class _Filter:
     orbits: UncertainOrbits
     innovation: FloatArray
     innovation_size: IntArray
-    inconsistent_count: IntArray
-    first_inconsistent_row: IntArray
+    inconsistent_row: IntArray
+    """(g,) the newest window if it contradicted the orbit and none before it did, else -1."""
     manoeuvre_row: IntArray
     unexplained: IntArray
     set_aside: npt.NDArray[np.bool_]
@@ -201,8 +202,7 @@ class _Filter:
             orbits=orbits,
             innovation=np.full(count, np.nan),
             innovation_size=np.zeros(count, dtype=np.int64),
-            inconsistent_count=np.zeros(count, dtype=np.int64),
-            first_inconsistent_row=np.full(count, -1),
+            inconsistent_row=np.full(count, -1),
             manoeuvre_row=np.full(count, -1),
             unexplained=np.zeros(count, dtype=np.int64),
             set_aside=np.zeros(len(fits.group), dtype=np.bool_),
@@ -228,7 +228,7 @@ class _Filter:
             live = np.flatnonzero(count > step)
             rows = begin[live] + step
             self.update(live, rows, evidence)
-            old = live[(evidence.epoch_ns[rows] <= oldest_ns[live]) & (self.inconsistent_count[live] == 0)]
+            old = live[(evidence.epoch_ns[rows] <= oldest_ns[live]) & (self.inconsistent_row[live] < 0)]
             self.kept.put(old, self.orbits.take(old), self.unexplained[old])
 
     def restarted(self, chosen: IntArray, orbits: Sequence[UncertainOrbits]) -> _Filter:
@@ -240,8 +240,7 @@ class _Filter:
             orbits=joined,
             innovation=self.innovation[chosen],
             innovation_size=self.innovation_size[chosen],
-            inconsistent_count=np.zeros(len(chosen), dtype=np.int64),
-            first_inconsistent_row=np.full(len(chosen), -1),
+            inconsistent_row=np.full(len(chosen), -1),
             manoeuvre_row=np.full(len(chosen), -1),
             unexplained=np.zeros(len(chosen), dtype=np.int64),
             ballistic=joined.copied(),
@@ -254,18 +253,15 @@ class _Filter:
         predicted = self.orbits.take(live).at(self.dynamics, evidence.epoch_ns[rows])
         information, vector = evidence.about(rows, predicted)
         innovation, size = innovation_of(predicted.covariance, information, vector)
-        limit = chi2.isf(_IMPLAUSIBLE, np.maximum(size, 1))
-        is_inconsistent = (innovation > limit) & ~is_first
-        self.inconsistent_count[live] = np.where(is_inconsistent, self.inconsistent_count[live] + 1, 0)
-        self.first_inconsistent_row[live] = np.where(
-            is_inconsistent & (self.inconsistent_count[live] == 1), rows, self.first_inconsistent_row[live]
-        )
-        is_manoeuvre = is_inconsistent & (self.inconsistent_count[live] >= 2)
+        is_doubted = self.inconsistent_row[live] >= 0
+        probability = np.where(is_doubted & (size < 6), _CONFIRMING, _IMPLAUSIBLE)
+        is_inconsistent = (innovation > chi2.isf(probability, np.maximum(size, 1))) & ~is_first
+        is_manoeuvre = is_inconsistent & is_doubted
         covariance = predicted.covariance
         if is_manoeuvre.any():
-            self.manoeuvre_row[live[is_manoeuvre]] = self.first_inconsistent_row[live[is_manoeuvre]]
+            self.manoeuvre_row[live[is_manoeuvre]] = self.inconsistent_row[live[is_manoeuvre]]
             self.ballistic.put(live[is_manoeuvre], predicted.take(is_manoeuvre))
-            lead_s = (evidence.epoch_ns[rows] - evidence.epoch_ns[self.first_inconsistent_row[live]]) / 1e9
+            lead_s = (evidence.epoch_ns[rows] - evidence.epoch_ns[self.inconsistent_row[live]]) / 1e9
             covariance = np.where(is_manoeuvre[:, None, None], covariance + _manoeuvre_noise(lead_s), covariance)
         accepted = ~is_inconsistent | is_manoeuvre
         self.unexplained[live] += ~accepted
@@ -280,7 +276,7 @@ class _Filter:
             np.where(accepted[:, None, None], smaller, covariance),
         )
         self.orbits.put(live, updated)
-        self.inconsistent_count[live] = np.where(is_manoeuvre, 0, self.inconsistent_count[live])
+        self.inconsistent_row[live] = np.where(is_inconsistent & ~is_doubted, rows, -1)
         self.innovation[live] = np.where(is_first, np.nan, innovation)
         self.innovation_size[live] = size
 

@@ -19,7 +19,7 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.landing.consumed import ConsumedSegments
+from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
 from sda_platform.landing.listing import bytes_at, is_local, status
 from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
@@ -254,6 +254,24 @@ class LandingZone(PendingSegments):
             if bytes_at(self.pending_path(name)) in (None, data):
                 return name
         raise SegmentConflict(f"{self._pending / segment.name}: other bytes are pending under the name to restore")
+
+    def complete_moves(self) -> None:
+        """Archive metadata that waits alone while its data is archived: a power loss kept the second of two moves only.
+
+        Without its metadata, a consumed segment cannot be read again. No other process may write.
+        """
+        waiting = set(self.pending_files())
+        alone = {name.removesuffix(META_SUFFIX) for name in waiting if name.endswith(META_SUFFIX)} - waiting
+        described = [self.describe(name) for name in sorted(alone)]
+        consumed = [(d.name, d.meta.sha256) for d in described if d and d.meta and self.archive.holds(d.meta.sha256)]
+        known_as = self.archive.names() if consumed else {}
+        for name, sha256 in consumed:
+            segment = SegmentRef(self.feed, name, sha256, 0, 0)
+            if known_as[sha256] == sha256 and not self.archive.metadata(segment).exists():
+                _move(self._waiting(name)[1], self.archive.place(segment)[1])
+                self.archive.mark_name(name)
+        if consumed:
+            durable.sync(self._places)
 
     def discard_duplicate(self, name: str) -> None:
         """Remove a second delivery of bytes that were consumed.

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
@@ -88,6 +89,9 @@ def recover(
     both are made again. During a repair no other process may write. Without ``repair`` others may write: a problem is
     then reported if a second examination, after ``wait`` (seconds), finds it again.
     """
+    if repair:
+        for zone in chain.from_iterable(sources.values()):
+            zone.complete_moves()
     found = []
     for table in reversed(tables):
         look = partial(_look, lake, tables, table, sources.get(table.name, ()), depth)

@@ -55,6 +55,7 @@ def test_a_case_and_its_text_are_one() -> None:
     [
         7367,  # a run was killed after its commit, before it synced an earlier compaction by another process
         7378,  # a lying disk forgot the commit that had refused a segment, and the segment stayed in quarantine
+        1039,  # a power loss parted archived data from its metadata, and then a lying disk forgot the commit
     ],
 )
 def test_what_lies_beneath_a_commit_and_what_it_refused_are_not_lost_either__spec_97(seed: int) -> None:

@@ -26,7 +26,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, WriterProperties
+from deltalake import ColumnProperties, DeltaTable, WriterProperties
 from edge_process import cpu_s
 from pyspark.sql import SparkSession
 
@@ -34,7 +34,7 @@ from sda_platform.archive.compaction import compact
 from sda_platform.archive.layout_report import judge_layouts
 from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.moments import vector_of
-from sda_platform.archive.parquet_profile import CODEC_LEVEL
+from sda_platform.archive.parquet_profile import CODEC_LEVEL, encoding_of
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
@@ -141,9 +141,19 @@ def compacted_by_spark(table: Path) -> Compacted:
 
 
 def compacted_by_delta_rs(table: Path) -> Compacted:
-    """With the profile's codec and level; it has no encodings of columns to choose."""
+    """With the Parquet profile: codec, level, and the encodings of columns."""
     delta, began_s, processor_s = DeltaTable(table), time.perf_counter(), time.process_time()
-    profile = WriterProperties(compression="ZSTD", compression_level=CODEC_LEVEL)
+    encodings = {column.name: encoding_of(OBSERVATIONS, column) for column in OBSERVATIONS.columns}
+    profile = WriterProperties(
+        compression="ZSTD",
+        compression_level=CODEC_LEVEL,
+        column_properties={
+            name: ColumnProperties(dictionary_enabled=True)
+            if encoding == "DICTIONARY"
+            else ColumnProperties(dictionary_enabled=False, encoding=encoding)
+            for name, encoding in encodings.items()
+        },
+    )
     delta.optimize.compact(target_size=POLICY.target_file_bytes, writer_properties=profile)
     return Compacted(time.perf_counter() - began_s, time.process_time() - processor_s, DeltaTable(table).file_uris())
 

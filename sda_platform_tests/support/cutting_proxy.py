@@ -28,7 +28,7 @@ class CuttingProxy:
         self._is_refusing = False
         self._error: tuple[int, str] | None = None
         self._delay_s = 0.0
-        self.passed = {"request": 0, "answer": 0}
+        self.passed: dict[Direction, int] = {"request": 0, "answer": 0}
         self.cuts: list[int] = []
         self.faults = 0
         self.on_request: Callable[[bytes], None] = lambda _data: None
@@ -92,7 +92,7 @@ class CuttingProxy:
                     Thread(target=_answer_error, args=(client, *self._error), daemon=True).start()
                     continue
                 order, self._order = self._order, None
-                self.passed = dict.fromkeys(self.passed, 0)
+                passed = self.passed = {"request": 0, "answer": 0}
                 try:
                     server = socket.create_connection(self._target)
                 except ConnectionRefusedError:  # the server is down: so is what stands before it
@@ -100,24 +100,33 @@ class CuttingProxy:
                     continue
                 with self._lock:
                     self._ends |= {client, server}
-                Thread(target=self._forward, args=(client, server, order), daemon=True).start()
+                Thread(target=self._forward, args=(client, server, order, passed), daemon=True).start()
 
-    def _forward(self, client: socket.socket, server: socket.socket, order: tuple[str, int] | None) -> None:
+    def _forward(
+        self, client: socket.socket, server: socket.socket, order: tuple[str, int] | None, passed: dict[Direction, int]
+    ) -> None:
         """Carry both ways until the connection ends; then close it, so that a long test does not run out of files."""
         cut_at = dict([order]) if order else {}
-        answers = Thread(target=self._pump, args=("answer", server, client, cut_at.get("answer")), daemon=True)
+        answers = Thread(target=self._pump, args=("answer", server, client, cut_at.get("answer"), passed), daemon=True)
         answers.start()
-        self._pump("request", client, server, cut_at.get("request"))
+        self._pump("request", client, server, cut_at.get("request"), passed)
         answers.join()
         with self._lock:
             self._ends -= {client, server}
         for end in (client, server):
             end.close()
 
-    def _pump(self, direction: str, source: socket.socket, sink: socket.socket, cut_at: int | None) -> None:
+    def _pump(
+        self,
+        direction: Direction,
+        source: socket.socket,
+        sink: socket.socket,
+        cut_at: int | None,
+        passed: dict[Direction, int],
+    ) -> None:
         with suppress(OSError):
-            while cut_at is None or self.passed[direction] < cut_at:
-                left = 65536 if cut_at is None else cut_at - self.passed[direction]
+            while cut_at is None or passed[direction] < cut_at:
+                left = 65536 if cut_at is None else cut_at - passed[direction]
                 data = source.recv(left)
                 if not data:
                     break
@@ -126,8 +135,8 @@ class CuttingProxy:
                 elif self._delay_s:
                     self.faults += 1
                     Event().wait(self._delay_s)
+                passed[direction] += len(data)  # before the receiver can look
                 sink.sendall(data)
-                self.passed[direction] += len(data)
             else:
                 self.cuts.append(cut_at)
         for end in (source, sink):

@@ -12,7 +12,7 @@ from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import EntryKey, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import DeliveryRetries, WebhookSubscriber
 from sda_platform.lake.lake import Lake
-from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.cutting_proxy import CuttingProxy, Direction
 from sda_platform_tests.support.delivery_rounds import (
     ALERTS,
     DELIVERY_POINTS,
@@ -85,7 +85,7 @@ def test_runs_that_find_no_one_lose_no_alert(tmp_path: Path, lake: Lake) -> None
 
 @pytest.mark.parametrize("direction", ["request", "answer"])
 def test_a_connection_lost_at_any_byte_of_a_request_or_an_answer_doubles_nothing__F_sink(
-    tmp_path: Path, receiver: Receiver, direction: str
+    tmp_path: Path, receiver: Receiver, direction: Direction
 ) -> None:
     with CuttingProxy(receiver.server_address[1]) as proxy:
         subscriber = WebhookSubscriber(proxy.url, retries=RETRIES)

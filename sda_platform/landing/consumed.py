@@ -3,7 +3,8 @@
 Sound segments are in ``archive/``. The data is named by the segment's hash, the metadata by that hash and the original
 name. Rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
 separate them. Defective segments are in ``quarantine/`` under their own name. An empty file in ``names/`` records that
-a sound segment of that name was consumed. It is made after the metadata is archived and before the name is free.
+sound bytes were consumed under that name, first or as a second delivery. It is made after the metadata is archived and
+before the name is free.
 """
 
 import hashlib
@@ -14,7 +15,13 @@ from upath import UPath
 from sda_platform.lake import durable
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.listing import changed_s, is_local, list_directory, path_of, status
-from sda_platform.landing.segments import refused_sha256
+from sda_platform.landing.segments import (
+    NAME_CONFLICT,
+    REPORTED,
+    LoadedSegment,
+    refused_sha256,
+    undecodable_sha256,
+)
 
 META_SUFFIX = ".meta.json"
 MARK_DIGITS = 12
@@ -70,6 +77,21 @@ class ConsumedSegments:
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was reported before."""
         return self.quarantined(name, sha256).exists()
+
+    def judged(self, segment: LoadedSegment) -> LoadedSegment:
+        """The segment, or what it is after those that were consumed: in conflict with a name, or reported before."""
+        if segment.defect is None and self.name_mark(segment.name).exists():
+            segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
+        return segment.refused(REPORTED) if self._is_reported(segment) else segment
+
+    def _is_reported(self, segment: LoadedSegment) -> bool:
+        """Whether the same segment was quarantined before, unless it comes back from there by a person's will."""
+        if segment.defect is not None:
+            return self.holds_defective(segment.name, segment.sha256)
+        if segment.meta is None or segment.meta.reprocess_count:
+            return False
+        sha256 = undecodable_sha256(segment.zone, segment.name, segment.meta.sha256)
+        return self.holds_defective(segment.name, sha256)
 
     def quarantined(self, name: str, sha256: str) -> UPath:
         """Where the data of a defective segment goes; of its hash the beginning will do."""

@@ -15,12 +15,10 @@ from sda_platform.lake.log_commits import Head
 from sda_platform.landing.orphans import take_orphans
 from sda_platform.landing.segments import (
     DUPLICATE,
-    NAME_CONFLICT,
     LoadedSegment,
     PendingSegment,
     is_known_by_bytes,
     refused_hashes,
-    undecodable_sha256,
 )
 from sda_platform.landing.zone import LandingZone
 
@@ -83,19 +81,7 @@ def _fresh(
         if twin is not None or _is_held(found, segment, zones):
             yield segment.refused(DUPLICATE)
             continue
-        if segment.defect is None and zone.archive.name_mark(segment.name).exists():
-            segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
-        yield segment.refused(DUPLICATE) if _is_reported(segment, zone) else segment
-
-
-def _is_reported(segment: LoadedSegment, zone: LandingZone) -> bool:
-    """Whether the same segment was quarantined before, unless it comes back from there by a person's will."""
-    if segment.defect is not None:
-        return zone.archive.holds_defective(segment.name, segment.sha256)
-    if segment.meta is None or segment.meta.reprocess_count:
-        return False
-    sha256 = undecodable_sha256(segment.zone, segment.name, segment.meta.sha256)
-    return zone.archive.holds_defective(segment.name, sha256)
+        yield zone.archive.judged(segment)
 
 
 def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:

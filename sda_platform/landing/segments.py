@@ -13,6 +13,7 @@ from sda_platform.lake.manifest import SegmentRef
 RETURNED = "reprocess-"
 """How the names of segments begin whose records come back from dead letters."""
 DUPLICATE: Final = "second delivery of bytes that were taken before"
+REPORTED: Final = "second delivery of what is in quarantine"
 NAME_CONFLICT: Final = "other bytes were consumed under this name"
 UNDECODABLE: Final = "the decoder ends with"
 _OTHER_FORMAT: Final = "?"
@@ -64,8 +65,8 @@ class LoadedSegment:
 
     @property
     def is_duplicate(self) -> bool:
-        """Whether it is discarded: these bytes were taken before."""
-        return self.defect == DUPLICATE
+        """Whether it is discarded: it was taken or reported before."""
+        return self.defect in (DUPLICATE, REPORTED)
 
     def refused(self, defect: str) -> "LoadedSegment":
         """The same segment, which is not taken as what it promises to be, because of ``defect``."""
@@ -103,7 +104,7 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
         return hashlib.sha256(data).hexdigest()
     if defect is not None and UNDECODABLE in defect:
         return undecodable_sha256(zone, name, hashlib.sha256(data).hexdigest())
-    apart = DUPLICATE if defect == DUPLICATE else ""
+    apart = defect if defect in (DUPLICATE, REPORTED) else ""
     return hashlib.sha256(f"{zone}/{name}\0{apart}".encode() + data).hexdigest()
 
 

@@ -24,6 +24,7 @@ from sda_platform.landing.listing import bytes_at, is_local, status
 from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
     NAME_CONFLICT,
+    REPORTED,
     UNDECODABLE,
     LoadedSegment,
     defect_kind,
@@ -119,7 +120,8 @@ class LandingZone(PendingSegments):
                 self._discard(segment)
             else:
                 self._move_away(segment)
-                self._give_back(segment)
+                if segment.defect is not None:
+                    self._give_back(segment.name, bytes_at(self.archive.place(segment)[0]))
         # Without the sync, a power loss could restore them after the next commit, whose manifest does not list them.
         durable.sync(self._places)
         failpoints.hit("landing.acknowledged")
@@ -152,19 +154,29 @@ class LandingZone(PendingSegments):
         _move(partial, resting)
 
     def _discard(self, segment: SegmentRef) -> None:
-        """Remove a second delivery, unless other bytes have arrived under its name."""
-        if segment_is(segment, bytes_at(self.pending_path(segment.name)) or b""):
+        """Remove a second delivery, unless something else has come under its name: other bytes, or the rest of a file
+        that was reported alone."""
+        waiting, data = self._waiting(segment.name)[0], bytes_at(self.pending_path(segment.name)) or b""
+        if not segment_is(segment, data):
+            return
+        described = self.describe(segment.name)
+        if segment.defect == REPORTED and described and not self.archive.judged(self.read(described)).is_duplicate:
+            return
+        if self.archive.holds(segment_sha256(self.feed, segment.name, data, None)):
+            # Before the name is free, as in `_move_away`: another run could remove the bytes that a sender then seals.
+            self.archive.mark_name(segment.name)
+        if described:
             self.discard_duplicate(segment.name)
+        else:
+            waiting.unlink(missing_ok=True)
+            self._give_back(segment.name, data)
 
-    def _give_back(self, segment: SegmentRef) -> None:
-        """Return the data of a lone file to ``pending/`` if its metadata arrived during the move to quarantine.
+    def _give_back(self, name: str, data: bytes | None) -> None:
+        """Return the ``data`` of a lone file to ``pending/`` if its metadata arrived while the file was moved away.
 
         The sender's seal succeeded when the metadata was written: data and metadata are a sound segment.
         """
-        if segment.defect is None:
-            return
-        waiting, data = self._waiting(segment.name)[0], bytes_at(self.archive.place(segment)[0])
-        described = self.describe(segment.name)
+        waiting, described = self._waiting(name)[0], self.describe(name)
         is_complete = data and described and described.meta and defect_of(described, data) is None
         if is_complete and data and not waiting.exists():
             durable.write(waiting, data)

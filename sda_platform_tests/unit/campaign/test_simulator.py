@@ -55,6 +55,8 @@ def test_a_case_and_its_text_are_one() -> None:
     [
         7367,  # a run was killed after its commit, before it synced an earlier compaction by another process
         7378,  # a lying disk forgot the commit that had refused a segment, and the segment stayed in quarantine
+        3454,  # a suspended run removed other bytes, which a sender had sealed under the name of a second delivery
+        3855,  # a lone file was reported twice, then completed, and the next run removed it as reported
         1039,  # a power loss parted archived data from its metadata, and then a lying disk forgot the commit
     ],
 )

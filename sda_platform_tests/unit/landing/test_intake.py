@@ -14,7 +14,7 @@ from sda_platform import failpoints
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
-from sda_platform.landing.segments import DUPLICATE, LoadedSegment
+from sda_platform.landing.segments import REPORTED, LoadedSegment
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.campaign.disk import Disk, mount
 from sda_platform_tests.support.crashes import crashes
@@ -132,7 +132,7 @@ def test_other_bytes_under_a_consumed_name_are_a_conflict_and_quarantined__spec_
     intake.finish_last_commit([zone], head)
     with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
         land(zone, "catalogue.csv", OTHER)
-    for expected in ("catalogue.csv: other bytes were consumed under this name", DUPLICATE):
+    for expected in ("catalogue.csv: other bytes were consumed under this name", REPORTED):
         overwrite(zone, "catalogue.csv", OTHER)
         (taken,) = take(zone, head=head)
         assert (taken.data, taken.defect) == (OTHER, expected)

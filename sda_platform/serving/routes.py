@@ -28,8 +28,11 @@ class Route:
     method: str = "GET"
     answers: tuple[str, ...] = ("application/json",)
     takes: Mapping[str, str] = field(default_factory=dict)
+    needs_login: bool = False
+    """Where clients are declared, a request has the token of one."""
 
 
+_LOGIN: Final = "clientToken"
 _IN_PATHS: Final = {"norad_id": "Catalogue number.", "submission_id": "The id in the answer to a submission."}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
@@ -97,6 +100,7 @@ ROUTES: Final = (
         "Take element sets (OMM, two-line sets). They are durable and served when the answer comes.",
         method="POST",
         takes=endpoints.PUT_FORMATS,
+        needs_login=True,
     ),
     Route(
         "/ephemerides",
@@ -104,6 +108,7 @@ ROUTES: Final = (
         "Take an operator's ephemerides (OEM with covariances). They are durable when the answer comes.",
         method="POST",
         takes=submissions.EPHEMERIS_FORMATS,
+        needs_login=True,
     ),
     Route(
         "/ephemerides/{submission_id}",
@@ -111,6 +116,7 @@ ROUTES: Final = (
         "What became of submitted ephemerides: the state, and the conjunctions or their CDMs.",
         {"format": "json: state and conjunctions; kvn, xml: the CDMs. Instead of the Accept header."},
         answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
+        needs_login=True,
     ),
     Route(
         "/NORAD/elements/gp.php",
@@ -135,7 +141,9 @@ def openapi(version: str) -> dict[str, Any]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST."}
     error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-    return {"openapi": "3.1.0", "info": about, "paths": paths, "components": {"schemas": {"Error": error}}}
+    login = {"type": "http", "scheme": "bearer", "description": "The token of a client, where clients are declared."}
+    components = {"schemas": {"Error": error}, "securitySchemes": {_LOGIN: login}}
+    return {"openapi": "3.1.0", "info": about, "paths": paths, "components": components}
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -153,6 +161,8 @@ def _operation(route: Route) -> dict[str, Any]:
             "default": {"description": "What is wrong.", "content": {"application/json": {"schema": problem}}},
         },
     }
+    if route.needs_login:
+        operation["security"] = [{_LOGIN: []}, {}]  # without declared clients, no login is needed
     if route.method == "POST":
         operation["requestBody"] = {
             "required": True,

@@ -115,6 +115,21 @@ def test_without_a_token_nothing_is_written_and_lookups_are_answered(endpoint: E
     assert endpoint.client.get("/objects/5").status_code == 200
 
 
+def test_the_openapi_document_declares_the_login_of_each_route_that_needs_it(endpoint: Endpoint) -> None:
+    document = endpoint.client.get("/openapi.json").json()
+    ((name, scheme),) = document["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    operations = [
+        (method, path.replace("{norad_id}", "5").replace("{submission_id}", "0" * 16), operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    for method, path, operation in operations:
+        answer = endpoint.client.get(path) if method == "get" else endpoint.client.post(path, content=b"")
+        assert (answer.status_code == 401) == ("security" in operation), (method, path, answer.status_code)
+        assert operation.get("security", [{name: []}, {}]) == [{name: []}, {}]
+
+
 def test_what_became_of_a_submission_is_told_to_its_client_only(endpoint: Endpoint) -> None:
     where = endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).json()["status"]
     assert endpoint.client.get(where).status_code == 401

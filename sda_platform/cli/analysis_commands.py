@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.table import Table as Grid
 
 from sda_platform.cli.people import POSITIVE, console, for_people, instant, lake_of
@@ -148,6 +149,9 @@ def screen(
 
     if fleet is None and not fleet_internal:
         raise click.UsageError("--no-fleet-internal needs --fleet")
+    is_reach_given = click.get_current_context().get_parameter_source("reach_km") is ParameterSource.COMMANDLINE
+    if is_reach_given and not sigmas:
+        raise click.UsageError("--reach-km needs --sigmas")
     if sigmas and volumes:
         raise click.UsageError("--sigmas belongs to a threshold, not to --volumes")
     search = Search(

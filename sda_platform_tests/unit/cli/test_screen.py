@@ -120,6 +120,8 @@ def test_approaches_that_errors_may_make_near_are_reported_beside_those_of_the_s
     assert farther and min(farther) > 3.0 and max(farther) <= 20.0
     both = sda_screen(*common, "--sigmas", "2", "--volumes", "standard", "--out", str(tmp_path / "no.csv"))
     assert both.exit_code == 2 and "--sigmas belongs to a threshold" in both.output
+    alone = sda_screen(*common, "--reach-km", "20", "--out", str(tmp_path / "no.csv"))
+    assert alone.exit_code == 2 and "--reach-km needs --sigmas" in alone.output
 
 
 def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:

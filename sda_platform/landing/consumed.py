@@ -79,7 +79,7 @@ class ConsumedSegments:
         return self.quarantined(name, sha256).exists()
 
     def judged(self, segment: LoadedSegment) -> LoadedSegment:
-        """The segment, or what it is after those that were consumed: in conflict with a name, or reported before."""
+        """The segment, refused where its name belongs to other bytes, or where quarantine has it already."""
         if segment.defect is None and self.name_mark(segment.name).exists():
             segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
         return segment.refused(REPORTED) if self._is_reported(segment) else segment

@@ -109,8 +109,8 @@ class LandingZone(PendingSegments):
         """Move segments that the table has consumed, metadata first; the moves are synced on return. May be repeated.
 
         Sound segments go to the archive under a name made of their content, and their name is marked as used. Defective
-        segments go to quarantine under their own name. Second deliveries are removed. A file that arrived later under
-        one of these names has other bytes and stays pending.
+        segments go to quarantine under their own name. Second deliveries are removed. What arrived later under one of
+        these names stays pending: other bytes, or the rest of a file that came alone.
         """
         if not segments:
             return
@@ -154,12 +154,12 @@ class LandingZone(PendingSegments):
         _move(partial, resting)
 
     def _discard(self, segment: SegmentRef) -> None:
-        """Remove a second delivery, unless something else has come under its name: other bytes, or the rest of a file
-        that was reported alone."""
-        waiting, data = self._waiting(segment.name)[0], bytes_at(self.pending_path(segment.name)) or b""
+        """Remove a second delivery, unless something else waits under its name by now: other bytes, or a whole segment
+        of which a part is in quarantine."""
+        waiting = self.pending_path(segment.name)
+        data, described = bytes_at(waiting) or b"", self.describe(segment.name)
         if not segment_is(segment, data):
             return
-        described = self.describe(segment.name)
         if segment.defect == REPORTED and described and not self.archive.judged(self.read(described)).is_duplicate:
             return
         if self.archive.holds(segment_sha256(self.feed, segment.name, data, None)):
@@ -167,7 +167,7 @@ class LandingZone(PendingSegments):
             self.archive.mark_name(segment.name)
         if described:
             self.discard_duplicate(segment.name)
-        else:
+        else:  # metadata that comes after the look above is that of its sender, who completes the file just now
             waiting.unlink(missing_ok=True)
             self._give_back(segment.name, data)
 

@@ -89,6 +89,17 @@ def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: La
     assert zone.pending_names() == []
 
 
+def test_the_name_of_a_second_delivery_is_not_for_other_bytes(zone: LandingZone) -> None:
+    """A run that was suspended while it removed the second delivery would remove them."""
+    land(zone, "a", DATA)
+    land(zone, "copy", DATA)
+    assert take(zone, head=committed(*take(zone))) == []
+    with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
+        land(zone, "copy", OTHER)
+    assert not land(zone, "copy", DATA), "the same bytes again are known"
+    assert zone.pending_files() == []
+
+
 def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Path) -> None:
     """F-dup: next to the first, and after its commit, since that had valid records."""
     radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")

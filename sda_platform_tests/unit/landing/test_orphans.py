@@ -98,6 +98,18 @@ def test_an_overdue_orphan_is_reported_once_and_its_bytes_are_kept_in_quarantine
     assert files(zone, "pending") == set()
 
 
+def test_a_lone_file_that_is_completed_after_its_second_report_is_a_segment(zone: LandingZone) -> None:
+    """Every plan cleans up after the newest commit again, and that one lists the file as reported before."""
+    place(zone, "a", DATA)
+    assert take(zone, head=committed(*take(zone))) == []
+    place(zone, "a", DATA)
+    head = committed(*take(zone))
+    assert take(zone, head=head) == []
+    land(zone, "a", DATA)
+    (whole,) = take(zone, head=head)
+    assert (whole.name, whole.data, whole.defect) == ("a", DATA, None)
+
+
 def test_what_is_left_of_a_consumed_segment_is_removed_and_not_reported(zone: LandingZone, tmp_path: Path) -> None:
     """Data whose bytes some zone's archive has, and metadata of such data: a second delivery that was cut short."""
     isl = LandingZone(str(tmp_path), "isl")

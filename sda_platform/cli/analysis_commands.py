@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 from rich.table import Table as Grid
 
-from sda_platform.cli.people import POSITIVE, console, for_people, instant, lake_of
+from sda_platform.cli.people import POSITIVE, console, for_people, instant, lake_of, positive
 from sda_platform.setting_sections import ScreeningSettings
 from sda_platform.settings import Settings
 
@@ -91,20 +91,8 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
     "--catalog", required=True, type=click.Path(path_type=Path), help="Element sets: OMM (.csv .json .kvn .xml) or TLE."
 )
 @click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
-@click.option(
-    "--hours",
-    type=POSITIVE,
-    default=_SCREENING.horizon_h,
-    show_default=True,
-    help="Length of the search.",
-)
-@click.option(
-    "--threshold-km",
-    type=POSITIVE,
-    default=_SCREENING.threshold_km,
-    show_default=True,
-    help="Greatest miss distance.",
-)
+@positive("--hours", _SCREENING.horizon_h, "Length of the search.")
+@positive("--threshold-km", _SCREENING.threshold_km, "Greatest miss distance.")
 @click.option(
     "--fleet",
     type=click.Path(path_type=Path),
@@ -121,13 +109,7 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
     type=POSITIVE,
     help="Also report approaches beyond the threshold whose miss is at most so many sigmas of the errors of both sets.",
 )
-@click.option(
-    "--reach-km",
-    type=POSITIVE,
-    default=_SCREENING.reach_km,
-    show_default=True,
-    help="Greatest miss distance that --sigmas reports.",
-)
+@positive("--reach-km", _SCREENING.reach_km, "Greatest miss distance that --sigmas reports.")
 @click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Result: .csv or .parquet.")
 @for_people

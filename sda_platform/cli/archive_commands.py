@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sda_platform.cli.people import POSITIVE, console, for_people, lake_of
+from sda_platform.cli.people import POSITIVE, console, for_people, lake_of, positive
 from sda_platform.settings import Settings
 
 MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
@@ -58,7 +58,7 @@ def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("sql")
 @options_of_a_query
 @click.option("--memory-mb", type=click.IntRange(64), default=1024, show_default=True, help="Memory of the query.")
-@click.option("--timeout-s", type=POSITIVE, default=600.0, show_default=True, help="Time.")
+@positive("--timeout-s", 600.0, "Time.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people

@@ -10,7 +10,7 @@ import click
 from rich.table import Table as Grid
 
 from sda_platform.cli.fleet import fleet
-from sda_platform.cli.people import POSITIVE, console, for_people, lake_of
+from sda_platform.cli.people import console, for_people, lake_of, positive
 from sda_platform.cli.station_state import station_state
 from sda_platform.settings import Settings
 
@@ -23,7 +23,7 @@ def ground() -> None:
 @ground.command(short_help="Issue a command.")
 @click.argument("kind")
 @click.option("--station", required=True, help="Name of the station.")
-@click.option("--expires-s", type=POSITIVE, default=600.0, show_default=True)
+@positive("--expires-s", 600.0)
 @click.option("--azimuth-deg", type=float, help="Where REPOINT points, from north by east.")
 @click.option("--elevation-deg", type=float, help="The same above the horizon.")
 @click.option("--id", "command_id", help="Id of an earlier request that is repeated (default: a new one).")

@@ -21,6 +21,11 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 
 
+def positive(name: str, default: float, text: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that is a number above zero, with a default that the help shows."""
+    return click.option(name, type=POSITIVE, default=default, show_default=True, help=text or None)
+
+
 def for_people(command: Callable[..., Any]) -> Callable[..., Any]:
     """Turn expected failures into one line instead of a traceback."""
 

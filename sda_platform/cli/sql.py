@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sda_platform.cli.archive_commands import errors_as_json, options_of_a_query
-from sda_platform.cli.people import POSITIVE, console, for_people, lake_of
+from sda_platform.cli.people import console, for_people, lake_of, positive
 from sda_platform.settings import Settings
 
 _HELP = ".tables  .columns TABLE  .plan (of the last query)  .quit; a query ends with a semicolon"
@@ -15,15 +15,9 @@ _HELP = ".tables  .columns TABLE  .plan (of the last query)  .quit; a query ends
 @click.command(short_help="Run SQL on Spark, once or in a shell, as of one moment.")
 @click.argument("query", required=False)
 @options_of_a_query
-@click.option(
-    "--read-gb",
-    type=POSITIVE,
-    default=50.0,
-    show_default=True,
-    help="Most that one query may read.",
-)
+@positive("--read-gb", 50.0, "Most that one query may read.")
 @click.option("--rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="Most rows of a result.")
-@click.option("--timeout-s", type=POSITIVE, default=600.0, show_default=True, help="Time.")
+@positive("--timeout-s", 600.0, "Time.")
 @click.option("--plan", "shows_plan", is_flag=True, help="Show what the plan reads.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj

@@ -99,6 +99,7 @@ def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
     return measurements, station, names
 
 
+@cache
 def fit(forces: Forces, own_accelerations: bool = False, drag: bool = False) -> ArcFit:
     measurements, station, _ = readings()
     return fit_arc(

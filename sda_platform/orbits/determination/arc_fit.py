@@ -36,7 +36,8 @@ class ArcFit:
     forces: Forces
     """Includes the estimated parameters."""
     bias: FloatArray
-    """(stations, 3) of range (km), cross-elevation and elevation (rad): excess of the measurement."""
+    """(stations, 3) of range (km), cross-elevation and elevation (rad): excess of the measurement. NaN where the fit
+    uses no such measurement of the station."""
     residual: FloatArray
     """(m, 3) measured minus computed, NaN where there is none."""
     used: npt.NDArray[np.bool_]
@@ -75,9 +76,12 @@ def fit_arc(
         if step_number > 2:
             used = present & (np.abs(residual) < _OUTLIER_SIGMAS * sigma)
         rows = (design / sigma[:, :, None])[used]
-        scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+        # The bias of a component that a station does not measure has no effect.
+        has_effect = rows.any(axis=0)
+        rows = rows[:, has_effect]
+        scale = np.linalg.norm(rows, axis=0)
         step = np.linalg.lstsq(rows / scale, (residual / sigma)[used], rcond=1e-14)[0] / scale
-        unknowns = unknowns + step
+        unknowns[has_effect] += step
         inverse = np.linalg.pinv(rows / scale, rcond=1e-14) / scale[:, None]
         covariance = inverse @ inverse.T
         is_small = np.abs(step) < _CONVERGED_SIGMAS * np.sqrt(np.diag(covariance))
@@ -88,7 +92,7 @@ def fit_arc(
         state=unknowns[:6],
         covariance=covariance[:6, :6],
         forces=arc.forces_of(unknowns),
-        bias=unknowns[arc.first_bias :].reshape(-1, 3),
+        bias=np.where(has_effect, unknowns, np.nan)[arc.first_bias :].reshape(-1, 3),
         residual=np.where(present, residual, np.nan),
         used=used,
         iterations=step_number,

@@ -2,9 +2,9 @@
 
 Sound segments are in ``archive/``. The data is named by the segment's hash, the metadata by that hash and the original
 name. Rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
-separate them. Defective segments are in ``quarantine/`` under their own name. An empty file in ``names/`` records that
-sound bytes were consumed under that name, first or as a second delivery. It is made after the metadata is archived and
-before the name is free.
+separate them. Defective segments are in ``quarantine/`` under their own name. A file in ``names/`` records that bytes
+were consumed under that name: an empty one for sound bytes that were the first, otherwise with the hash of the second
+delivery. It is made after the metadata is archived and before the name is free.
 """
 
 import hashlib
@@ -55,14 +55,19 @@ class ConsumedSegments:
         return self.holds(sha256) or self.holds(refused_sha256(zone, segment_format, sha256))
 
     def name_mark(self, name: str) -> UPath:
-        """The empty file that exists once a sound segment of this name was consumed."""
+        """The file that exists once a sound segment or a second delivery of this name was consumed."""
         return self._names / quarantined_name(name)
 
-    def mark_name(self, name: str) -> None:
-        """Record that a sound segment of this name was consumed."""
+    def mark_name(self, name: str, delivered_again: str = "") -> None:
+        """Record that a sound segment of this name was consumed, or the hash of the bytes that were delivered again."""
         mark = self.name_mark(name)
         if not mark.exists():
-            mark.touch()
+            mark.write_text(delivered_again)
+
+    def has_other_bytes(self, name: str, sha256: str) -> bool:
+        """Whether a name belongs to consumed bytes other than those that were delivered again under it."""
+        mark = self.name_mark(name)
+        return mark.exists() and mark.read_text() != sha256
 
     def forget_unbacked_names(self) -> None:
         """Remove, for good on return, the marks of names that the archive does not hold: the commits that consumed them
@@ -80,7 +85,7 @@ class ConsumedSegments:
 
     def judged(self, segment: LoadedSegment) -> LoadedSegment:
         """The segment, refused where its name belongs to other bytes, or where quarantine has it already."""
-        if segment.defect is None and self.name_mark(segment.name).exists():
+        if segment.defect is None and self.has_other_bytes(segment.name, segment.sha256):
             segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
         return segment.refused(REPORTED) if self._is_reported(segment) else segment
 

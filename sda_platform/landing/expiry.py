@@ -2,8 +2,8 @@
 
 An empty file takes the place of the bytes, as in a pruned archive (`consumed_marks`), so a second delivery is still
 recognised. Metadata and the mark of the name go after it. So a removal that is killed is found and finished by the next
-one. The age counts from the time at which a file got its place here; object stores keep none, so nothing is removed
-there by the platform.
+one. Marks of second deliveries, which have no segment, go by their own age. The age counts from the time at which a
+file got its place here; object stores keep none, so nothing is removed there by the platform.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,6 +50,8 @@ def expire_segments(zones: Sequence[LandingZone], log: TableLog, *, before_s: fl
             for file in files:
                 file.unlink(missing_ok=True)
             removed, freed = removed + 1, freed + size
+        for mark in _old_marks(zone, before_s):
+            mark.unlink(missing_ok=True)
         durable.sync(place for place in zone.archive.places if place.exists())
     return ExpiredSegments(removed, freed)
 
@@ -91,6 +93,16 @@ def _old_defective(zone: LandingZone, before_s: float) -> Iterator[UPath]:
             continue
         if not is_meta or not (its_data := status(data)) or not its_data.st_size:
             yield data
+
+
+def _old_marks(zone: LandingZone, before_s: float) -> Iterator[UPath]:
+    """The old marks of second deliveries, which are not empty."""
+    place = zone.archive.places[2]
+    for file in list_directory(place).files:
+        mark = path_of(place, file)
+        found = status(mark)
+        if found is not None and found.st_size and changed_s(found) < before_s:
+            yield mark
 
 
 def _is_old(file: UPath, before_s: float) -> bool:

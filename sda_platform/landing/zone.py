@@ -23,6 +23,7 @@ from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
 from sda_platform.landing.listing import bytes_at, is_local, status
 from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
+    DUPLICATE,
     NAME_CONFLICT,
     REPORTED,
     UNDECODABLE,
@@ -97,7 +98,8 @@ class LandingZone(PendingSegments):
         hashes = self._known_as(name, data, segment_format)
         own = (SegmentRef(self.feed, name, sha256, len(data), 0) for sha256 in hashes)
         # The name of a segment is marked after its metadata was archived.
-        return not any(self.archive.metadata(segment).exists() for segment in own)
+        is_own = not self.archive.has_other_bytes(name, hashes[0])
+        return not is_own and not any(self.archive.metadata(segment).exists() for segment in own)
 
     def _known_as(self, name: str, data: bytes, segment_format: str) -> list[str]:
         """The identities that these bytes can have: with a valid record, or refused as a whole."""
@@ -162,9 +164,9 @@ class LandingZone(PendingSegments):
             return
         if segment.defect == REPORTED and described and not self.archive.judged(self.read(described)).is_duplicate:
             return
-        if self.archive.holds(segment_sha256(self.feed, segment.name, data, None)):
+        if segment.defect == DUPLICATE and data:
             # Before the name is free, as in `_move_away`: another run could remove the bytes that a sender then seals.
-            self.archive.mark_name(segment.name)
+            self.archive.mark_name(segment.name, segment_sha256(self.feed, segment.name, data, None))
         if described:
             self.discard_duplicate(segment.name)
         else:  # metadata that comes after the look above is that of its sender, who completes the file just now

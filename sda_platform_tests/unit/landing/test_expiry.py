@@ -74,6 +74,17 @@ def test_a_second_delivery_of_an_expired_segment_doubles_nothing__D11(platform: 
     assert (platform.counts()["duplicate"], platform.counts()["quarantined"]) == (3, quarantined)
 
 
+def test_old_marks_of_second_deliveries_go_and_young_ones_stay(platform: Platform) -> None:
+    platform.deliver("radar", "a again", A)
+    platform.drain()
+    platform.drain()
+    mark = platform.zones(["radar"])[0].archive.name_mark("a again")
+    expire(platform, before_s=time.time() - 3600)
+    assert mark.exists()
+    expire(platform)
+    assert not mark.exists()
+
+
 def test_young_segments_stay(platform: Platform) -> None:
     before = kept_bytes(platform)
     assert expire(platform, before_s=time.time() - 3600) == ExpiredSegments()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sda_platform import failpoints
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.log_commits import Head
+from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing import intake
-from sda_platform.landing.segments import REPORTED, LoadedSegment
+from sda_platform.landing.segments import REPORTED, LoadedSegment, refused_sha256
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.campaign.disk import Disk, mount
 from sda_platform_tests.support.crashes import crashes
@@ -98,6 +99,58 @@ def test_the_name_of_a_second_delivery_is_not_for_other_bytes(zone: LandingZone)
         land(zone, "copy", OTHER)
     assert not land(zone, "copy", DATA), "the same bytes again are known"
     assert zone.pending_files() == []
+
+
+def test_the_name_of_another_zones_bytes_is_not_for_other_bytes(tmp_path: Path) -> None:
+    radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
+    land(isl, "a", DATA)
+    head = committed(*take(radar, isl))
+    land(radar, "copy", DATA, seconds=2)
+    head = committed(*take(radar, isl, head=head))
+    assert take(radar, isl, head=head) == []
+    with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
+        land(radar, "copy", OTHER)
+    assert land(radar, "copy", DATA), "this zone has never consumed them"
+    assert [s.is_duplicate for s in take(radar, isl)] == [True]
+
+
+def test_the_name_of_refused_bytes_is_not_for_other_bytes(zone: LandingZone) -> None:
+    """The first delivery was refused as a whole, so the archive knows its bytes by zone and format."""
+    land(zone, "a", DATA)
+    (first,) = take(zone)
+    refused = refused_sha256("radar", "ccsds", first.sha256)
+    zone.acknowledge([SegmentRef("radar", "a", refused, len(DATA), 0)])
+    land(zone, "copy", DATA)
+    head = committed(*take(zone))
+    assert take(zone, head=head) == []
+    with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
+        land(zone, "copy", OTHER)
+    assert not land(zone, "copy", DATA), "the same bytes again are known"
+
+
+def test_of_two_runs_that_remove_a_second_delivery_the_late_one_removes_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is suspended before the removal; the other one ends, and a sender comes with other bytes."""
+    radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
+    land(isl, "a", DATA)
+    head = committed(*take(radar, isl))
+    land(radar, "copy", DATA, seconds=2)
+    head = committed(*take(radar, isl, head=head))
+    remove, sealed = radar.discard_duplicate, []
+
+    def late(name: str) -> None:
+        intake.finish_last_commit([LandingZone(str(tmp_path), "radar")], head)
+        try:
+            sealed.append(land(radar, name, OTHER))
+        except SegmentConflict:
+            sealed.append(land(radar, "other name", OTHER))
+        remove(name)
+
+    monkeypatch.setattr(radar, "discard_duplicate", late)
+    taken = take(radar, isl, head=head)
+    assert sealed == [True]
+    assert [s.data for s in taken] == [OTHER]
 
 
 def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import socket
+import struct
 import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +115,16 @@ def test_the_archive_answers_in_order_of_time_whatever_it_was_given() -> None:
     found = json.loads(archive.since(0))
     assert [each["obs_id"] if isinstance(each, dict) else each for each in found] == ["obs-1", "no json", "obs-3"]
     assert len(json.loads(archive.since(NOW_NS - 17_000_000_000))) == 1
+
+
+def test_a_collector_that_ends_while_it_is_answered_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    archive, address = ObservationArchive(), Address("127.0.0.1", free_port(0))
+    archive.add([json.dumps({"timestamp_ns": 1, "remark": "x" * 2**24}).encode()])
+    with archive.serving(address):
+        with socket.create_connection((address.host, address.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close by a reset
+            client.sendall(b"GET /?since=0 HTTP/1.0\r\n\r\n")
+            client.recv(100)
+        with urllib.request.urlopen(f"http://{address}/?since=2") as answer:
+            assert json.load(answer) == []
+    assert capfd.readouterr().err == ""

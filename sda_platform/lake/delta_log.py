@@ -39,6 +39,11 @@ def commit_file(uri: str, version: int) -> UPath:
     return log_directory(uri) / f"{version:020d}.json"
 
 
+def checkpoint_file(uri: str, version: int) -> UPath:
+    """The file that holds Delta's checkpoint of one version."""
+    return log_directory(uri) / f"{version:020d}.checkpoint.parquet"
+
+
 def identity(uri: str, version: int) -> tuple[int, ...] | None:
     """Inode, time and size of a version's file, which a repair changes; None in an object store, never repaired."""
     if is_object_store(uri):
@@ -96,6 +101,16 @@ def checkpointed_version(uri: str) -> int:
         return -1
 
 
+def forget_checksums_of_checkpoint(uri: str, version: int) -> None:
+    """Remove Hadoop's checksums of the pointer and of an earlier checkpoint of ``version``, before both are rewritten.
+
+    Only Hadoop's file system writes them, and it refuses a file that differs from them.
+    """
+    if durable.is_synced_by_hand(table_directory(uri)):
+        for file in (log_directory(uri) / LAST_CHECKPOINT, checkpoint_file(uri, version)):
+            hadoop_checksum(file).unlink(missing_ok=True)
+
+
 def column_names(uri: str, version: int) -> list[str] | None:
     """The columns of the table as of ``version``; None where the log's files do not show them that simply.
 
@@ -109,7 +124,7 @@ def column_names(uri: str, version: int) -> list[str] | None:
             return None
         for _, metadata in actions(text, "metaData"):
             return _names(metadata["schemaString"])
-        checkpoint = log_directory(uri) / f"{number:020d}.checkpoint.parquet"
+        checkpoint = checkpoint_file(uri, number)
         if checkpoint.exists():
             with checkpoint.open("rb") as stream:
                 found = pq.ParquetFile(stream).read(["metaData.schemaString"]).column("metaData").to_pylist()
@@ -162,7 +177,7 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
     files = [log / LAST_CHECKPOINT]
     for version in versions:
         commit = commit_file(uri, version)
-        files += [commit, *(log / f"{version:020d}{ending}" for ending in (".crc", ".checkpoint.parquet"))]
+        files += [commit, log / f"{version:020d}.crc", checkpoint_file(uri, version)]
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
     # A table's first commit may have made the lake's own directory too, and directories above it.

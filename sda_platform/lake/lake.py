@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit, compilation, delta_log
+from sda_platform.lake import commit, compilation, delta_checkpoints, delta_log
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
@@ -246,8 +246,7 @@ class Lake:
             )
         finally:
             self.clear_staging()
-        failpoints.hit("lake.committed", plan.table.name)
-        return receipt
+        return self._committed(receipt)
 
     def replace(
         self,
@@ -277,5 +276,10 @@ class Lake:
             )
         finally:
             self.clear_staging()
+        return self._committed(receipt)
+
+    def _committed(self, receipt: CommitReceipt) -> CommitReceipt:
+        table = receipt.plan.table
         failpoints.hit("lake.committed", table.name)
+        delta_checkpoints.write_if_due(self.log(table), receipt.commit.version)
         return receipt

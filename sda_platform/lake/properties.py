@@ -13,6 +13,8 @@ REQUIRED = {
     "delta.deletedFileRetentionDuration": f"interval {RETENTION.data_files_h} hours",
     "delta.enableDeletionVectors": "false",
 }
+# Spark takes longer for its checkpoint than for a commit, so `delta_checkpoints` writes them.
+_OF_NEW_TABLES = {"delta.checkpointInterval": "1000"}
 # A transaction id that expires lets a repeated commit through.
 FORBIDDEN = ("delta.setTransactionRetentionDuration",)
 
@@ -22,7 +24,7 @@ def table_properties(table: Table) -> dict[str, str]:
 
     Bounds are kept of the columns by which files are passed over; those of all cost a quarter of an append.
     """
-    return {**REQUIRED, "delta.dataSkippingStatsColumns": ",".join(table.bounded_columns)}
+    return {**REQUIRED, **_OF_NEW_TABLES, "delta.dataSkippingStatsColumns": ",".join(table.bounded_columns)}
 
 
 def differences(stored: Mapping[str, str | None]) -> list[str]:

@@ -53,6 +53,9 @@ class SimulatedDelta:
         """Its properties are those that the platform sets."""
         return SimpleNamespace(configuration=REQUIRED)
 
+    def create_checkpoint(self) -> None:
+        """Nothing: histories are short, and their logs are read whole."""
+
     def get_add_actions(self, flatten: bool) -> pa.Table:
         """The live files, each with its size and how many rows it has by its statistics."""
         adds = self.files.values()

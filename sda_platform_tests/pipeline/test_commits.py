@@ -1,5 +1,6 @@
 """The write door on the real engine: one plan, one commit, whatever is repeated or races."""
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,32 @@ def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_p
     log = log_of(OBSERVATIONS, tmp_path)
     receipt = append(log, planned(log), observations(spark))
     assert (receipt.rows_written, log.head().sequence, ids(log)) == (0, 1, [])
+
+
+def test_an_engine_that_begins_at_the_platforms_checkpoint_has_all_rows_and_still_refuses_a_repeated_commit(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(str(tmp_path / "lake"), MissionClock(0, 0, 0.0), lambda: spark)
+    log = lake.log(OBSERVATIONS)
+    for number in range(12):
+        lake.append(planned(log), observations(spark, f"{number:02}"))
+    files = Path(log.uri) / "_delta_log"
+    assert [file.name for file in files.glob("*.checkpoint.parquet")] == [f"{9:020d}.checkpoint.parquet"]
+    for version in range(9):
+        for name in (f"{version:020d}.json", f".{version:020d}.json.crc", f"{version:020d}.crc"):
+            (files / name).unlink(missing_ok=True)
+    # At another place, so that the engine has nothing of it in memory.
+    moved = Path(shutil.move(tmp_path / "lake", tmp_path / "moved"))
+    for checksum in (moved / OBSERVATIONS.name / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    log = log_of(OBSERVATIONS, moved)
+    assert spark.read.format("delta").load(log.uri).count() == 12
+    repeated = replace(planned(log), sequence=7)
+    # The commit itself is gone from the log; its transaction is in the checkpoint, so Delta skips the repeated one.
+    with pytest.raises(InvariantError, match="success for sequence 7, but the log does not have it"):
+        append(log, repeated, observations(spark, "again"))
+    append(log, planned(log), observations(spark, "new"))
+    assert ids(log) == [*(f"{number:02}" for number in range(12)), "new"]
 
 
 def test_rows_of_another_shape_are_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from sda_platform_tests.support.delta_tables import lake_at, rows_of, with_delta
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = lake_at(tmp_path)
-    lake.engine = with_delta_rs  # type: ignore[method-assign]
+    lake.engine = with_delta_rs
     return lake
 
 
@@ -30,7 +30,7 @@ def append(lake: Lake, count: int) -> None:
         head = lake.head(OBSERVATIONS)
         plan = plan_segments(OBSERVATIONS, head, [], now_ns=1, run_id="run")
         rows = rows_of(OBSERVATIONS, [{"observation_id": str(head.sequence)}]).drop_columns(COMMIT_SEQUENCE)
-        lake.append(plan, rows)  # type: ignore[arg-type]
+        lake.append(plan, rows)
 
 
 def checkpoints(lake: Lake) -> list[int]:

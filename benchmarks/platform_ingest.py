@@ -110,7 +110,7 @@ class PlatformIngest:
 
     def prefetch(self) -> SnapshotPrefetch:
         """What a run does at its start; returns at once."""
-        return self._lake_resource.prefetch([RAW_RECORDS.name, OBSERVATIONS.name])
+        return self._lake_resource.prefetch([RAW_RECORDS, OBSERVATIONS])
 
     def observe(self) -> None:
         """What a run of `observations` does."""

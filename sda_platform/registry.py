@@ -1,25 +1,17 @@
 """Every table of the platform: what each package's ``tables`` module lists, sources before the tables that use them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 
 import sda_platform
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import Table, in_flow_order
 from sda_platform.landing.zone import LandingZone
 
 
 class UnknownTable(LookupError):
     """No table has this name."""
-
-
-def in_flow_order(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """``tables``, each after those that it consumes or reads; feedback, which closes cycles, does not count."""
-    by_name = {table.name: table for table in tables}
-    graph = {table.name: [source.name for source in (*table.consumes, *table.reads)] for table in tables}
-    return tuple(by_name[name] for name in TopologicalSorter(graph).static_order())
 
 
 def tables_named(name: str) -> tuple[Table, ...]:

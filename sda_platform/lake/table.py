@@ -4,9 +4,10 @@ The pandera model is the one place where a table's columns are declared; the Spa
 the UI and the contract check are derived from it. This module neither reads nor writes tables.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
 import pandera.pyspark as pa
@@ -161,3 +162,10 @@ class Table:
                 facts.get("unit"),
                 tuple(column.checks),
             )
+
+
+def in_flow_order(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """``tables``, each after those of them that it consumes or reads; feedback, which closes cycles, does not count."""
+    by_name = {table.name: table for table in tables}
+    graph = {table.name: [source.name for source in (*table.consumes, *table.reads)] for table in by_name.values()}
+    return tuple(by_name[name] for name in TopologicalSorter(graph).static_order() if name in by_name)

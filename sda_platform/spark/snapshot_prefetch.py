@@ -2,8 +2,9 @@
 
 To write under a transaction id, Delta first rebuilds the table's state from its log: half a second even for a log of a
 few kilobytes, nearly all of it planning. The engine keeps that state until the next commit. The tables that a
-run may write are known at its start. So the engine rebuilds their states while the run reads and decodes. The prefetch
-is optional: a commit without it reads the snapshot itself.
+run may write are known at its start. So the engine rebuilds their states once a run's alerts are sent, for the next
+run. At a run's start it does so for what is left, while the run reads and decodes. The prefetch is optional: a commit
+without it reads the snapshot itself.
 """
 
 import logging

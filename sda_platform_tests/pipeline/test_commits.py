@@ -298,7 +298,7 @@ def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
         log = log_of(OBSERVATIONS, tmp_path / way)
         append(log, planned(log), observations(spark, "a"))
         if way == "anticipated":
-            resource.prefetch(["a_check", OBSERVATIONS.name]).wait()
+            resource.prefetch([RAW_RECORDS, OBSERVATIONS]).wait()
         before = jobs_of(spark)
         append(log, planned(log), observations(spark, "b"))
         jobs[way] = jobs_of(spark) - before

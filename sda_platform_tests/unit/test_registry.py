@@ -10,12 +10,12 @@ from sda_platform.definitions import defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.lake.manifest import TableSnapshot
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import Table, in_flow_order
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
 from sda_platform.orchestration.table_asset import DECLARED, served_by, table_asset, tables_of
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import FEEDS, TABLES, in_flow_order
+from sda_platform.registry import FEEDS, TABLES
 from sda_platform_tests.support.delta_tables import commit, commit_file, genesis_window, lake_at, next_window
 
 EDGES = [(source, reader) for reader in TABLES for source in reader.inputs]

@@ -13,8 +13,8 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
 
-MOST_RECORDS = 20_000
-"""From more raw records on, the engine chooses."""
+MOST_RECORDS = 200_000
+"""From more raw records on, the engine chooses. The rows of so many take some 100 MB here."""
 _COLUMNS = [column.name for column in OBSERVATIONS.columns if column.name != COMMIT_SEQUENCE]
 
 

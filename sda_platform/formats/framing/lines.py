@@ -23,8 +23,8 @@ def _split_lines(data: bytes) -> Iterator[RawRecord]:
 
 
 def _cut_lines(data: bytes) -> CutRecords:
-    lines = line_spans(data)
-    return _cut(lines.texts(), lines.numbers)
+    texts = [line.strip(BLANK) for line in data.split(b"\n")]
+    return _cut(list(filter(None, texts)), np.flatnonzero(list(map(len, texts))) + 1)
 
 
 def _cut(payloads: list[bytes], lines: Positions) -> CutRecords:

@@ -14,7 +14,7 @@ from upath import UPath
 
 from sda_platform.lake import durable
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.landing.listing import changed_s, is_local, list_directory, path_of, status
+from sda_platform.landing.listing import changed_s, holds_file, is_local, list_directory, path_of, status
 from sda_platform.landing.segments import (
     NAME_CONFLICT,
     REPORTED,
@@ -48,7 +48,7 @@ class ConsumedSegments:
 
     def holds(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
-        return (self._sound / sha256).exists()
+        return holds_file(self._sound, sha256)
 
     def holds_delivery(self, zone: str, segment_format: str, sha256: str) -> bool:
         """Whether these bytes were consumed here: with a valid record, or refused as a whole in this format."""
@@ -66,8 +66,7 @@ class ConsumedSegments:
 
     def has_other_bytes(self, name: str, sha256: str) -> bool:
         """Whether a name belongs to consumed bytes other than those that were delivered again under it."""
-        mark = self.name_mark(name)
-        return mark.exists() and mark.read_text() != sha256
+        return holds_file(self._names, quarantined_name(name)) and self.name_mark(name).read_text() != sha256
 
     def forget_unbacked_names(self) -> None:
         """Remove, for good on return, the marks of names that the archive does not hold: the commits that consumed them
@@ -81,7 +80,7 @@ class ConsumedSegments:
 
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was reported before."""
-        return self.quarantined(name, sha256).exists()
+        return holds_file(self._defective, _mark_of(name, sha256))
 
     def judged(self, segment: LoadedSegment) -> LoadedSegment:
         """The segment, refused where its name belongs to other bytes, or where quarantine has it already."""
@@ -100,7 +99,7 @@ class ConsumedSegments:
 
     def quarantined(self, name: str, sha256: str) -> UPath:
         """Where the data of a defective segment goes; of its hash the beginning will do."""
-        return self._defective / f"{quarantined_name(name)}.{sha256[:MARK_DIGITS]}"
+        return self._defective / _mark_of(name, sha256)
 
     def names(self, since_s: float | None = None) -> dict[str, str]:
         """By hash, the name under which each sound segment was consumed; its hash, where the archive does not have it.
@@ -146,6 +145,10 @@ def _files_in(place: UPath, since_s: float | None) -> Iterator[str]:
 def _changed_after(path: UPath, since_s: float) -> bool:
     found = status(path)
     return found is not None and changed_s(found) > since_s
+
+
+def _mark_of(name: str, sha256: str) -> str:
+    return f"{quarantined_name(name)}.{sha256[:MARK_DIGITS]}"
 
 
 def quarantined_name(name: str) -> str:

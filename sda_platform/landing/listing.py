@@ -59,6 +59,20 @@ def path_of(directory: UPath, name: str) -> UPath:
     return path if stored == name or status(path) is not None else directory / stored
 
 
+def holds_file(directory: UPath, name: str) -> bool:
+    """Whether ``directory`` has a file of this name. A local one is found without a path object, which costs more.
+
+    Any other answer of the file system is an OSError: a file that cannot be looked up may exist.
+    """
+    if not is_local(directory):
+        return bool((directory / name).exists())
+    try:
+        os.stat(f"{directory}/{name}")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def status(path: UPath) -> Any:
     """The stat result of a regular file; None where there is no such file."""
     try:

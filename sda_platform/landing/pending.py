@@ -82,7 +82,7 @@ class PendingSegments:
 
     def describe(self, name: str) -> PendingSegment | None:
         """Read the metadata of the pending segment ``name``; None if there is no such segment."""
-        return self._describe(name, self._waiting(name)[1])
+        return self._describe(name, self.pending_path(name + META_SUFFIX))
 
     def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
         """Read the metadata of the segment ``name`` from ``meta_path``; None if the file does not exist."""

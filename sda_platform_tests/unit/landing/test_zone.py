@@ -384,3 +384,10 @@ def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and
     assert zone.archive.holds(hashlib.sha256(DATA).hexdigest())
     data, defect = loaded(zone)
     assert (data, str(defect)[:20]) == (OTHER, "a: checksum differs ")
+
+
+def test_a_consumed_segment_that_cannot_be_looked_up_is_no_absent_one(zone: LandingZone) -> None:
+    assert not zone.archive.holds("a" * 64)
+    (Path(str(zone.root)) / "archive").mkdir(parents=True)
+    with pytest.raises(OSError, match="too long"):
+        zone.archive.holds("a" * 300)

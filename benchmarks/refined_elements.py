@@ -1,4 +1,4 @@
-"""Whether determined orbits are better than published sets over a day, on orbits of an independent implementation.
+"""Whether determined orbits, as element sets and as ephemerides, are better than published sets over a day, on orbits of an independent implementation.
 
     python benchmarks/refined_elements.py [--objects 24] [--regimes low medium geostationary eccentric]
 
@@ -11,9 +11,11 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import chi2
 
-from sda_platform.orbits.determination.held_back import predict_held_back
+from sda_platform.orbits.determination.held_back import elements_held_back, prediction_held_back
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, elements_of_track
+from sda_platform.orbits.determination.track_ephemerides import ephemeris_of_track
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
@@ -29,13 +31,20 @@ _BETTER = 0.5
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of one object (km), and what its refined set claims."""
+    """Errors of one object (km), and what its refined set and its ephemeris claim."""
 
     published: float
     track: float
     refined: float
     claimed: float
     is_accepted: bool
+    ephemeris: float
+    ephemeris_claimed: float
+    is_ephemeris_accepted: bool
+    squared_error: float
+    """Normalised squared position error of the ephemeris, mean over the day; 3 is expected."""
+    last_squared_error: float
+    """The same at the end of the day."""
 
 
 def main() -> None:
@@ -60,7 +69,9 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
     track = filter_tracks(seen.fits, seen.published, [0], dynamics)
     try:
         made = elements_of_track(track, seen.published, dynamics)
-        held_back = predict_held_back(seen.fits, seen.published, dynamics)
+        held_back = elements_held_back(seen.fits, seen.published, dynamics)
+        predicted = ephemeris_of_track(track, seen.published, dynamics)
+        ephemeris_held_back = prediction_held_back(seen.fits, seen.published, dynamics)
     except NoFit:
         return None
     time_ns = track.epoch_ns[0] + np.array(LATER_S, dtype=np.int64) * 10**9
@@ -71,30 +82,60 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
         for each in (seen.published.elements, made.elements)
     ]
     published, refined = (_rms_km(r - seen.later[:, :3]) for r in of_sets)
+    state, covariance = predicted.ephemeris.at(time_ns)
+    off = (state - seen.later)[:, :3]
+    squares = np.einsum("ni,ni->n", off, np.linalg.solve(covariance[:, :3, :3], off[..., None])[..., 0])
     return Errors(
         published=published,
         track=_rms_km((dynamics.to_teme(ahead, time_ns) - seen.later)[:, :3]),
         refined=refined,
         claimed=made.sigma_km,
         is_accepted=held_back.is_better and made.sigma_km < _BETTER * made.published_sigma_km,
+        ephemeris=_rms_km(off),
+        ephemeris_claimed=predicted.sigma_km,
+        is_ephemeris_accepted=(
+            ephemeris_held_back.is_better and predicted.sigma_km < _BETTER * predicted.published_sigma_km
+        ),
+        squared_error=float(squares.mean()),
+        last_squared_error=float(squares[-1]),
     )
 
 
 def _regime(regime: str, found: list[Errors]) -> str:
-    published, track, refined, claimed, accepted = (
-        np.array([getattr(each, name) for each in found]) for name in Errors.__dataclass_fields__
-    )
-    accepted = accepted.astype(bool)
-    excess = (refined - published)[accepted]
-    factors = np.median(published / track), np.median(published / refined)
+    of = {name: np.array([getattr(each, name) for each in found]) for name in Errors.__dataclass_fields__}
+    published, claimed, accepted = of["published"], of["claimed"], of["is_accepted"]
+    factors = {name: np.median(published / of[name]) for name in ("track", "refined", "ephemeris")}
     lines = [
-        f"{regime}: {len(found)} objects, medians over the next day: published {_m(published)}, track {_m(track)}, ",
-        f"refined {_m(refined)} (claimed {_m(claimed)})\n  median factor of the track {factors[0]:.1f}, ",
-        f"of refined sets {factors[1]:.1f}; error over claim {np.sqrt(np.mean((refined / claimed) ** 2)):.2f}\n",
-        f"  accepted {accepted.sum()}: published {_m(published[accepted])}, refined {_m(refined[accepted])}; ",
-        f"worse {np.sum(excess > 0)}, by more than the claimed sigma {np.sum(excess > claimed[accepted])}",
+        f"{regime}: {len(found)} objects, medians over the next day: published {_m(published)}, ",
+        f"track {_m(of['track'])}, refined {_m(of['refined'])} (claimed {_m(claimed)}), ",
+        f"OD ephemeris {_m(of['ephemeris'])} (claimed {_m(of['ephemeris_claimed'])})\n",
+        f"  median factor of the track {factors['track']:.1f}, of refined sets {factors['refined']:.1f}, ",
+        f"of OD ephemerides {factors['ephemeris']:.1f}; ",
+        f"error over claim of refined sets {np.sqrt(np.mean((of['refined'] / claimed) ** 2)):.2f}\n",
+        f"  refined sets: {_accepted(published, of['refined'], claimed, accepted)}\n",
+        f"  OD ephemerides: {_accepted(published, of['ephemeris'], of['ephemeris_claimed'], of['is_ephemeris_accepted'])}",
+        f"\n  {_consistency(of['squared_error'], of['last_squared_error'], of['is_ephemeris_accepted'])}",
     ]
     return "".join(lines)
+
+
+def _accepted(published: FloatArray, product: FloatArray, claimed: FloatArray, accepted: FloatArray) -> str:
+    """How the products that the rules accept compare with the published sets."""
+    excess, factor = (product - published)[accepted], (published / product)[accepted]
+    return (
+        f"accepted {accepted.sum()}: published {_m(published[accepted])}, product {_m(product[accepted])}, "
+        f"factor {np.median(factor) if len(factor) else np.nan:.1f}; "
+        f"worse {np.sum(excess > 0)}, by more than the claimed sigma {np.sum(excess > claimed[accepted])}"
+    )
+
+
+def _consistency(mean: FloatArray, last: FloatArray, accepted: FloatArray) -> str:
+    """Normalised squared errors of accepted ephemerides, with how many exceed the 95 % point of chance after a day."""
+    beyond = np.sum(last[accepted] > chi2.ppf(0.95, 3))
+    return (
+        f"normalised squared position error of accepted ones (3 is expected): median {np.median(mean[accepted]):.2f}, "
+        f"mean {np.mean(mean[accepted]):.2f}; after a day above the 95 % point: {beyond} of {accepted.sum()}"
+    )
 
 
 def _rms_km(off: FloatArray) -> float:

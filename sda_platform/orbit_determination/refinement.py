@@ -11,7 +11,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
-from sda_platform.orbits.determination.held_back import HeldBack, predict_held_back
+from sda_platform.orbits.determination.held_back import HeldBack, elements_held_back
 from sda_platform.orbits.determination.track_elements import NoFit, TrackElements, elements_of_track
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import ElementSets
@@ -67,7 +67,7 @@ def refined(
         fits = window_fits(own.sort_by("epoch_time_ns"))
         set_in_force = propagator_of(pa.Table.from_pylist([dict(row)]))
         try:
-            held_back = predict_held_back(fits, set_in_force, dynamics)
+            held_back = elements_held_back(fits, set_in_force, dynamics)
             if not held_back.is_better:
                 continue
             made = elements_of_track(filter_tracks(fits, set_in_force, [0], dynamics), set_in_force, dynamics)

@@ -74,7 +74,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     return TrackElements(
         elements=elements,
         sigma_km=float(np.hypot(off_km, _predicted_sigma_km(orbit, dynamics))),
-        published_sigma_km=_published_sigma_km(published, int(elements.epoch_time_ns[0])),
+        published_sigma_km=published_sigma_km(published, _times(int(elements.epoch_time_ns[0]))),
         innovation=_innovation(track, published),
     )
 
@@ -82,6 +82,14 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
 def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
     """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
     return _following(_orbit(track, dynamics), published, dynamics)
+
+
+def published_sigma_km(published: Propagator, time_ns: IntArray) -> float:
+    """1 sigma of the position by the model of element-set errors, root mean square of the times (k,). Raises NoFit."""
+    error, covariance = _published_covariance(published, time_ns)
+    if error.any():
+        raise NoFit(f"SGP4 refuses the published set within the span: error {error.max()}")
+    return float(np.sqrt(np.mean(np.trace(covariance[:, :3, :3], axis1=1, axis2=2))))
 
 
 def _following(orbit: UncertainOrbits, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
@@ -143,14 +151,6 @@ def _times(epoch_ns: int) -> IntArray:
 def _predicted_sigma_km(orbit: UncertainOrbits, dynamics: Dynamics) -> float:
     several = orbit.take(np.zeros(len(_QUARTERS), np.int64)).at(dynamics, _times(int(orbit.epoch_ns[0])))
     return float(np.sqrt(np.mean(np.trace(several.covariance[:, :3, :3], axis1=1, axis2=2))))
-
-
-def _published_sigma_km(published: Propagator, epoch_ns: int) -> float:
-    time_ns = _times(epoch_ns)
-    error, covariance = _published_covariance(published, time_ns)
-    if error.any():
-        raise NoFit(f"SGP4 refuses the published set within the span: error {error.max()}")
-    return float(np.sqrt(np.mean(np.trace(covariance[:, :3, :3], axis1=1, axis2=2))))
 
 
 def _published_covariance(published: Propagator, time_ns: IntArray) -> tuple[IntArray, FloatArray]:

@@ -53,12 +53,19 @@ class UncertainOrbits:
 
     def at(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
         """The orbits at ``time_ns`` (n,), earlier or later, with process noise. NaN where the integration fails."""
+        return self._moved(time_ns, *dynamics.transitions(self.state, self.coefficients, self.epoch_ns, time_ns))
+
+    def along(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
+        """The same of one orbit at many times (k,), ascending from its epoch, in one integration."""
+        moved = dynamics.transitions_along(self.state, self.coefficients, self.epoch_ns, time_ns)
+        return self.take(np.zeros(len(time_ns), np.int64))._moved(time_ns, *moved)
+
+    def _moved(self, time_ns: IntArray, state: FloatArray, partials: FloatArray) -> UncertainOrbits:
         hours = np.abs(time_ns - self.epoch_ns) / 3.6e12
         walk = (DENSITY_SIGMA * self.coefficients[:, 0]) ** 2 * -np.expm1(-2 * hours / DENSITY_HOURS)
         covariance = self.covariance.copy()
         # A walk moves the orbit by the square root of a fifth of what its last value, held from the start, would.
         covariance[:, 6, 6] += 0.2 * walk
-        state, partials = dynamics.transitions(self.state, self.coefficients, self.epoch_ns, time_ns)
         whole = np.zeros((len(state), 8, 8))
         whole[:, :6], whole[:, 6, 6], whole[:, 7, 7] = partials, 1.0, 1.0
         covariance = whole @ covariance @ whole.swapaxes(1, 2)

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.determination.held_back import predict_held_back, prediction_rms
+from sda_platform.orbits.determination.held_back import (
+    elements_held_back,
+    prediction_held_back,
+    prediction_rms,
+    set_states,
+)
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, elements_of_states, elements_of_track
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate_teme
@@ -99,7 +104,7 @@ def test_elements_of_a_track_are_almost_as_good_as_a_set_can_be_and_claim_their_
 def test_a_published_set_that_is_off_loses() -> None:
     anomaly = published().elements.mean_anomaly_deg + 0.1
     off = Propagator(dataclasses.replace(published().elements, mean_anomaly_deg=anomaly))
-    found = predict_held_back(windows(off), off)
+    found = elements_held_back(windows(off), off)
     assert found.windows == 6
     assert found.is_better
 
@@ -108,12 +113,13 @@ def test_a_published_set_that_is_as_good_as_a_set_can_be_is_not_replaced() -> No
     """The best set of the day predicts the held-back windows about as well as what is made of the others."""
     span_ns, span = (np.concatenate(parts) for parts in ((TIME_NS, LATER_NS), truth()[1:]))
     best = Propagator(elements_of_states(span, span_ns, of_catalogue().elements)[0])
-    assert not predict_held_back(windows(best), best).is_better
+    assert not elements_held_back(windows(best), best).is_better
 
 
 def test_a_set_that_sgp4_refuses_predicts_nothing_and_is_not_refined() -> None:
     refused = Propagator(dataclasses.replace(published().elements, mean_motion_rev_per_day=np.array([19.0])))
-    assert prediction_rms(windows(published()), refused) == float("inf")
+    seen = windows(published())
+    assert prediction_rms(seen, set_states(refused, seen)) == float("inf")
     with pytest.raises(NoFit, match="SGP4 refuses the published set"):
         elements_of_track(track(published()), refused, CONSTANT_DYNAMICS)
 

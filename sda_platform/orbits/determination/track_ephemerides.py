@@ -1,0 +1,77 @@
+"""Ephemerides from a track: its numerical prediction of the next day with the covariance, as states at many times."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, published_sigma_km
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.ephemerides import Ephemeris
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.track_filter import FilteredStates
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
+
+_SECOND_NS = 1_000_000_000
+# A step between states in local dynamical times, sqrt(r^3/GM): 280 s in low orbits, an hour in geostationary ones.
+_STEP = 0.3
+# Between these the radius of the orbit decides the steps.
+_LOOKED_AT_S = 60
+# Sigmas are averaged over these times.
+_SAMPLED_S = np.arange(1800, SPAN_S + 1, 1800, dtype=np.int64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrackEphemeris:
+    """The ephemeris that a track predicts."""
+
+    ephemeris: Ephemeris
+    """From the newest window to SPAN_S after it, a covariance with each state."""
+    sigma_km: float
+    """1 sigma of the position, root mean square over the span."""
+    published_sigma_km: float
+    """The same of the published set, by the model of element-set errors."""
+
+
+def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> TrackEphemeris:
+    """The numerical prediction of one object's track.
+
+    Args:
+        track: one row.
+        published: one row, the set in force with its object's error scale.
+        dynamics: the numerical model.
+
+    Raises:
+        NoFit: the track has no state, the prediction meets the ground, or SGP4 refuses the published set.
+    """
+    if not np.isfinite(track.state).all():
+        raise NoFit("the track has no state")
+    epoch_ns = int(track.epoch_ns[0])
+    time_ns = epoch_ns + _steps_ns(track.state)
+    orbit = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+    state, covariance = orbit.along(dynamics, time_ns).in_teme(dynamics)
+    if not (np.isfinite(state).all() and np.isfinite(covariance).all()):
+        raise NoFit("the track's prediction has no closed orbit")
+    ephemeris = Ephemeris(time_ns, state, time_ns, covariance[:, :6, :6], epoch_ns, int(time_ns[-1]))
+    sampled_ns = epoch_ns + _SAMPLED_S * _SECOND_NS
+    return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
+
+
+def _steps_ns(state: FloatArray) -> IntArray:
+    """Times (k,) from 0 to SPAN_S, ns, at equal steps of local dynamical time along the two-body orbit (1, 6)."""
+    seconds = np.arange(0, SPAN_S + 1, _LOOKED_AT_S)
+    start = np.repeat(state, len(seconds), axis=0)
+    r, _ = two_body_state(start[:, :3], start[:, 3:], seconds.astype(np.float64))
+    rate = np.sqrt(MU_EARTH_KM3_S2 / np.linalg.norm(r, axis=1) ** 3)
+    elapsed = np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * _LOOKED_AT_S)])
+    if not np.isfinite(elapsed).all():
+        raise NoFit("the track's orbit is not closed")
+    wanted = np.linspace(0.0, elapsed[-1], max(2, int(np.ceil(elapsed[-1] / _STEP)) + 1))
+    return np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * _SECOND_NS
+
+
+def _sigma_km(covariance: FloatArray) -> float:
+    return float(np.sqrt(np.mean(np.trace(covariance[:, :3, :3], axis1=1, axis2=2))))

@@ -1,4 +1,6 @@
-"""Whether determined orbits, as element sets and as ephemerides, are better than published sets over a day, on orbits of an independent implementation.
+"""Whether orbits that we determine, as element sets and as ephemerides, are better than published sets over a day.
+
+The orbits are those of an independent implementation.
 
     python benchmarks/refined_elements.py [--objects 24] [--regimes low medium geostationary eccentric]
 
@@ -104,17 +106,18 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
 def _regime(regime: str, found: list[Errors]) -> str:
     of = {name: np.array([getattr(each, name) for each in found]) for name in Errors.__dataclass_fields__}
     published, claimed, accepted = of["published"], of["claimed"], of["is_accepted"]
+    ephemeris_claimed, ephemeris_accepted = of["ephemeris_claimed"], of["is_ephemeris_accepted"]
     factors = {name: np.median(published / of[name]) for name in ("track", "refined", "ephemeris")}
     lines = [
         f"{regime}: {len(found)} objects, medians over the next day: published {_m(published)}, ",
         f"track {_m(of['track'])}, refined {_m(of['refined'])} (claimed {_m(claimed)}), ",
-        f"OD ephemeris {_m(of['ephemeris'])} (claimed {_m(of['ephemeris_claimed'])})\n",
+        f"OD ephemeris {_m(of['ephemeris'])} (claimed {_m(ephemeris_claimed)})\n",
         f"  median factor of the track {factors['track']:.1f}, of refined sets {factors['refined']:.1f}, ",
         f"of OD ephemerides {factors['ephemeris']:.1f}; ",
         f"error over claim of refined sets {np.sqrt(np.mean((of['refined'] / claimed) ** 2)):.2f}\n",
         f"  refined sets: {_accepted(published, of['refined'], claimed, accepted)}\n",
-        f"  OD ephemerides: {_accepted(published, of['ephemeris'], of['ephemeris_claimed'], of['is_ephemeris_accepted'])}",
-        f"\n  {_consistency(of['squared_error'], of['last_squared_error'], of['is_ephemeris_accepted'])}",
+        f"  OD ephemerides: {_accepted(published, of['ephemeris'], ephemeris_claimed, ephemeris_accepted)}",
+        f"\n  {_consistency(of['squared_error'], of['last_squared_error'], ephemeris_accepted)}",
     ]
     return "".join(lines)
 

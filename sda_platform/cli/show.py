@@ -12,7 +12,12 @@ from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
 
 _PROBABILITIES = ("stated_probability", "collision_probability")
-_SEEN = {"operator_ephemeris": "ephemeris", "fused_track": "track", "element_set": "elements"}
+_SEEN = {
+    "operator_ephemeris": "ephemeris",
+    "refined_ephemeris": "OD ephemeris",
+    "fused_track": "track",
+    "element_set": "elements",
+}
 
 
 class PictureError(ValueError):

@@ -24,6 +24,7 @@ _SOURCES = {
     "element_set": "element set, model covariance",
     "fused_track": "own track",
     "operator_ephemeris": "ephemeris",
+    "refined_ephemeris": "OD ephemeris",
 }
 Row = Mapping[str, Any]
 

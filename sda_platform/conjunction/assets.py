@@ -19,6 +19,12 @@ from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks, suspected_tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
+from sda_platform.conjunction.refined_ephemerides import (
+    objects_with_new_refined,
+    of_fleet,
+    refined_ephemerides,
+    refined_read,
+)
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
 from sda_platform.conjunction.stated_paths import StatedPaths
@@ -96,7 +102,8 @@ def conjunction_candidates(
 
     At each time of the horizon the set in force then counts: a set with a later epoch takes over at its epoch. An
     operator's ephemeris with covariances takes the place of the sets within its usable span, and its object is screened
-    like one of the fleet. Objects with new sets or ephemerides are screened at once. An object whose track shows a
+    like one of the fleet. Our own ephemerides of members of the fleet take the place of their sets for a day, below
+    those of operators. Objects with new sets or ephemerides are screened at once. An object whose track shows a
     suspected manoeuvre is screened on the track for a day, within sigmas of its covariance. All objects are screened
     again when the horizon has moved.
     """
@@ -105,7 +112,8 @@ def conjunction_candidates(
     settings = {"screening": screening.recorded(), "weather": here.recorded()}
     plan = store.plan(CONJUNCTION_CANDIDATES, settings=settings)
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
-    changed |= set(objects_with_new_ephemerides(store, plan))
+    fleet = screening.fleet_norad_ids()
+    changed |= {*objects_with_new_ephemerides(store, plan), *(set(objects_with_new_refined(store, plan)) & set(fleet))}
     upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
     version = plan.window(ORBITAL_CATALOG).upto_version
     catalogue, identities = catalogue_ahead(store, version, sets, upto_ns), identities_in(store, version)
@@ -118,7 +126,8 @@ def conjunction_candidates(
     task = planning.decide(plan, changed, catalogue.objects, manoeuvred=newly, **bounds)
     if task is None:
         return nothing_new(store, plan)
-    fleet, stated = screening.fleet_norad_ids(), ephemerides_read(store, plan)
+    refined = refined_ephemerides(of_fleet(refined_read(store, plan), fleet), catalogue, suspected, plan.as_of_ns)
+    stated = refined.and_paths(ephemerides_read(store, plan))
     by_tracks = paths_by_tracks(suspected, catalogue, stated, here.dynamics(), plan.as_of_ns)
     paths = StatedPaths.of(catalogue, stated, by_tracks)
     work = screen.sweeps(
@@ -148,6 +157,7 @@ def conjunction_candidates(
             "objects": catalogue.objects,
             "changed": len(changed),
             "fleet": len(fleet),
+            "with_refined_ephemeris": len(refined.norad_id),
             "with_ephemeris": len(paths.margins_km.keys() - paths.manoeuvred),
             "manoeuvred": len(paths.manoeuvred),
         }
@@ -174,7 +184,8 @@ def conjunction_assessments(
     """Each candidate with the best known states: geometry in RTN at the refined TCA, Pc, risk level.
 
     A confirmed track replaces the element set if its covariance at TCA is smaller. An operator's ephemeris with
-    covariances replaces both inside its usable span, unless the track's covariance is smaller. When a track or an
+    covariances, or else our own one of a tracked object, replaces both inside its usable span, unless the track's
+    covariance is smaller. When a track or an
     ephemeris is new, every open event of its object is assessed again.
     """
     store = lake.open()
@@ -183,18 +194,16 @@ def conjunction_assessments(
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
-    announced = objects_with_new_ephemerides(store, plan)
+    announced = [*objects_with_new_ephemerides(store, plan), *objects_with_new_refined(store, plan)]
     alive = ds.field("state").isin(ALIVE)
     tracks = store.log(TRACKS).rows(TRACK_COLUMNS, alive, version=plan.window(TRACKS).upto_version)
+    upto_ns, version = plan.as_of_ns + screening.horizon_ns, plan.snapshot(ORBITAL_CATALOG).version
+    catalogue = catalogue_ahead(store, version, planning.sets_read(plan), upto_ns)
+    refined = refined_ephemerides(refined_read(store, plan), catalogue, tracks, plan.as_of_ns)
     assess = assessor(
-        catalogue_ahead(
-            store,
-            plan.snapshot(ORBITAL_CATALOG).version,
-            planning.sets_read(plan),
-            plan.as_of_ns + screening.horizon_ns,
-        ),
+        catalogue,
         Tracks.of(tracks, here.dynamics()),
-        ephemerides_read(store, plan),
+        refined.and_paths(ephemerides_read(store, plan)),
         screening.screening_volumes(),
         screening.sizes(),
     )

@@ -1,4 +1,4 @@
-"""The best state of each object of an approach: its operator's ephemeris, its track, or its element set."""
+"""The best state of each object of an approach: an ephemeris of its operator or of ours, its track, or its set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 TextArray = npt.NDArray[np.str_]
 
-OPERATOR_EPHEMERIS, FUSED_TRACK, ELEMENT_SET = "operator_ephemeris", "fused_track", "element_set"
+FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
 TRACK_COLUMNS = (
     "norad_id",
     "track_id",
@@ -110,8 +110,8 @@ class BestStates:
     ) -> BestStates:
         """Choose the best source of state of objects ``norad_id`` (n,), all catalogued, at ``time_ns`` (n,).
 
-        An operator's ephemeris that covers the time ranks above the element set. It ranks above the track as well,
-        unless the track has the smaller covariance, or the object has manoeuvred since the ephemeris was created.
+        An ephemeris that covers the time ranks above the element set. It ranks above the track as well, unless the
+        track has the smaller covariance, or the object has manoeuvred since the ephemeris was created.
         """
         known = cls._of_tracks(norad_id, time_ns, catalogue, tracks, ephemerides)
         chosen = ephemerides.covering(norad_id, time_ns)
@@ -191,7 +191,10 @@ class BestStates:
     def source(self) -> list[str]:
         """(n,) where each state comes from."""
         of_tracks = np.where(self.has_track, FUSED_TRACK, ELEMENT_SET)
-        return [str(each) for each in np.where(self.ephemeris != NONE, OPERATOR_EPHEMERIS, of_tracks)]
+        return [
+            self.ephemerides.source[number] if number != NONE else str(of_track)
+            for number, of_track in zip(self.ephemeris.tolist(), of_tracks, strict=True)
+        ]
 
     @property
     def ephemeris_id(self) -> list[str | None]:

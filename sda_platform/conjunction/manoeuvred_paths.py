@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
+from sda_platform.conjunction.best_states import FUSED_TRACK, TRACK_COLUMNS, TRACK_REACH_NS, Tracks
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.conjunction.planning import sequence_read, snapshot_of
 from sda_platform.fusion.tables import ALIVE, TRACKS
@@ -65,7 +65,11 @@ def paths_by_tracks(
     chosen = np.sort(newest)
     paths = [_path(tracks, each, until_ns[each], as_of_ns) for each in chosen.tolist()]
     return OperatorEphemerides(
-        tracks.norad_id[chosen], tracks.manoeuvre_ns[chosen], (BY_TRACK,) * len(chosen), tuple(paths)
+        tracks.norad_id[chosen],
+        tracks.manoeuvre_ns[chosen],
+        (BY_TRACK,) * len(chosen),
+        tuple(paths),
+        (FUSED_TRACK,) * len(chosen),
     )
 
 

@@ -1,4 +1,7 @@
-"""Ephemerides of operators as states of an assessment: the newest one that covers a time, inside its usable span."""
+"""Ephemerides as states of an assessment: the best one that covers a time, inside its usable span.
+
+An operator's newest one is best, because it has the planned manoeuvres. `refined_ephemerides` has our own ones.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 NONE: Final = -1
+OPERATOR_EPHEMERIS: Final = "operator_ephemeris"
 EPHEMERIS_COLUMNS: Final = (
     "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
     "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
@@ -33,9 +37,11 @@ class OperatorEphemerides:
 
     norad_id: IntArray
     created_ns: IntArray
-    """(k,) when the message was created, or received if it has no creation date."""
+    """(k,) when the message was created, or received if it has no creation date; of our own the newest window."""
     ephemeris_id: tuple[str, ...]
     ephemerides: tuple[Ephemeris, ...]
+    source: tuple[str, ...]
+    """(k,) what kind of state each gives: the names of `conjunction_assessments`."""
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]]) -> OperatorEphemerides:
@@ -46,6 +52,7 @@ class OperatorEphemerides:
             np.array([_created_ns(row) for row in usable], np.int64),
             tuple(f"{row['segment_name']}:{row['record_number']}" for row in usable),
             tuple(Ephemeris.from_row(row) for row in usable),
+            (OPERATOR_EPHEMERIS,) * len(usable),
         )
 
     @classmethod
@@ -60,10 +67,11 @@ class OperatorEphemerides:
             np.concatenate([self.created_ns, others.created_ns]),
             (*self.ephemeris_id, *others.ephemeris_id),
             (*self.ephemerides, *others.ephemerides),
+            (*self.source, *others.source),
         )
 
     def covering(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
-        """The number of the newest ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or NONE."""
+        """The number of the best ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or NONE."""
         found = np.full(len(norad_id), NONE)
         for number in np.flatnonzero(np.isin(self.norad_id, norad_id)).tolist():
             each = self.ephemerides[number]

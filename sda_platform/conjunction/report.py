@@ -17,16 +17,16 @@ from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.recovery.verification import current_keys
 
-KEY = dg.AssetKey(["reports", "conjunctions"])
 SHOWN = 5
 
 
 @dg.asset(
-    key=KEY,
+    key=CONJUNCTION_REPORT,
     group_name=CONJUNCTION_ALERTS.group,
     deps=[CONJUNCTION_ALERTS.name, RECEIVED_CDMS.name, ALERT_ACKNOWLEDGEMENTS.name],
     kinds={"matplotlib"},
@@ -70,7 +70,7 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
         path = pages / f"{event_id}.html"
         path.write_text(page.html(), encoding="utf-8")
         facts[f"alert_{place}_report"] = dg.MetadataValue.path(path.absolute())
-    return dg.MaterializeResult(asset_key=KEY, metadata=facts)
+    return dg.MaterializeResult(asset_key=CONJUNCTION_REPORT, metadata=facts)
 
 
 def _lineage(store: Lake, history: EventHistory) -> list[str]:

@@ -14,6 +14,7 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
+from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 
 MESSAGES_FEED = "messages"
 """The landing zone of received conjunction data messages."""
@@ -23,7 +24,7 @@ SAME_EVENT_NS = 600 * 1_000_000_000
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
 
-_STATE_SOURCES = ["operator_ephemeris", "fused_track", "element_set"]
+_STATE_SOURCES = ["operator_ephemeris", "refined_ephemeris", "fused_track", "element_set"]
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -139,10 +140,11 @@ class Assessment(Approach):
         "ns", "Suspected manoeuvre of the secondary, by its track, since the epoch of its element set.", nullable=True
     )
     ephemeris_id_1: T.StringType = pa.Field(
-        nullable=True, description="The primary's operator ephemeris, if used: segment and record."
+        nullable=True, description="The primary's ephemeris, if used: segment and record; ours: object and epoch."
     )
     ephemeris_id_2: T.StringType = pa.Field(
-        nullable=True, description="The secondary's operator ephemeris, if used: segment and record."
+        nullable=True,
+        description="The secondary's ephemeris, if used: segment and record; ours: object and epoch.",
     )
     state_1: T.ArrayType = pa.Field(
         dtype_kwargs=NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
@@ -209,11 +211,11 @@ _ELEMENTS = [
     ("orbital_catalog", c)
     for c in ("epoch_time_ns", "mean_motion_rev_per_day", "eccentricity", "inclination_deg", "mean_anomaly_deg")
 ]
-_PATHS = [*_ELEMENTS, ("ephemerides", "state")]
+_PATHS = [*_ELEMENTS, ("ephemerides", "state"), ("refined_ephemerides", "state")]
 _ENCOUNTER = [
     *[("conjunction_candidates", c) for c in ("tca_time_ns", "miss_distance_km")],
     *[("tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
-    *[("ephemerides", c) for c in ("state", "covariance")],
+    *[(table, c) for table in ("ephemerides", "refined_ephemerides") for c in ("state", "covariance")],
 ]
 _ALERT_COPIES = [
     *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
@@ -235,7 +237,7 @@ CONJUNCTION_CANDIDATES = Table(
         "miss_distance_km": _PATHS,
         "relative_speed_km_s": _PATHS,
     },
-    consumes=(ORBITAL_CATALOG, EPHEMERIDES),
+    consumes=(ORBITAL_CATALOG, EPHEMERIDES, REFINED_EPHEMERIDES),
     reads=(ELEMENT_SETS, TRACKS),
 )
 CONJUNCTION_ASSESSMENTS = Table(
@@ -259,7 +261,7 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
     },
-    consumes=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES),
+    consumes=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES, REFINED_EPHEMERIDES),
     reads=(ORBITAL_CATALOG, ELEMENT_SETS),
 )
 CONJUNCTION_ALERTS = Table(

@@ -1,6 +1,7 @@
 """Assets of package orbit_determination.
 
-tracks → refined_elements; uncorrelated observations → provisional_elements; both → element_publications → landing zone.
+tracks → refined_elements, refined_ephemerides; uncorrelated observations → provisional_elements;
+element sets → element_publications → landing zone.
 """
 
 from collections.abc import Mapping
@@ -26,10 +27,22 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbit_determination.ephemeris_refinement import (
+    EPHEMERIS_SCHEMA,
+    Turn,
+    in_turn,
+    withdrawn,
+)
+from sda_platform.orbit_determination.ephemeris_refinement import refined_ephemerides as predicted
 from sda_platform.orbit_determination.publication import publish
 from sda_platform.orbit_determination.recognition import REACH_NS
 from sda_platform.orbit_determination.refinement import ARC_NS, TOGETHER_NS, due, refined
-from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.orbit_determination.tables import (
+    ELEMENT_PUBLICATIONS,
+    PROVISIONAL_ELEMENTS,
+    REFINED_ELEMENTS,
+    REFINED_EPHEMERIDES,
+)
 from sda_platform.orbit_determination.tracklets import tracklets, uncorrelated
 from sda_platform.orbit_determination.uncorrelated_tracks import (
     ANGLES_ONLY_MEMORY_NS,
@@ -60,20 +73,62 @@ def refined_elements(lake: LakeResource, weather: SpaceWeatherResource) -> dg.Ma
     chosen = due(store.new_rows(plan, TRACKS, columns), store.earlier_rows(plan, ["norad_id", "epoch_time_ns"]))
     if not chosen.num_rows:
         return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
-    numbers = chosen["norad_id"].combine_chunks()
+    windows, published = evidence_of(store, plan, chosen)
+    rows = refined(windows, chosen, published, plan.as_of_ns, here.dynamics())
+    receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": chosen.num_rows})
+    return materialized(store, receipt, due=chosen.num_rows, space_weather=here.stated(), **median_gain(rows))
+
+
+@table_asset(REFINED_EPHEMERIDES, jobs=[ORBIT_DETERMINATION])
+def refined_ephemerides(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
+    """Numerical predictions of tracked objects for a day, with covariances, where clearly better than the set in force.
+
+    Screening and assessments use them above element sets, and below the ephemerides of operators. One ends after a day,
+    or with a suspected manoeuvre. At most 20 tracks are refined in ten minutes, in turn, and 200 ephemerides are held.
+    """
+    store = lake.open()
+    here = weather.near(store.clock.now_ns())
+    plan = store.plan(REFINED_EPHEMERIDES, settings={"weather": here.recorded()})
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
+    tracks = store.log(TRACKS).rows(columns, version=plan.window(TRACKS).upto_version)
+    held = store.current_rows(plan).select(["norad_id", "epoch_time_ns", "usable_until_ns"])
+    ended = withdrawn(held, tracks, plan.as_of_ns)
+    current = held.filter(pc.invert(pc.is_in(held["norad_id"], ended["norad_id"].combine_chunks())))
+    turn = Turn.of(plan.previous)
+    chosen = in_turn(tracks, current, turn.number) if turn.is_over(plan.as_of_ns) else tracks.slice(0, 0)
+    if not chosen.num_rows and not ended.num_rows:
+        return nothing_new(store, plan, "no track is due: too few windows, or refined lately")
+    rows = EPHEMERIS_SCHEMA.empty_table()
+    if chosen.num_rows:
+        windows, published = evidence_of(store, plan, chosen)
+        rows = predicted(windows, chosen, published, plan.as_of_ns, here.dynamics())
+        turn = Turn(plan.as_of_ns, chosen["norad_id"][-1].as_py())
+    counts = {"due": chosen.num_rows, "ended": ended.num_rows}
+    receipt = store.replace(plan, rows, removed=ended, counts={**counts, **turn.counts()})
+    return materialized(
+        store, receipt, **counts, accepted=rows.num_rows, space_weather=here.stated(), **median_gain(rows)
+    )
+
+
+def evidence_of(store: Lake, plan: Plan, tracks: pa.Table) -> tuple[pa.Table, dict[int, dict[str, Any]]]:
+    """The windows of these tracks in their last day, and the sets in force of their objects by catalogue number."""
+    numbers = tracks["norad_id"].combine_chunks()
     held = plan.snapshot(FUSED_TRACKS).sequence
-    windows = current_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
+    windows = current_windows(store, held, numbers, pc.min(tracks["epoch_time_ns"]).as_py() - ARC_NS)
     entries = store.log(ORBITAL_CATALOG).rows(
         [*ORBIT_COLUMNS, "object_name", "international_designator"],
         ds.field("norad_id").isin(numbers),
         version=plan.snapshot(ORBITAL_CATALOG).version,
     )
-    published = {row["norad_id"]: row for row in entries.to_pylist()}
-    rows = refined(windows, chosen, published, plan.as_of_ns, here.dynamics())
-    receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": len(numbers)})
+    return windows, {row["norad_id"]: row for row in entries.to_pylist()}
+
+
+def median_gain(rows: pa.Table) -> dict[str, float]:
+    """By how much products are better than the sets in force, by their sigmas; nothing without products."""
     better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
-    facts = {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
-    return materialized(store, receipt, due=len(numbers), space_weather=here.stated(), **facts)
+    return {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
 
 
 @table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])

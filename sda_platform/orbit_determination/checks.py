@@ -11,7 +11,12 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.orbit_determination.tables import (
+    ELEMENT_PUBLICATIONS,
+    PROVISIONAL_ELEMENTS,
+    REFINED_ELEMENTS,
+    REFINED_EPHEMERIDES,
+)
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS
 from sda_platform.orchestration.freshness import newest, nothing_waits, watermark
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -22,14 +27,15 @@ MAX_PUBLICATION_LAG_S = 300.0
 
 
 def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Texts of refined sets that are no better than the published ones: by their covariances, or by what they predicted
-    of held-back windows.
+    """Texts of refined products that are no better than the published sets.
+
+    They are compared by their covariances, and by what they predicted of held-back windows.
     """
     sigmas, errors = ("position_sigma_m", "published_sigma_m"), ("held_back_rms", "published_held_back_rms")
     rows = log.rows_of(reviewed_span(commits), [*sigmas, *errors])
     found = [pc.greater_equal(rows[ours], rows[theirs]).fill_null(False) for ours, theirs in (sigmas, errors)]
     worse = pc.sum(pc.or_(*found)).as_py() or 0
-    return [f"{worse} sets are no better than the published ones"] if worse else []
+    return [f"{worse} are no better than the published sets"] if worse else []
 
 
 def shared_observations(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -68,6 +74,11 @@ checks = [
         REFINED_ELEMENTS,
         balance=[unsound_refinements],
         freshness=DataFreshness("tracks are refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
+    ),
+    *table_checks(
+        REFINED_EPHEMERIDES,
+        balance=[unsound_refinements],
+        freshness=DataFreshness("tracks are predicted", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
     ),
     *table_checks(
         PROVISIONAL_ELEMENTS,

@@ -22,11 +22,12 @@ ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 """Span of the windows of a fit, event time."""
 TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND
 """Smallest interval of refinements, mission time: screening one set costs almost as much as screening many."""
+MIN_WINDOWS = 6
+"""Windows that a refinement needs."""
+BETTER = 0.5
+"""Share of the published sigma that a product's must not exceed."""
 # An earlier successor adds little information, and causes another screening.
 _MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
-_MIN_WINDOWS = 6
-# Share of the published sigma that a refined set must not exceed to be published.
-_BETTER = 0.5
 
 
 def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
@@ -40,7 +41,7 @@ def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
     numbers, epochs_ns = tracks["norad_id"].to_pylist(), tracks["epoch_time_ns"].to_pylist()
     is_due = [epoch - last.get(number, 0) >= _MIN_INTERVAL_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
     alive = pc.is_in(tracks["state"], pa.array(ALIVE))
-    enough = pc.greater_equal(tracks["windows"], _MIN_WINDOWS)
+    enough = pc.greater_equal(tracks["windows"], MIN_WINDOWS)
     return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(is_due, pa.bool_()))).sort_by("norad_id")
 
 
@@ -58,13 +59,10 @@ def refined(
     """
     found = []
     for track in tracks.to_pylist():
-        row = published.get(track["norad_id"])
-        since_ns = max(track["manoeuvre_time_ns"] or 0, track["epoch_time_ns"] - ARC_NS)
-        own = windows.filter(pc.equal(windows["norad_id"], track["norad_id"]))
-        own = own.filter(pc.greater_equal(own["epoch_time_ns"], since_ns))
-        if row is None or own.num_rows < _MIN_WINDOWS:
+        row, own = published.get(track["norad_id"]), windows_since(windows, track)
+        if row is None or own.num_rows < MIN_WINDOWS:
             continue
-        fits = window_fits(own.sort_by("epoch_time_ns"))
+        fits = window_fits(own)
         set_in_force = propagator_of(pa.Table.from_pylist([dict(row)]))
         try:
             held_back = elements_held_back(fits, set_in_force, dynamics)
@@ -73,9 +71,16 @@ def refined(
             made = elements_of_track(filter_tracks(fits, set_in_force, [0], dynamics), set_in_force, dynamics)
         except NoFit:
             continue
-        if made.sigma_km < _BETTER * made.published_sigma_km:
+        if made.sigma_km < BETTER * made.published_sigma_km:
             found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
+
+
+def windows_since(windows: pa.Table, track: Mapping[str, Any]) -> pa.Table:
+    """The windows of a track in its last day, by time; after a suspected manoeuvre only those since then."""
+    since_ns = max(track["manoeuvre_time_ns"] or 0, track["epoch_time_ns"] - ARC_NS)
+    own = windows.filter(pc.equal(windows["norad_id"], track["norad_id"]))
+    return own.filter(pc.greater_equal(own["epoch_time_ns"], since_ns)).sort_by("epoch_time_ns")
 
 
 def _row(made: TrackElements, held_back: HeldBack, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:

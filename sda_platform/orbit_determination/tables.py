@@ -1,4 +1,6 @@
-"""Tables of orbit determination (OD) products: element sets of tracked objects and of uncatalogued ones."""
+"""Tables of orbit determination (OD) products: element sets and ephemerides of tracked objects, and element sets of
+uncatalogued ones.
+"""
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
@@ -67,6 +69,69 @@ REFINED_ELEMENTS = Table(
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
         },
     },
+    consumes=(TRACKS,),
+    reads=(FUSED_TRACKS, ORBITAL_CATALOG),
+)
+
+
+_INSTANTS = {"elementType": T.LongType(), "containsNull": True}
+_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
+
+
+class RefinedEphemeris(TableModel):
+    """The numerical prediction of a tracked object for a day, from its own windows; the newest one of each object."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
+    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
+    epoch_time_ns: T.LongType = quantity("ns", "The newest window, at which the ephemeris begins.")
+    usable_from_ns: T.LongType = quantity("ns", "Begin of the span to interpolate in, Unix time UTC.")
+    usable_until_ns: T.LongType = quantity("ns", "End of the span to interpolate in, Unix time UTC.")
+    state_time_ns: T.ArrayType = pa.Field(
+        dtype_kwargs=_INSTANTS, description="Times of the n states, ascending, Unix time UTC, ns."
+    )
+    state: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, description="n states one after the other, TEME: 3 km and 3 km/s each."
+    )
+    covariance_time_ns: T.ArrayType = pa.Field(
+        dtype_kwargs=_INSTANTS, description="Times of the m covariances, ascending, Unix time UTC, ns."
+    )
+    covariance: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS,
+        description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
+    )
+    position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position over the span, root mean square.", ge=0)
+    published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set in force, which it is compared with.")
+    published_sigma_m: T.DoubleType = quantity(
+        "m", "The same of the published set, by the model of element-set errors.", ge=0
+    )
+    windows: T.LongType = pa.Field(ge=1, description="Windows in the track.")
+    arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
+    held_back_windows: T.LongType = pa.Field(
+        ge=1, description="Last windows, which the track of the windows before them has predicted."
+    )
+    held_back_rms: T.DoubleType = pa.Field(
+        ge=0, description="Error of that prediction in units of the windows' noise, root mean square."
+    )
+    published_held_back_rms: T.DoubleType = pa.Field(
+        ge=0, description="Error of the published set's prediction, in the same units."
+    )
+    as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
+
+
+REFINED_EPHEMERIDES = Table(
+    "refined_ephemerides",
+    "orbit_determination",
+    RefinedEphemeris,
+    ("norad_id",),
+    "epoch_time_ns",
+    lineage={
+        "norad_id": [("tracks", "norad_id")],
+        "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
+        "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+        **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in ("state", "covariance")},
+    },
+    replaces_rows=True,
     consumes=(TRACKS,),
     reads=(FUSED_TRACKS, ORBITAL_CATALOG),
 )
@@ -146,4 +211,4 @@ ELEMENT_PUBLICATIONS = Table(
     consumes=(REFINED_ELEMENTS, PROVISIONAL_ELEMENTS),
 )
 
-TABLES = (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS, ELEMENT_PUBLICATIONS)
+TABLES = (REFINED_ELEMENTS, REFINED_EPHEMERIDES, PROVISIONAL_ELEMENTS, ELEMENT_PUBLICATIONS)

@@ -62,6 +62,8 @@ PROTOCOL_CAMPAIGN = Job(
     Pool.MAINTENANCE,
     "Seeded schedules of the protocol models: consensus, leases, uplinks, gossip.",
 )
+CONJUNCTION_REPORT = dg.AssetKey(["reports", "conjunctions"])
+"""Drawn in the job of orbit determination, whose package is below that of conjunctions."""
 SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
 """Jobs over inputs that a schedule starts; unconsumed commits start the others. `PROTOCOL_CAMPAIGN` has no inputs."""
 JOBS = (

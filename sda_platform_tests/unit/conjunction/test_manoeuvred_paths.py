@@ -139,6 +139,8 @@ def test_only_the_newest_suspicions_that_no_set_and_no_ephemeris_knows_have_a_pa
     assert not len(paths(track(MOVER, manoeuvre_ns=1)).norad_id), "the element set is newer"
     assert not len(paths().norad_id)
     known = paths(track(MOVER))
-    announced = OperatorEphemerides(known.norad_id, known.created_ns + 60 * NS, ("a:0",), known.ephemerides)
+    announced = OperatorEphemerides(
+        known.norad_id, known.created_ns + 60 * NS, ("a:0",), known.ephemerides, known.source
+    )
     after = paths_by_tracks(table(track(MOVER)), shell(), announced, CONSTANT_DYNAMICS, BEGIN_NS)
     assert not len(after.norad_id), "the operator has said where it goes"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
 from sda_platform.conjunction.planned_trajectory import Burn, burned
 from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
 from sda_platform.conjunction.stated_paths import StatedPaths
@@ -30,6 +30,7 @@ WITHIN_REACH_KM = 60.0
 SPHERE = Volume.sphere(WITHIN_REACH_KM)
 BOXES = {name: Volume("box", 30.0, 60.0, 60.0) for name in ("LEO1", "LEO2", "LEO3", "HEO")}
 Found = dict[tuple[int, int, int], float]
+BY_OPERATORS = (OPERATOR_EPHEMERIS,) * 2
 
 
 def ephemeris_of(times: IntArray, r: FloatArray, v: FloatArray) -> Ephemeris:
@@ -70,7 +71,7 @@ def ephemerides() -> OperatorEphemerides:
     _, r2, v2 = oncoming.at(np.zeros(len(times), np.int64), times)
     made = np.array([BEGIN_NS, BEGIN_NS])
     both = ephemeris_of(times, r, v), ephemeris_of(times, r2, v2)
-    return OperatorEphemerides(np.array([mover(), guest()]), made, ("a:0", "b:0"), both)
+    return OperatorEphemerides(np.array([mover(), guest()]), made, ("a:0", "b:0"), both, BY_OPERATORS)
 
 
 def found(
@@ -154,7 +155,7 @@ def test_of_two_ephemerides_the_newer_one_holds_where_it_covers() -> None:
         np.full(middle, np.flatnonzero(shell().norad_id == mover())[0]), old.state_time_ns[:middle]
     )
     new = ephemeris_of(old.state_time_ns[:middle], r, v)
-    both = OperatorEphemerides(np.array([mover()] * 2), np.array([0, 1]), ("a", "b"), (old, new))
+    both = OperatorEphemerides(np.array([mover()] * 2), np.array([0, 1]), ("a", "b"), (old, new), BY_OPERATORS)
     paths = StatedPaths.of(shell(), both)
     assert paths.catalogue.terms is not None
     rows = paths.catalogue.positions([mover()])
@@ -188,7 +189,9 @@ def test_an_object_outside_of_the_catalogue_and_a_single_state_change_nothing() 
     single = Ephemeris(
         state.state_time_ns[:1], state.state[:1], state.covariance_time_ns, state.covariance, BEGIN_NS, BEGIN_NS
     )
-    others = OperatorEphemerides(np.array([mover(), 99_999_999]), np.array([0, 0]), ("a", "b"), (single, state))
+    others = OperatorEphemerides(
+        np.array([mover(), 99_999_999]), np.array([0, 0]), ("a", "b"), (single, state), BY_OPERATORS
+    )
     paths = StatedPaths.of(shell(), others)
     assert paths.margins_km == {}
     assert isinstance(paths.catalogue, Catalogue) and len(paths.catalogue) == len(shell())

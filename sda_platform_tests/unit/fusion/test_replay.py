@@ -21,7 +21,7 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.refinement import TOGETHER_NS
-from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.history import Span
@@ -38,7 +38,7 @@ RESOURCES = {"fusion": FusionResource(window_s=30), "weather": SpaceWeatherResou
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """An empty lake that delta-rs commits to in the place of the engine."""
-    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows, stamped=False: rows)
     monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
     return lake_at(tmp_path / "lake", now_ns=TERM + 10 * TERM_NS)
 
@@ -54,7 +54,7 @@ def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[s
 
 def materialize(lake: Lake, table: Table) -> None:
     body = declared(table).body
-    need = "weather" if table is REFINED_ELEMENTS else "fusion"
+    need = "weather" if table in (REFINED_ELEMENTS, REFINED_EPHEMERIDES) else "fusion"
     body(lake=SimpleNamespace(open=lambda: lake), **{need: RESOURCES[need]})
 
 
@@ -103,17 +103,39 @@ def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None
     assert_replayed(lake, PROVISIONAL_ELEMENTS)
 
 
-def test_refined_elements__F_replay(lake: Lake) -> None:
-    """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
+def tracked(lake: Lake) -> list[dict[str, Any]]:
+    """Tracks of three satellites that report where they are; their windows are fitted."""
     commit(lake, ORBITAL_CATALOG, published(some_catalogue()))
     seen = beacons(objects=3, windows=10, seed=14)
     fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
     journal = [{**row, "sequence": 0, "op": "insert"} for row in fits.to_pylist()]
     observe(lake, seen[0], START_NS, journal)
     as_of_ns = START_NS + 10 * WINDOW_NS
-    tracks = live_tracks(
+    return live_tracks(
         fits, fits.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns
     ).to_pylist()
+
+
+def test_refined_ephemerides__F_replay(lake: Lake) -> None:
+    """The second commit continues in turn, and leaves out whom the first refined just now."""
+    tracks = tracked(lake)
+    for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
+        lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
+        if moved:
+            held = lake.log(TRACKS).rows().to_pylist() if lake.log(TRACKS).head().commit else []
+            commit(lake, TRACKS, [row for row in moved if row["norad_id"] not in {h["norad_id"] for h in held}])
+        materialize(lake, REFINED_EPHEMERIDES)
+    refined = lake.log(REFINED_EPHEMERIDES).rows(["norad_id", "commit_sequence"]).to_pylist()
+    assert {row["norad_id"]: row["commit_sequence"] for row in refined} == {
+        row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
+    }
+    (found,) = replay_lake(lake, f"{lake.uri}-again", RESOURCES, tables=[REFINED_EPHEMERIDES])
+    assert (found.first_sequence, found.last_sequence, found.differences) == (1, 2, ())
+
+
+def test_refined_elements__F_replay(lake: Lake) -> None:
+    """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
+    tracks = tracked(lake)
     for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
         lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
         commit(lake, TRACKS, moved)

@@ -15,7 +15,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.observability.red_tables import red_tables, review_unverified
 from sda_platform.orbit_determination.sensors import refused_assets
-from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
 from sda_platform.orchestration.table_checks import review_declared
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
@@ -69,9 +69,11 @@ def test_the_schedule_leaves_out_what_a_red_table_stops_red_03(lake: Lake) -> No
     commit(lake, TRACKS, previous_sha256="of another history")
     review_declared(lake, TRACKS)
     refused = refused_assets(lake)
-    assert list(refused) == [dg.AssetKey(REFINED_ELEMENTS.name)]
+    assert set(refused) == {dg.AssetKey(t.name) for t in (REFINED_ELEMENTS, REFINED_EPHEMERIDES)}
     assert "tracks sequence 1: chain" in refused[dg.AssetKey(REFINED_ELEMENTS.name)]
     commit(lake, FUSED_TRACKS, previous_sha256="of another history")
     review_declared(lake, FUSED_TRACKS)
-    everything = {dg.AssetKey(t.name) for t in (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS, TIME_TAG_BIASES)}
+    everything = {
+        dg.AssetKey(t.name) for t in (REFINED_ELEMENTS, REFINED_EPHEMERIDES, PROVISIONAL_ELEMENTS, TIME_TAG_BIASES)
+    }
     assert set(refused_assets(lake)) == everything

@@ -106,4 +106,4 @@ def test_the_check_sees_a_set_that_is_no_better(windows: pa.Table, tracks: pa.Ta
     rows[1]["position_sigma_m"] = rows[1]["published_sigma_m"]
     commit(lake, REFINED_ELEMENTS, rows)
     log = lake.log(REFINED_ELEMENTS)
-    assert unsound_refinements(lake, log, log.commits()) == ["1 sets are no better than the published ones"]
+    assert unsound_refinements(lake, log, log.commits()) == ["1 are no better than the published sets"]

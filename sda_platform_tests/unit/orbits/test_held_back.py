@@ -9,7 +9,6 @@ import pytest
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.held_back import (
     elements_held_back,
-    prediction_held_back,
     prediction_rms,
     set_states,
 )

@@ -26,7 +26,7 @@ EPHEMERIS_SCHEMA = REFINED_EPHEMERIDES.content_schema
 MOST_AT_ONCE = 20
 """Refinements of a run, about two seconds each: the pool's next run must not wait for long."""
 MOST_HELD = 200
-"""Ephemerides that the table holds at a time, 50 kB each. Each commit writes the table anew."""
+"""Ephemerides that the table holds at a time, 70 kB each. Each commit writes the table anew."""
 
 
 @dataclass(frozen=True)

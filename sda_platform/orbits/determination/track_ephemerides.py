@@ -16,8 +16,8 @@ from sda_platform.orbits.tracking.track_filter import FilteredStates
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 
 _SECOND_NS = 1_000_000_000
-# A step between states in local dynamical times, sqrt(r^3/GM): 280 s in low orbits, an hour in geostationary ones.
-_STEP = 0.3
+# A step between states in local dynamical times, sqrt(r^3/GM), which is three minutes in low orbits; and the longest one.
+_STEP, _LONGEST_S = 0.2, 600.0
 # Between these the radius of the orbit decides the steps.
 _LOOKED_AT_S = 60
 # Sigmas are averaged over these times.
@@ -29,7 +29,7 @@ class TrackEphemeris:
     """The ephemeris that a track predicts."""
 
     ephemeris: Ephemeris
-    """From the newest window to SPAN_S after it, a covariance with each state."""
+    """From the newest window to SPAN_S after it, a covariance with every second state."""
     sigma_km: float
     """1 sigma of the position, root mean square over the span."""
     published_sigma_km: float
@@ -55,7 +55,8 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
     state, covariance = orbit.along(dynamics, time_ns).in_teme(dynamics)
     if not (np.isfinite(state).all() and np.isfinite(covariance).all()):
         raise NoFit("the track's prediction has no closed orbit")
-    ephemeris = Ephemeris(time_ns, state, time_ns, covariance[:, :6, :6], epoch_ns, int(time_ns[-1]))
+    # Covariances change slowly along the orbit: every second state has one, the last one too.
+    ephemeris = Ephemeris(time_ns, state, time_ns[::2], covariance[::2, :6, :6], epoch_ns, int(time_ns[-1]))
     sampled_ns = epoch_ns + _SAMPLED_S * _SECOND_NS
     return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
 
@@ -66,10 +67,11 @@ def _steps_ns(state: FloatArray) -> IntArray:
     start = np.repeat(state, len(seconds), axis=0)
     r, _ = two_body_state(start[:, :3], start[:, 3:], seconds.astype(np.float64))
     rate = np.sqrt(MU_EARTH_KM3_S2 / np.linalg.norm(r, axis=1) ** 3)
+    rate = np.maximum(rate, _STEP / _LONGEST_S)
     elapsed = np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * _LOOKED_AT_S)])
     if not np.isfinite(elapsed).all():
         raise NoFit("the track's orbit is not closed")
-    wanted = np.linspace(0.0, elapsed[-1], max(2, int(np.ceil(elapsed[-1] / _STEP)) + 1))
+    wanted = np.linspace(0.0, elapsed[-1], 2 * int(np.ceil(elapsed[-1] / (2 * _STEP))) + 1)
     return np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * _SECOND_NS
 
 

@@ -94,7 +94,7 @@ def test_an_ephemeris_covers_the_day_after_the_newest_window_and_is_clearly_bett
     assert len(rows) == 3
     for row in rows:
         assert (row["usable_from_ns"], row["usable_until_ns"]) == (NEWEST_NS, NEWEST_NS + SPAN_S * SECOND_NS)
-        assert row["state_time_ns"] == row["covariance_time_ns"]
+        assert row["state_time_ns"][::2] == row["covariance_time_ns"]
         assert len(row["state"]) == 6 * len(row["state_time_ns"])
         assert row["position_sigma_m"] < row["published_sigma_m"] / 2
         assert row["held_back_rms"] < row["published_held_back_rms"] / 2

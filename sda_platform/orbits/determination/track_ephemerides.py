@@ -72,7 +72,7 @@ def _steps_ns(state: FloatArray) -> IntArray:
     if not np.isfinite(elapsed).all():
         raise NoFit("the track's orbit is not closed")
     wanted = np.linspace(0.0, elapsed[-1], 2 * int(np.ceil(elapsed[-1] / (2 * _STEP))) + 1)
-    return np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * _SECOND_NS
+    return np.asarray(np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * _SECOND_NS)
 
 
 def _sigma_km(covariance: FloatArray) -> float:

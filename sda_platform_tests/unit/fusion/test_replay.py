@@ -111,9 +111,8 @@ def tracked(lake: Lake) -> list[dict[str, Any]]:
     journal = [{**row, "sequence": 0, "op": "insert"} for row in fits.to_pylist()]
     observe(lake, seen[0], START_NS, journal)
     as_of_ns = START_NS + 10 * WINDOW_NS
-    return live_tracks(
-        fits, fits.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns
-    ).to_pylist()
+    found = live_tracks(fits, fits.select(CHANGE_COLUMNS), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns)
+    return list(found.to_pylist())
 
 
 def test_refined_ephemerides__F_replay(lake: Lake) -> None:

@@ -184,9 +184,9 @@ def conjunction_assessments(
     """Each candidate with the best known states: geometry in RTN at the refined TCA, Pc, risk level.
 
     A confirmed track replaces the element set if its covariance at TCA is smaller. An operator's ephemeris with
-    covariances, or else our own one of a tracked object, replaces both inside its usable span, unless the track's
-    covariance is smaller. When a track or an
-    ephemeris is new, every open event of its object is assessed again.
+    covariances replaces both inside its usable span, unless the track's covariance is smaller. Without one, our own
+    ephemeris of a tracked object does. When a track or an ephemeris is new, every open event of its object is assessed
+    again.
     """
     store = lake.open()
     here = weather.near(store.clock.now_ns())

@@ -59,8 +59,8 @@ def of_fleet(rows: pa.Table, fleet: npt.ArrayLike) -> pa.Table:
 def refined_ephemerides(rows: pa.Table, catalogue: Catalogue, tracks: pa.Table, as_of_ns: int) -> OperatorEphemerides:
     """Rows of `refined_ephemerides` as ephemerides that may be used.
 
-    Left out are objects that are not in the catalogue, or suspected by ``tracks`` (columns norad_id and
-    manoeuvre_time_ns) to have manoeuvred at the ephemeris' epoch or later. One ends where a set with a later epoch
+    Objects that are not in the catalogue are left out. So are those that ``tracks`` (columns norad_id and
+    manoeuvre_time_ns) suspect of a manoeuvre at the ephemeris' epoch or later. One ends where a set with a later epoch
     comes into force, as of a planned manoeuvre.
     """
     moved = {row["norad_id"]: row["manoeuvre_time_ns"] or 0 for row in tracks.to_pylist()}

@@ -16,7 +16,7 @@ from sda_platform.orbits.tracking.track_filter import FilteredStates
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 
 _SECOND_NS = 1_000_000_000
-# A step between states in local dynamical times, sqrt(r^3/GM), which is three minutes in low orbits; and the longest one.
+# A step between states in local dynamical times, sqrt(r^3/GM): three minutes in low orbits; and the longest one.
 _STEP, _LONGEST_S = 0.2, 600.0
 # Between these the radius of the orbit decides the steps.
 _LOOKED_AT_S = 60

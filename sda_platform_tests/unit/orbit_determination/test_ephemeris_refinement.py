@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
+from sda_platform.conjunction.best_states import ELEMENT_SET, TRACK_COLUMNS, BestStates, Tracks
+from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
 from sda_platform.conjunction.refined_ephemerides import REFINED_EPHEMERIS, of_fleet, refined_ephemerides
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.orbit_determination import ephemeris_refinement
 from sda_platform.orbit_determination.checks import unsound_refinements
 from sda_platform.orbit_determination.ephemeris_refinement import in_turn, withdrawn
@@ -141,3 +144,21 @@ def test_the_fleet_is_screened_on_its_own_ephemerides_only(refined: pa.Table) ->
     number = refined["norad_id"][1].as_py()
     assert of_fleet(refined, [number, 1])["norad_id"].to_pylist() == [number]
     assert of_fleet(refined, []).num_rows == 0
+
+
+def test_an_assessment_takes_our_ephemeris_above_the_set_and_below_that_of_the_operator(refined: pa.Table) -> None:
+    """Without a live track, and within its span."""
+    nothing = track_rows(range(0))
+    own = refined_ephemerides(refined, catalogue(), nothing, AS_OF_NS)
+    stated = own.norad_id[:1], own.created_ns[:1], ("a:0",), own.ephemerides[:1], (OPERATOR_EPHEMERIS,)
+    operators = OperatorEphemerides(*stated)
+    no_track = Tracks.of(TRACKS.arrow_schema.empty_table().select(TRACK_COLUMNS))
+    numbers = np.array(refined["norad_id"].to_pylist())
+
+    def sources(at_s: int, known: OperatorEphemerides) -> list[str]:
+        time_ns = np.full(3, NEWEST_NS + at_s * SECOND_NS)
+        return BestStates.of(numbers, time_ns, catalogue(), no_track, known).source
+
+    assert sources(3600, own) == [REFINED_EPHEMERIS] * 3
+    assert sources(SPAN_S + 1, own) == [ELEMENT_SET] * 3
+    assert sources(3600, own.and_paths(operators)) == [OPERATOR_EPHEMERIS, REFINED_EPHEMERIS, REFINED_EPHEMERIS]

@@ -1,5 +1,7 @@
 """What a run worker needs, imported or loaded once in the forkserver. This starts no thread, session or connection."""
 
+import gc
+
 import pyspark.sql.connect.session  # noqa: F401
 import sgp4.api  # noqa: F401
 
@@ -14,3 +16,7 @@ code_version()
 dagster_command()
 # Numba loads its compiler and the compiled functions at the first call: half a second in each run.
 compile_all()
+# What is loaded by now lives as long as a worker. Else each worker's first full collection visits all of it, and copies
+# the memory that it shares with this process: 0.15 s in each run.
+gc.collect()
+gc.freeze()

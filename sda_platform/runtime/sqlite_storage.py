@@ -1,8 +1,8 @@
-"""Dagster's SQLite storage without a disk sync for each event.
+"""Dagster's SQLite storage, with engines and connections that stay, and without a disk sync for each event.
 
-Dagster opens a connection for every event, commits and closes it. With SQLite's defaults, the commit syncs, and closing
-the last connection writes the whole log back and syncs twice more. On a busy disk that took 11 ms an event, and takes
-3 ms here: a commit does not wait for the disk, and one more connection stays open.
+For every event, Dagster makes an engine, compiles its SQL, opens a connection, commits and closes. With SQLite's
+defaults, the commit syncs, and closing the last connection writes the whole log back and syncs twice more. Here each
+database keeps its engine and its connections, and a commit does not wait for the disk.
 
 After a power loss the databases are sound, but the last moments of the history may be missing. They hold no progress:
 that is in the logs of the tables.
@@ -10,65 +10,126 @@ that is in the logs of the tables.
 Source: https://www.sqlite.org/pragma.html#pragma_synchronous, https://www.sqlite.org/wal.html.
 """
 
-import sqlite3
 import threading
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._core.storage import sqlite_storage
+from dagster._core.storage.base_storage import DagsterStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import QueuePool
 
-_MOST_OPEN = 8
-_WITHOUT_SYNC = "PRAGMA synchronous=NORMAL"
+MOST_OPEN: Final = 8
+"""Databases of runs, and their index, that keep an engine; those used last."""
+_FILES: Final = ("", "-wal", "-shm")
 
 
-class SqliteStorage(DagsterSqliteStorage):
+class SqliteStorage(sqlite_storage.DagsterSqliteStorage):
     """The storage that the home's ``dagster.yaml`` names; ``base_dir`` is the directory of the databases."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self.base_dir = base_dir
+        self._inst_data = inst_data
+        self._run_storage = _Runs.from_local(sqlite_storage._runs_directory(base_dir))
+        self._event_log_storage = _EventLog(sqlite_storage._event_logs_directory(base_dir))
+        self._schedule_storage = _Schedules.from_local(sqlite_storage._schedule_directory(base_dir))
+        # Not the parent's, which makes Dagster's own three.
+        DagsterStorage.__init__(self)  # type: ignore[no-untyped-call, arg-type]
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "SqliteStorage":
-        """Make it, and set up every connection to a database below its directory from now on."""
-        _opened_below(config_value["base_dir"])
+        """Make it from the home's ``dagster.yaml``."""
         return cls.from_local(inst_data=inst_data, **config_value)
 
 
-class _KeptOpen:
-    """A connection to each of the databases used last; as long as one is open, closing another writes nothing back."""
+class _Runs(SqliteRunStorage):
+    @cached_property
+    def _engine(self) -> Engine:
+        return _engine(self._conn_string)
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
-        self._lock = threading.Lock()
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        with self._engine.begin() as connection:
+            yield connection
 
-    def use(self, connection: Any) -> None:
-        """Set up a new connection, and keep one more of its database."""
-        path = connection.execute("PRAGMA database_list").fetchone()[2]
-        if not Path(path).is_relative_to(self._directory):
-            return
-        connection.execute(_WITHOUT_SYNC)
-        with self._lock:
-            kept = self._open.pop(path, None) or sqlite3.connect(path, check_same_thread=False)
-            self._open[path] = kept
-            with suppress(sqlite3.Error):  # such as a database that is being created: the next connection tries again
-                kept.execute("SELECT count(*) FROM sqlite_master").fetchall()  # joins those that use the log
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)[1].close()
+    def dispose(self) -> None:
+        self._engine.dispose()
 
 
-_DIRECTORIES: dict[str, _KeptOpen] = {}
+class _Schedules(SqliteScheduleStorage):
+    @cached_property
+    def _engine(self) -> Engine:
+        return _engine(self._conn_string)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        self._engine.dispose()
 
 
-def _opened_below(directory: str) -> None:
-    if directory in _DIRECTORIES:
-        return
-    kept = _DIRECTORIES[directory] = _KeptOpen(Path(directory).absolute())
+class _EventLog(SqliteEventLogStorage):
+    """One database for each run, and the index of all."""
 
-    def opened(connection: Any, _record: Any) -> None:
-        if isinstance(connection, sqlite3.Connection):
-            kept.use(connection)
+    def __init__(self, base_dir: str) -> None:
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
+        self._engines_lock = threading.Lock()
+        super().__init__(base_dir)
 
-    event.listen(Engine, "connect", opened)
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        with self._db_lock, self._engine_of(shard).begin() as connection:
+            yield connection
+
+    def _engine_of(self, shard: str) -> Engine:
+        with self._engines_lock:
+            engine = self._engines.pop(shard, None)
+            if engine is None:
+                engine = _engine(self.conn_string_for_shard(shard))
+                self._initdb(engine)
+            self._engines[shard] = engine
+            while len(self._engines) > MOST_OPEN:
+                self._engines.popitem(last=False)[1].dispose()
+            return engine
+
+    def delete_events(self, run_id: str) -> None:
+        """Delete a run's events and the files of its database, which Dagster leaves."""
+        super().delete_events(run_id)
+        with self._engines_lock:
+            self._engines.pop(run_id).dispose()
+            for suffix in _FILES:
+                Path(f"{self.path_for_shard(run_id)}{suffix}").unlink(missing_ok=True)
+
+    def dispose(self) -> None:
+        super().dispose()
+        with self._engines_lock:
+            while self._engines:
+                self._engines.popitem()[1].dispose()
+
+
+def _engine(address: str) -> Engine:
+    """An engine whose pool keeps up to five connections open, and opens more where more are needed at once."""
+    engine = create_engine(
+        address,
+        poolclass=QueuePool,
+        max_overflow=-1,
+        connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", _without_sync)
+    return engine
+
+
+def _without_sync(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")

@@ -31,14 +31,16 @@ _UNIX_EPOCH_JD = 2440587.5
 _SGP4_DAY_ZERO_JD = 2433281.5
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
+# A larger share of the sets is initialised with all of them.
+_FEW = 0.1
 _ERROR_SCALE = "error_scale"
 
 
 class Propagator:
     """SGP4 for a fixed list of element sets; rows are addressed by position in ``elements``.
 
-    SGP4 is initialised once, on first use. A pickle contains only the elements; a process that unpickles the same
-    elements again gets its already initialised propagator.
+    SGP4 is initialised once for each set, on first use: for few sets alone, else for all. A pickle contains only the
+    elements; a process that unpickles the same elements again gets its already initialised propagator.
     """
 
     def __init__(self, elements: ElementSets, error_scale: FloatArray | None = None) -> None:
@@ -70,6 +72,19 @@ class Propagator:
     @cached_property
     def _satrecs(self) -> list[Satrec]:
         return _initialise(self.elements, self._usable)
+
+    @cached_property
+    def _some(self) -> dict[int, Satrec]:
+        return {}
+
+    def _initialised(self, rows: IntArray) -> list[Satrec] | dict[int, Satrec]:
+        """SGP4 of at least the different ``rows``, by row."""
+        if "_satrecs" in self.__dict__ or len(rows) > _FEW * len(self):
+            return self._satrecs
+        fresh = [row for row in rows.tolist() if row not in self._some]
+        if fresh:
+            self._some.update(zip(fresh, _initialise(self.elements.take(fresh), self._usable[fresh]), strict=True))
+        return self._some
 
     @cached_property
     def _array(self) -> SatrecArray:
@@ -109,14 +124,14 @@ class Propagator:
         order = np.argsort(rows, kind="stable")
         objects, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
         repeated = counts >= _ARRAY_CALL_PAYS_FROM
+        satrecs = self._initialised(objects)
         for row, start, count in zip(
             objects[repeated].tolist(), starts[repeated].tolist(), counts[repeated].tolist(), strict=True
         ):
             span = order[start : start + count]
-            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(day[span], fraction[span])
+            error[span], r_teme_km[span], v_teme_km_s[span] = satrecs[row].sgp4_array(day[span], fraction[span])
         single = order[~np.repeat(repeated, counts)]
         if len(single):
-            satrecs = self._satrecs
             arguments = zip(rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True)
             states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
             codes, positions, velocities = zip(*states, strict=True)
@@ -127,8 +142,9 @@ class Propagator:
         """A propagator of the chosen rows that shares this one's initialised objects."""
         chosen = np.asarray(index)
         part = Propagator(self.elements.take(chosen), self.error_scale[chosen])
-        satrecs = self._satrecs
-        part.__dict__["_satrecs"] = [satrecs[row] for row in np.arange(len(self))[chosen].tolist()]
+        rows = np.arange(len(self))[chosen]
+        satrecs = self._initialised(np.unique(rows))
+        part.__dict__["_satrecs"] = [satrecs[row] for row in rows.tolist()]
         return part
 
 

@@ -91,10 +91,28 @@ def test_grid_and_single_rows_are_the_same_bits() -> None:
 
 def test_taken_rows_share_what_the_whole_computed() -> None:
     whole = Propagator(ELEMENTS)
-    part = whole.take([3, 1])
     time_ns = int(ELEMENTS.epoch_time_ns[3])
-    np.testing.assert_array_equal(part.grid([time_ns])[1], whole.grid([time_ns])[1][[3, 1]])
+    expected = whole.grid([time_ns])[1][[3, 1]]
+    part = whole.take([3, 1])
+    np.testing.assert_array_equal(part.grid([time_ns])[1], expected)
     assert part._satrecs[1] is whole._satrecs[1]
+
+
+def test_few_sets_are_initialised_alone_and_give_what_all_of_them_would() -> None:
+    many = ElementSets.from_columns(
+        {name: np.tile(getattr(ELEMENTS, name), 10) for name in ELEMENTS.__dataclass_fields__}
+    )
+    few, whole = Propagator(many), Propagator(many)
+    everything: list[np.ndarray] = list(whole.grid([int(ELEMENTS.epoch_time_ns[0])]))
+    for rows in (np.array([3, 40, 3]), np.array([40, 101] + [7] * 8)):
+        time_ns = np.full(len(rows), ELEMENTS.epoch_time_ns[0])
+        for found, expected in zip(few.at(rows, time_ns), everything, strict=True):
+            np.testing.assert_array_equal(found, expected[rows, 0])
+    assert sorted(few._some) == [3, 7, 40, 101]
+    part = few.take([101, 3, 101])
+    for found, expected in zip(part.grid([int(ELEMENTS.epoch_time_ns[0])]), everything, strict=True):
+        np.testing.assert_array_equal(found, expected[[101, 3, 101]])
+    assert "_satrecs" not in vars(few)
 
 
 def test_unpickling_the_same_elements_twice_initialises_once() -> None:

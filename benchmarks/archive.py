@@ -39,7 +39,6 @@ from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake import commit
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import with_delta_rs
@@ -65,6 +64,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         lake = Lake(f"{arguments.at or directory}/lake", MissionClock(0, 0, 0.0), session)
         lake.reads_unverified = True
+        lake.engine = with_delta_rs
         write_observations(lake, arguments.rows, arguments.files)
         as_of_query(lake, arguments.rows, arguments.files)
         query_log(lake)
@@ -192,7 +192,7 @@ def write_observations(lake: Lake, rows: int, files: int) -> None:
         }
         schema = OBSERVATIONS.content_schema
         content = pa.table([columns.get(f.name, pa.nulls(each, f.type)) for f in schema], schema=schema)
-        commit.append(lake.log(OBSERVATIONS), lake.plan(OBSERVATIONS), content, engine=with_delta_rs)
+        lake.append(lake.plan(OBSERVATIONS), content)
 
 
 def as_of_query(lake: Lake, rows: int, files: int) -> None:

@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from sda_platform.archive.errors import VersionExpired
-from sda_platform.archive.pruning import Predicate, as_sql
+from sda_platform.archive.pruning import Predicate
+from sda_platform.archive.table_files import TableFiles
 from sda_platform.archive.version_vector import KeptTable
 from sda_platform.lake import delta_log
 from sda_platform.lake.errors import VersionGone
@@ -34,17 +35,14 @@ class PinnedFiles:
     """
 
     log: TableLog
-    source: DeltaTable | ds.Dataset
+    source: TableFiles | ds.Dataset
     columns: Sequence[str]
     upto: int | None = None
     schema: pa.Schema | None = None
 
     def dataset(self, condition: Predicate | None = None) -> ds.Dataset:
         """The rows of all files, or of at least those that may hold a row for which ``condition`` is true."""
-        found = self.source
-        if isinstance(found, DeltaTable):
-            stored = pa.schema(found.schema().to_arrow())
-            found = self.log.dataset(found, as_sql(condition, stored) if condition else None)
+        found = self.source.dataset(condition) if isinstance(self.source, TableFiles) else self.source
         return found if self.schema is None else found.replace_schema(self.schema)
 
 
@@ -66,19 +64,20 @@ def pinned_files(
 
 def _source(
     log: TableLog, snapshot: TableSnapshot, kept: KeptTable | None
-) -> tuple[DeltaTable | ds.Dataset, Sequence[str], int | None]:
+) -> tuple[TableFiles | ds.Dataset, Sequence[str], int | None]:
     """What to read, its columns where they are known, and the last commit whose rows count."""
     if log.table.replaces_rows:
         if kept is not None:
             return _copies(kept.files), kept.columns, None
         then = _old_version(log, snapshot)
-        return then, _names(then), None
+        return TableFiles(log, then), _names(then), None
     newest = log.open()
     if newest is None:
         raise gone(log.table.name, snapshot.version)
+    files = TableFiles(log, newest)
     if kept is not None:
-        return newest, kept.columns, snapshot.sequence
-    return newest, _names(newest) if newest.version() == snapshot.version else [], snapshot.sequence
+        return files, kept.columns, snapshot.sequence
+    return files, _names(newest) if newest.version() == snapshot.version else [], snapshot.sequence
 
 
 def _copies(files: Sequence[str]) -> ds.Dataset:

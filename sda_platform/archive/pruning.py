@@ -69,43 +69,6 @@ def predicate_of(facts: Mapping[str, Any]) -> Predicate:
     return Condition(facts["column"], facts["op"], facts["value"])
 
 
-def as_sql(predicate: Predicate, schema: pa.Schema) -> str | None:
-    """SQL that is true wherever ``predicate`` is, for delta-rs; None where that says nothing.
-
-    Whole numbers and texts are compared with their like; other comparisons are for the engine that evaluates rows.
-    """
-    if isinstance(predicate, Condition):
-        return _condition_as_sql(predicate, schema)
-    parts = [as_sql(part, schema) for part in predicate.parts]
-    known = [part for part in parts if part is not None]
-    if not known or (predicate.op == "or" and len(known) < len(parts)):
-        return None
-    return f"({f' {predicate.op.upper()} '.join(known)})"
-
-
-def _condition_as_sql(condition: Condition, schema: pa.Schema) -> str | None:
-    if condition.column not in schema.names:
-        return None
-    kind = schema.field(condition.column).type
-    if condition.op in ("is null", "is not null"):
-        return f"{condition.column} {condition.op.upper()}"
-    texts = [
-        _constant_as_sql(value, kind) for value in (condition.value if condition.op == "in" else [condition.value])
-    ]
-    if None in texts:
-        return None
-    constants = ", ".join(text for text in texts if text)
-    return f"{condition.column} {f'IN ({constants})' if condition.op == 'in' else f'{condition.op} {constants}'}"
-
-
-def _constant_as_sql(value: Any, kind: pa.DataType) -> str | None:
-    if pa.types.is_integer(kind) and type(value) is int and abs(value) < 2**63:
-        return str(value)
-    if pa.types.is_string(kind) and isinstance(value, str):
-        return "'{}'".format(value.replace("'", "''"))
-    return None
-
-
 def may_match(bounds: Bounds, predicate: Predicate) -> Kept:
     """Of each unit whether a row of it may satisfy ``predicate``; shape (units,)."""
     if isinstance(predicate, Condition):
@@ -124,13 +87,18 @@ def _condition(bounds: Bounds, condition: Condition) -> Kept:
     if condition.op == "is null":
         return _kept(nulls and pc.greater(nulls, 0), bounds.num_rows)
     has_values = _kept(nulls and pc.less(nulls, rows), bounds.num_rows)
-    if condition.op == "is not null" or least is None or greatest is None or pa.types.is_floating(least.type):
+    if condition.op == "is not null" or least is None or greatest is None:
         return has_values
-    try:
-        found = _RULES[condition.op](least, greatest, condition.value)
-    except (pa.ArrowException, TypeError):
-        return has_values  # a constant of another type: the engine decides
-    return has_values & _kept(found, bounds.num_rows)
+    if not _is_of_kind(least.type, condition.value if condition.op == "in" else [condition.value]):
+        return has_values
+    return has_values & _kept(_RULES[condition.op](least, greatest, condition.value), bounds.num_rows)
+
+
+def _is_of_kind(kind: pa.DataType, constants: Iterable[Any]) -> bool:
+    """Whether all ``constants`` compare with a column of this type as in SQL; of others the engine decides."""
+    if pa.types.is_integer(kind):
+        return all(type(each) is int and abs(each) < 2**63 for each in constants)
+    return pa.types.is_string(kind) and all(isinstance(each, str) for each in constants)
 
 
 def _column(bounds: Bounds, name: str) -> pa.ChunkedArray | None:

@@ -1,5 +1,6 @@
 """SQL over one version vector: rows and columns of then, refusals, and nothing that maintenance could change."""
 
+import random
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +8,13 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable, Field, TableFeatures
+from deltalake.exceptions import DeltaProtocolError
 from deltalake.schema import PrimitiveType
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sda_platform.archive.errors import QueryRefused, VersionExpired
 from sda_platform.archive.explanation import explain_alert
@@ -179,6 +184,90 @@ def test_a_query_looks_only_at_files_that_its_conditions_keep(observed: Lake) ->
     unclear = Combination("or", (*one.parts, Condition("range_m", "<", 0)))
     kept = [len(list(files.dataset(each).get_fragments())) for each in (one, unclear, None)]
     assert kept == [1, 4, 4]
+
+
+_COLUMNS = ("sensor_time_ns", "record_number", "reprocess_count", "range_m")
+_CONDITIONS: st.SearchStrategy[str] = st.recursive(
+    st.one_of(
+        st.builds(
+            "{} {} {}".format,
+            st.sampled_from(_COLUMNS),
+            st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+            st.integers(-2, 60),
+        ),
+        st.builds("{} IS {}NULL".format, st.sampled_from(_COLUMNS), st.sampled_from(["", "NOT "])),
+        st.builds("{} IN (7, {}, 31)".format, st.sampled_from(_COLUMNS), st.integers(-2, 60)),
+        st.builds("sensor_time_ns + {} > 40".format, st.integers(-9, 9)),
+        st.builds("source_id = 'radar-{}'".format, st.integers(0, 6)),
+    ),
+    lambda parts: st.one_of(
+        st.builds("({} AND {})".format, parts, parts),
+        st.builds("({} OR {})".format, parts, parts),
+        st.builds("NOT {}".format, parts),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def with_nulls(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Seven files of observations, columns of which have no nulls, some or only nulls."""
+    lake, chance = lake_at(tmp_path_factory.mktemp("with_nulls")), random.Random(5)
+    for file in range(7):
+        rows = [
+            {"observation_id": f"{file}-{n}", "sensor_time_ns": 10 * file + n, "source_id": f"radar-{file}",
+             "record_number": chance.choice([None, 5 * file + n]), "reprocess_count": file if file % 2 else None,
+             "range_m": chance.choice([float("nan"), 10.0 * file])}
+            for n in range(8)
+        ]  # fmt: skip
+        commit(lake, OBSERVATIONS, rows)
+    return lake
+
+
+@given(conditions=st.lists(_CONDITIONS, min_size=8, max_size=8))
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_the_rows_of_any_condition_are_those_of_a_scan_of_all_files__DL3_I1_DL3_I2(
+    with_nulls: Lake, conditions: list[str]
+) -> None:
+    tables = {"observations": OBSERVATIONS}
+    view = PinnedView(with_nulls, tables, vector_of(with_nulls, tables, "observations=5"))
+    with duckdb.connect() as plain:
+        plain.register("observations", with_nulls.log(OBSERVATIONS).rows_of((0, 6)))
+        for condition in conditions:
+            sql = f"SELECT observation_id FROM observations WHERE {condition} ORDER BY ALL"
+            joined = f"SELECT observation_id FROM observations JOIN (SELECT 1) ON true WHERE {condition} ORDER BY ALL"
+            expected = plain.sql(sql).to_arrow_table().to_pylist()
+            assert view.rows(sql).to_pylist() == expected, condition
+            assert view.rows(joined).to_pylist() == expected, "by Arrow alone, from the description of all files"
+
+
+def test_arrow_passes_over_files_by_their_description__DL3_I2(observed: Lake) -> None:
+    log = observed.log(OBSERVATIONS)
+    files = pinned_files(log, snapshot_at(log, 2)).dataset()
+    for where, kept in (
+        (ds.field("sensor_time_ns") < 10, 1),
+        (ds.field("sensor_time_ns") >= 15, 3),
+        (ds.field("reprocess_count") > 0, 0),
+        (ds.field("range_m") < 0, 4),
+    ):
+        assert len(list(files.get_fragments(where))) == kept, str(where)
+
+
+def test_a_table_with_features_that_change_its_files_is_left_to_delta_rs(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    features = [TableFeatures.DeletionVectors]
+    DeltaTable(lake.log(OBSERVATIONS).uri).alter.add_feature(features, allow_protocol_versions_increase=True)
+    tables = {"observations": OBSERVATIONS}
+    with pytest.raises(DeltaProtocolError, match="deletionVectors"):
+        PinnedView(lake, tables, vector_of(lake, tables)).rows("FROM observations")
+
+
+def test_a_query_whose_time_is_over_before_it_runs_is_refused(observed: Lake) -> None:
+    tables = {"observations": OBSERVATIONS}
+    view = PinnedView(observed, tables, vector_of(observed, tables), limits=Limits(timeout_s=0.0))
+    with pytest.raises(QueryRefused, match="longer than 0 s"):
+        view.rows("SELECT count(*) FROM observations")
 
 
 def test_a_result_comes_in_batches_whatever_its_size__DL4_F5(lake: Lake) -> None:

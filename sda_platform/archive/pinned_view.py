@@ -6,6 +6,7 @@ newest version: compaction and VACUUM do not matter. A table whose rows are repl
 
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -70,8 +71,11 @@ class PinnedView:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """The result of ``sql`` as a whole; raises as `batches`."""
-        with self._leased(sql), self._running():
-            return self._result(sql, parameters).to_arrow_table()
+        begun_s = time.monotonic()
+        with self._leased(sql):
+            named = self._open(sql)
+            with self._running(begun_s):
+                return self._result(sql, parameters, named).to_arrow_table()
 
     def batches(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
         """The result of ``sql`` in batches, at least one; what is in memory does not depend on its size.
@@ -79,20 +83,19 @@ class PinnedView:
         Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
         whose pinned version is gone.
         """
-        with self._leased(sql), self._running():
-            reader = self._result(sql, parameters).to_arrow_reader(BATCH_ROWS)
-            yield _no_rows(reader.schema)
-            yield from reader
+        begun_s = time.monotonic()
+        with self._leased(sql):
+            named = self._open(sql)
+            with self._running(begun_s):
+                reader = self._result(sql, parameters, named).to_arrow_reader(BATCH_ROWS)
+                yield _no_rows(reader.schema)
+                yield from reader
 
     def register(self, name: str, rows: pa.Table) -> None:
         """Let queries read ``rows`` under ``name``."""
         self._connection.register(name, rows)
 
-    def _result(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyRelation:
-        words = set(re.findall(r"\w+", sql))
-        named = sorted(words & self.vector.snapshots.keys())
-        for name in named:
-            self._open(name)
+    def _result(self, sql: str, parameters: Sequence[Any], named: Sequence[str]) -> duckdb.DuckDBPyRelation:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise QueryRefused("a query is one SELECT statement; nothing can be changed here")
@@ -102,7 +105,7 @@ class PinnedView:
         try:
             return self._connection.sql(sql, params=list(parameters))
         except duckdb.CatalogException:
-            if missing := sorted((words & self._tables.keys()) - self._files.keys()):
+            if missing := sorted((_words(sql) & self._tables.keys()) - self._files.keys()):
                 has = ", ".join(sorted(self.vector.snapshots))
                 raise QueryRefused(
                     f"{', '.join(missing)} is not part of {self.vector.moment}, which has {has}"
@@ -121,10 +124,14 @@ class PinnedView:
         ]
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
 
-    def _open(self, name: str) -> None:
-        if name not in self._files:
-            log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
-            self._files[name] = pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
+    def _open(self, sql: str) -> Sequence[str]:
+        """Open the tables that ``sql`` names, and return their names. It does not wait for DuckDB's start."""
+        named = sorted(_words(sql) & self.vector.snapshots.keys())
+        for name in named:
+            if name not in self._files:
+                log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
+                self._files[name] = pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
+        return named
 
     def _show(self, name: str, condition: Predicate | None) -> None:
         """Give the views of a table the files that may hold rows for which ``condition`` is true; make new views."""
@@ -147,22 +154,39 @@ class PinnedView:
             )
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
-        # The connection is not asked for here: opening tables need not wait for its start.
-        timer = threading.Timer(self._limits.timeout_s, lambda: self._connection.interrupt())
-        timer.daemon = True
-        timer.start()
+    def _running(self, begun_s: float) -> Iterator[None]:
+        """Refuse what DuckDB refuses, and stop it at the limit of time of a query that began at ``begun_s``."""
         try:
-            yield
+            with self._interrupted_at(begun_s + self._limits.timeout_s):
+                yield
         except duckdb.InterruptException:
-            raise QueryRefused(f"the query took longer than {self._limits.timeout_s:g} s and was stopped") from None
+            raise self._too_long() from None
         except duckdb.OutOfMemoryException:
             raise QueryRefused(f"the query needs more than {self._limits.memory_mb} MB; select less") from None
         except duckdb.Error as error:
             raise QueryRefused(str(error)) from None
+
+    @contextmanager
+    def _interrupted_at(self, limit_s: float) -> Iterator[None]:
+        # A timer that starts before DuckDB has started would delay the tables' opening, and interrupt nothing.
+        connection = self._connection
+        if (left_s := limit_s - time.monotonic()) <= 0:
+            raise self._too_long()
+        timer = threading.Timer(left_s, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
         finally:
             timer.cancel()
             timer.join()  # a thread that still held the connection at the end of the process would abort it
+
+    def _too_long(self) -> QueryRefused:
+        return QueryRefused(f"the query took longer than {self._limits.timeout_s:g} s and was stopped")
+
+
+def _words(sql: str) -> set[str]:
+    return set(re.findall(r"\w+", sql))
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from upath import UPath
 
-from sda_platform.lake import durable, unsynced
+from sda_platform.lake import durable, hadoop_checksums, unsynced
 from sda_platform.lake.object_store import delta_options, is_object_store
 from sda_platform.lake.storage import location, names_after, text_of
 
@@ -160,7 +160,7 @@ def added_files(uri: str, text: str) -> list[UPath]:
 
 def hadoop_checksum(file: UPath) -> UPath:
     """Where Hadoop's local file system keeps a file's checksums; it refuses a file that differs from them."""
-    return file.with_name(f".{file.name}.crc")
+    return file.with_name(hadoop_checksums.name_of(file.name))
 
 
 def make_durable(uri: str, first_version: int, last_version: int) -> None:

@@ -1,6 +1,5 @@
 """Whether the content of a data file is what was written: by its footer, or by every column and checksum of it."""
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,13 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from sda_platform.lake import durable
+from sda_platform.lake import durable, hadoop_checksums
 from sda_platform.lake.delta_log import hadoop_checksum
-
-# Hadoop's checksum file: this mark, the bytes per checksum (4 bytes), then the CRC-32 of each stretch; big-endian.
-_HADOOP_MARK = b"crc\0"
-_CRC_BYTES = 4
-_STRETCHES_READ_AT_ONCE = 8_192
 
 
 class ContentDamaged(Exception):
@@ -30,8 +24,9 @@ def rows_by_footer(path: UPath) -> int:
 def rows_by_columns(path: UPath, names: frozenset[str]) -> int:
     """Rows of a Parquet file, of which every page is read from the disk and compared with its checksum.
 
-    Spark writes a checksum with each page, and on a local disk Hadoop keeps checksums of the whole file. Raises
-    ContentDamaged where a checksum differs, a page cannot be decoded, or a column is not one of the table's ``names``.
+    Spark writes a checksum with each page. On a local disk Hadoop keeps checksums of the whole file, and so does a
+    merge of files. Raises ContentDamaged where a checksum differs, a page cannot be decoded, or a column is not one of
+    the table's ``names``.
     """
     durable.forget_cached(path)
     _compare_hadoop_checksums(path)
@@ -54,15 +49,9 @@ def _compare_hadoop_checksums(path: UPath) -> None:
     """Raise ContentDamaged where Hadoop kept checksums of the file and one differs."""
     kept = hadoop_checksum(path)
     sums = kept.read_bytes() if kept.exists() else b""
-    if not sums.startswith(_HADOOP_MARK):
+    if not sums.startswith(hadoop_checksums.MARK):
         return
-    stretch = int.from_bytes(sums[len(_HADOOP_MARK) :][:_CRC_BYTES], "big")
-    expected = memoryview(sums)[len(_HADOOP_MARK) + _CRC_BYTES :]
-    position = 0
     with _reading(), path.open("rb") as file:
-        while data := file.read(stretch * _STRETCHES_READ_AT_ONCE):
-            parts = [data[start : start + stretch] for start in range(0, len(data), stretch)]
-            found = b"".join(zlib.crc32(part).to_bytes(_CRC_BYTES, "big") for part in parts)
-            if found != expected[position : position + len(found)]:
-                raise ContentDamaged("differs from the checksums that Hadoop kept of it")
-            position += len(found)
+        is_damaged = hadoop_checksums.differ(file, sums)
+    if is_damaged:
+        raise ContentDamaged("differs from the checksums that Hadoop kept of it")

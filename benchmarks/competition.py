@@ -1,4 +1,4 @@
-"""Work of the pools that give way, repeated in a process of its own, through the engine of a running platform."""
+"""Work of the pools that give way, repeated in a process of its own beside a running platform."""
 
 import multiprocessing
 import shutil
@@ -32,7 +32,7 @@ _DAY_MS = 86_400_000
 _POLL_S = 0.05
 
 
-def maintenance(remote: str, directory: Path, instance: dg.DagsterInstance) -> None:
+def maintenance(_: str, directory: Path, instance: dg.DagsterInstance) -> None:
     """Compact 200 small files of four million observations; record what has expired, and remove it.
 
     As the platform's job, it stops while alerts wait, by the runs of ``instance``.
@@ -41,8 +41,7 @@ def maintenance(remote: str, directory: Path, instance: dg.DagsterInstance) -> N
     if not first.exists():
         write_observations(Lake(str(first), MissionClock(0, 0, 0.0), without_session), ROWS, FILES)
     shutil.copytree(first, copy)
-    session = attach(remote, Pool.MAINTENANCE, lake_uri=str(first))
-    lake = Lake(str(copy), MissionClock(0, 0, 0.0), lambda: session)
+    lake = Lake(str(copy), MissionClock(0, 0, 0.0), without_session)
     lake.reads_unverified = True
     now_ms = time.time_ns() // 1_000_000
     at_once = replace(RETENTION, data_files_h=0)

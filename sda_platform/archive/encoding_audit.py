@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sda_platform.archive.footers import TableLayout, table_layout
-from sda_platform.archive.parquet_profile import CODEC, CODEC_LEVEL, UNREADABLE, Encoding, candidates, encoding_of
+from sda_platform.archive.parquet_profile import CODEC, CODEC_LEVEL, UNREADABLE, candidates, encoding_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.merge_process import Encoding
 from sda_platform.lake.table import Column, Table
 
 SAMPLE_ROWS = 50_000

@@ -1,28 +1,26 @@
 """How compacted files encode each column: a class for each column, an encoding for each class (DL1).
 
 Compaction writes these files, so an append on the way to an alert costs what it did before. Byte-stream-split is not in
-the profile: the pinned Spark can neither write it nor read it (a pipeline test probes that). Delta encodings need data
-pages of version 2. The audit of encodings measures every alternative (`archive.encoding_audit`).
+the profile: the pinned Spark cannot read it (a pipeline test probes that). The audit of encodings measures every
+alternative (`archive.encoding_audit`).
 """
 
-from collections.abc import Mapping
-from typing import Literal
+from typing import Final
 
 from pyspark.sql import types as T
 
+from sda_platform.lake.merge_process import Encoding, FileFormat
 from sda_platform.lake.table import Column, Table
 
-Encoding = Literal["PLAIN", "DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"]
 UNREADABLE: frozenset[Encoding] = frozenset({"BYTE_STREAM_SPLIT"})
 """Encodings that the pinned Spark does not read."""
-CODEC = "zstd"
+CODEC: Final = "ZSTD"
 CODEC_LEVEL = 3
 ROW_GROUP_BYTES = 128 * 2**20
-"""Encoded bytes of a row group: the unit of a writer's memory, of pruning, and of parallel reading."""
+"""At most so many encoded bytes in a row group: the unit of a writer's memory, of pruning, and of parallel reading."""
 _DISTINCT_TEXT = ("object_name", "international_designator", "observation_id", "payload")
 _REPEATED_NUMBERS = ("sigma", "scale", "radius_m", "bound")
 _REPEATED_TIMES = ("received_time_ns",)
-_SETTING = "parquet.enable.dictionary"
 
 
 def candidates(column: Column) -> tuple[Encoding, ...]:
@@ -56,13 +54,10 @@ def encoding_of(table: Table, column: Column) -> Encoding:
     return "DICTIONARY"
 
 
-def writer_settings(table: Table) -> Mapping[str, str]:
-    """The settings of Spark's Parquet writer for ``table``, all of its columns: a session keeps earlier ones."""
-    settings = {
-        "parquet.writer.version": "PARQUET_2_0",
-        "parquet.block.size": str(ROW_GROUP_BYTES),
-        f"parquet.compression.codec.{CODEC}.level": str(CODEC_LEVEL),
-    }
-    for column in table.columns:
-        settings[f"{_SETTING}#{column.name}"] = str(encoding_of(table, column) == "DICTIONARY").lower()
-    return settings
+def file_format(table: Table, bytes_per_row: float) -> FileFormat:
+    """The format of compacted files of ``table``; its rows take ``bytes_per_row`` in the files that are compacted.
+
+    A merge takes a number of rows for its row groups. Rows that are encoded anew take rather less.
+    """
+    rows = int(ROW_GROUP_BYTES / max(bytes_per_row, 1.0))
+    return FileFormat(CODEC, CODEC_LEVEL, rows, {c.name: encoding_of(table, c) for c in table.columns})

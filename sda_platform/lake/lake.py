@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit, compilation, delta_checkpoints, delta_log
+from sda_platform.lake import commit, compilation, delta_checkpoints, delta_log, merging
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
@@ -47,6 +47,8 @@ class Lake:
     # The engine that writes, and the nonces of its attempts; both can be replaced together.
     engine: commit.Engine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
+    # What merges files of a table.
+    merge: merging.Merge = staticmethod(merging.in_own_process)
     # The token of the lease under which this run writes; see `fencing`.
     fencing_token: int | None = None
     # Only for assets that run without their checks, in tests and simulations.

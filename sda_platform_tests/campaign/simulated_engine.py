@@ -8,7 +8,7 @@ its client is killed.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from sda_platform_tests.campaign.disk import Disk, mount, parent
 from sda_platform_tests.campaign.simulated_delta import SimulatedDelta, SimulatedLog
 
 _HELD = "/held"
-_MAINTENANCE = re.compile(r"(?P<verb>OPTIMIZE|VACUUM) delta\.`(?P<uri>[^`]+)`")
+_VACUUM = re.compile(r"VACUUM delta\.`(?P<uri>[^`]+)`")
 
 Action = Mapping[str, Any]
 
@@ -158,36 +158,21 @@ class Answer:
         return self.rows
 
 
-@dataclass
-class SimulatedSettings:
-    """The settings of a session; no statement of the simulated engine depends on one."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def set(self, name: str, value: Any) -> None:
-        """Take a setting."""
-        self.values[name] = value
-
-
 @dataclass(frozen=True)
 class SimulatedSession:
     """Carries out the statements of the platform's maintenance; ``wait`` runs a job of the engine to its end."""
 
     engine: SimulatedEngine
     wait: Callable[[Callable[[], Any]], Any]
-    conf: SimulatedSettings = field(default_factory=SimulatedSettings)
 
     def sql(self, statement: str) -> Answer:
-        """Carry out OPTIMIZE or VACUUM. Raises ValueError for any other statement."""
-        found = _MAINTENANCE.match(statement)
+        """Carry out VACUUM. Raises ValueError for any other statement."""
+        found = _VACUUM.match(statement)
         if found is None:
             raise ValueError(f"the simulated engine does not know {statement!r}")
         path = delta_log.table_directory(found["uri"]).path
-        if found["verb"] == "VACUUM":
-            self.wait(lambda: self.engine.vacuum(path, is_logged=False))
-            return Answer()
-        added, removed = self.wait(lambda: self.engine.compact(path))
-        return Answer([{"metrics": {"numFilesAdded": added, "numFilesRemoved": removed}}])
+        self.wait(lambda: self.engine.vacuum(path, is_logged=False))
+        return Answer()
 
 
 class HeldTable(SimulatedLog):

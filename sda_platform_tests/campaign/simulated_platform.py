@@ -30,6 +30,8 @@ from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import CommitManifest, SegmentRef
+from sda_platform.lake.merge_process import MergeRequest
+from sda_platform.lake.merging import IsStopped
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.consumed import MARK_DIGITS
@@ -101,6 +103,7 @@ class SimulatedLake(Lake):
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
         self.world = world
         self.engine = world.writing
+        self.merge = world.merging
         self.new_nonce = self._draw
         self._drawn = ""
 
@@ -241,6 +244,11 @@ class World:
             self.await_engine(partial(self.engine.write, path, transaction, declared, mode))
 
         return write
+
+    def merging(self, request: MergeRequest, _is_stopped: IsStopped) -> int:
+        """How files are merged: in a process of its own, which may end before or after the run."""
+        path = delta_log.table_directory(request.uri).path
+        return int(self.await_engine(lambda: self.engine.compact(path))[1])
 
     def await_engine(self, job: Callable[[], Any]) -> Any:
         """The result of ``job``, which the engine carries out in a process of its own. Raises ConnectionLost."""

@@ -58,7 +58,6 @@ from sda_platform.recovery.repair import LostCommit, recover
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.campaign.simulated_engine import SimulatedSession
 from sda_platform_tests.campaign.simulated_partner import Delivery, delivery
 from sda_platform_tests.campaign.simulated_platform import alert, decode
 from sda_platform_tests.campaign.year_engine import YearEngine
@@ -95,12 +94,7 @@ class YearLake(Lake):
     def __init__(self, year: "Year", run_id: str) -> None:
         super().__init__(str(year.root / "lake"), MissionClock(year.now_ns, 0, 0.0), without_session, run_id)
         self.engine = year.engine.writing
-        self._statements = SimulatedSession(cast("Any", year.engine), lambda job: job())
-
-    @property
-    def session(self) -> Any:
-        """What carries out OPTIMIZE."""
-        return self._statements
+        self.merge = lambda request, _is_stopped: year.engine.compact(request.uri)[1]
 
     def open(self) -> "YearLake":
         """As the lake's resource: here it is the lake itself."""

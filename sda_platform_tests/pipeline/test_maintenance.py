@@ -1,8 +1,5 @@
 """The maintenance with the real engine: what it sets, what it leaves alone, and a log that it cut."""
 
-import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -17,12 +14,13 @@ from sda_platform.archive.encoding_audit import write_encoded
 from sda_platform.archive.footers import table_layout
 from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.maintenance import maintain_all
-from sda_platform.archive.parquet_profile import UNREADABLE, Encoding, candidates
+from sda_platform.archive.parquet_profile import UNREADABLE, candidates
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import properties
 from sda_platform.lake.commit import append
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.merge_process import Encoding
 from sda_platform.lake.retention import RETENTION
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform_tests.pipeline.test_commits import ids, observations, planned
@@ -74,45 +72,63 @@ def test_small_files_are_compacted_once_and_an_idle_table_is_left_alone_spec_53_
     assert (log.head().sequence, log.row_count()) == (POLICY.small_files + 2, POLICY.small_files + 2)
 
 
-@pytest.mark.parametrize(
-    ("most_stops", "answers", "stops"),
-    [
-        pytest.param(9, "0 1 0", 1, id="one_alert_comes_while_it_runs"),
-        pytest.param(2, "0 1 0 1 0 1", 2, id="alerts_come_again_and_again_and_it_is_completed_beside_them"),
-    ],
-)
-def test_a_compaction_stops_for_alerts_and_is_repeated_after_them__DL6_I18(
-    lake: Lake, address: str, most_stops: int, answers: str, stops: int
+def test_the_engine_reads_compacted_files_and_skips_them_by_their_bounds__DL1_A5_DL3(
+    spark: SparkSession, lake: Lake
 ) -> None:
     log = lake.log(OBSERVATIONS)
-    for number in range(POLICY.small_files + 1):
-        commit(lake, OBSERVATIONS, [{"observation_id": f"{number:03d}"}])
-    before = log.rows().sort_by("observation_id")
-    client = [sys.executable, "-m", "sda_platform_tests.support.maintenance_client"]
-    told = subprocess.run(
-        [*client, address, lake.uri, str(most_stops), *answers.split()], stdout=subprocess.PIPE, check=True
-    )
-    done = json.loads(told.stdout)
-    assert (done["stops_for_alerts"], done["compacted_files"]) == (stops, POLICY.small_files + 1)
-    assert log.rows().sort_by("observation_id").equals(before)
-
-
-def test_compacted_files_have_the_encodings_of_the_profile__DL1_A5(spark: SparkSession, lake: Lake) -> None:
-    log = lake.log(OBSERVATIONS)
     for number in range(4):
-        rows = [observation(number * 1_000 + each) for each in range(1_000)]
-        commit(lake, OBSERVATIONS, rows)
-    before = log.rows().sort_by("observation_id")
-    compact(lake, OBSERVATIONS)
+        content = rows_of(OBSERVATIONS, [observation(number * 1_000 + each) for each in range(1_000)])
+        append(log, planned(log), spark.createDataFrame(content).drop("commit_sequence"))
+    before, bounds = log.rows().sort_by("observation_id"), log.file_bounds()
+    assert compact(lake, OBSERVATIONS) == bounds.num_rows
+    assert set(log.file_bounds().column_names) == set(bounds.column_names), "bounds of the columns that Spark bounds"
     columns = {column.name: column.encodings for column in table_layout(log).columns}
     for name in ("sensor_time_ns", "commit_sequence", "record_number"):
-        assert columns[name] == {"DELTA_BINARY_PACKED"}
-    assert columns["observation_id"] == {"DELTA_BYTE_ARRAY"}
+        assert "DELTA_BINARY_PACKED" in columns[name]
+    assert "DELTA_BYTE_ARRAY" in columns["observation_id"]
     assert "RLE_DICTIONARY" in columns["source_id"]
     assert log.rows().sort_by("observation_id").equals(before)
-    assert (
-        spark.read.format("delta").load(log.uri).select("observation_id", "sensor_time_ns").distinct().count() == 4_000
-    )
+    stored = spark.read.format("delta").load(log.uri)
+    assert stored.orderBy("observation_id").toArrow().select(before.column_names).equals(before)
+    assert stored.where("sensor_time_ns > 3999").inputFiles() == []
+    append(log, planned(log), observations(spark, "after"))
+    assert stored.count() == log.row_count() == 4_001
+
+
+def test_no_row_is_lost_or_doubled_by_commits_of_the_engine_beside_a_compaction(
+    spark: SparkSession, lake: Lake
+) -> None:
+    log = lake.log(OBSERVATIONS)
+    for number in range(12):
+        append(log, planned(log), observations(spark, f"before-{number}"))
+    beside = iter(range(3))
+
+    def append_one() -> bool:
+        """Each look for alerts lets the engine append."""
+        for number in beside:
+            append(log, planned(log), observations(spark, f"beside-{number}"))
+            break
+        return False
+
+    assert compact(lake, OBSERVATIONS, append_one) == 12
+    for number in beside:
+        append(log, planned(log), observations(spark, f"beside-{number}"))
+    assert len(ids(log)) == len(set(ids(log))) == log.head().sequence == 15
+    assert spark.read.format("delta").load(log.uri).where("commit_sequence > 0").count() == 15
+    assert examine(log, Depth.COLUMNS).problems == []
+
+
+def test_the_engine_refuses_a_compacted_file_of_which_a_byte_changed(spark: SparkSession, lake: Lake) -> None:
+    log = lake.log(OBSERVATIONS)
+    for number in range(3):
+        commit(lake, OBSERVATIONS, [observation(number * 100 + each) for each in range(100)])
+    compact(lake, OBSERVATIONS)
+    (file,) = (Path(uri) for uri in DeltaTable(log.uri).file_uris())
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(Exception, match=r"(?i)checksum"):
+        spark.read.format("delta").load(log.uri).toArrow()
 
 
 @pytest.mark.parametrize("encoding", sorted(get_args(Encoding)))

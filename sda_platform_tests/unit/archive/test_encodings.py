@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from sda_platform.archive.encoding_audit import TableAudit, audit_encodings, audit_rows, json_lines_bytes, write_encoded
 from sda_platform.archive.footers import ColumnLayout, table_layout
-from sda_platform.archive.parquet_profile import UNREADABLE, candidates, encoding_of, writer_settings
+from sda_platform.archive.parquet_profile import UNREADABLE, candidates, encoding_of, file_format
 from sda_platform.cli.main import main
 from sda_platform.definitions import build_defs
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -58,9 +58,9 @@ def test_every_column_has_an_encoding_that_its_type_allows_and_the_engine_reads_
     by_name = {column.name: encoding_of(OBSERVATIONS, column) for column in OBSERVATIONS.columns}
     assert by_name["sensor_time_ns"] == by_name["commit_sequence"] == "DELTA_BINARY_PACKED"
     assert (by_name["observation_id"], by_name["source_id"]) == ("DELTA_BYTE_ARRAY", "DICTIONARY")
-    settings = writer_settings(OBSERVATIONS)
-    assert settings["parquet.enable.dictionary#sensor_time_ns"] == "false"
-    assert settings["parquet.enable.dictionary#source_id"] == "true"
+    written = file_format(OBSERVATIONS, bytes_per_row=64.0)
+    assert written.encodings == by_name
+    assert (written.codec, written.codec_level, written.row_group_rows) == ("ZSTD", 3, 2 * 2**20)
 
 
 def test_the_audit_measures_each_encoding_that_a_type_allows__DL1_I9(audit: TableAudit) -> None:

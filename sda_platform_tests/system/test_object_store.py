@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from sda_platform.archive.compaction import StoppedForAlerts, compact
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import durable, local_copies, storage
@@ -235,6 +236,19 @@ def test_a_run_reads_each_small_data_file_once_and_finds_a_new_one(
     copies.remove()
     with pytest.raises(FileNotFoundError):
         log.rows()
+
+
+def test_small_files_are_compacted_in_the_store__DL6_F2(root: str) -> None:
+    lake = lake_at(root)
+    for number in range(4):
+        commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
+    log = lake.log(OBSERVATIONS)
+    before = log.rows().sort_by("observation_id")
+    with pytest.raises(StoppedForAlerts):
+        compact(lake, OBSERVATIONS, lambda: True)
+    assert (compact(lake, OBSERVATIONS), compact(lake, OBSERVATIONS)) == (4, 0)
+    assert log.live_files().num_rows == 1
+    assert log.rows().sort_by("observation_id").equals(before)
 
 
 def test_copies_need_no_room_and_those_of_a_killed_run_are_removed(

@@ -28,6 +28,7 @@ from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tracklets import tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
@@ -62,7 +63,7 @@ def _by_themselves(world: list[SimulatedSegment], truth: pa.Table) -> tuple[pa.T
     began = time.process_time()
     found = list(tracklets(readings))
     orbits_s = time.process_time() - began
-    rows = discovered(found, PROVISIONAL_SCHEMA.empty_table(), [], frozenset(), WINDOW_NS, 0)
+    rows = discovered(found, PROVISIONAL_SCHEMA.empty_table(), [], frozenset(), WINDOW_NS, 0, CONSTANT_DYNAMICS)
     linking_s = time.process_time() - began - orbits_s
     console.print(
         f"{readings.num_rows:,} readings: {len(found):,} orbits of tracklets in {orbits_s:.0f} s; "

@@ -132,14 +132,17 @@ def median_gain(rows: pa.Table) -> dict[str, float]:
 
 
 @table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])
-def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
+def provisional_elements(
+    lake: LakeResource, fusion: FusionResource, weather: SpaceWeatherResource
+) -> dg.MaterializeResult[Any]:
     """Uncatalogued objects: confirmed orbits of uncorrelated tracks.
 
     They get an analyst satellite number from 80000 on. `element_publications` publishes them to the catalogue; from
     then on they are tracked and screened like any other object.
     """
     store = lake.open()
-    plan = store.plan(PROVISIONAL_ELEMENTS, settings={"fusion": fusion.recorded()})
+    here = weather.near(store.clock.now_ns())
+    plan = store.plan(PROVISIONAL_ELEMENTS, settings={"fusion": fusion.recorded(), "weather": here.recorded()})
     observations, followed = closed_observations(store, plan, fusion.window_ns)
     if not observations.num_rows:
         return nothing_new(store, plan, "no uncorrelated observation in the last closed windows")
@@ -149,14 +152,14 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     since_ns = pc.min(observations["sensor_time_ns"]).as_py() - REACH_NS
     known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names, ds.field("epoch_time_ns") >= since_ns)
     taken = [*entries["norad_id"].to_pylist(), *numbers.to_pylist()]
-    rows = discovered(found, known, taken, followed, fusion.window_ns, plan.as_of_ns)
+    rows = discovered(found, known, taken, followed, fusion.window_ns, plan.as_of_ns, here.dynamics())
     facts = {"uncorrelated_observations": observations.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
         return nothing_new(store, plan, "no newly confirmed unknown object", **facts)
     receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
     new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], numbers))).as_py()
     met_again = rows.num_rows - rows["earlier_epoch_ns"].null_count
-    return materialized(store, receipt, new_objects=new, met_again=met_again, **facts)
+    return materialized(store, receipt, new_objects=new, met_again=met_again, space_weather=here.stated(), **facts)
 
 
 def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:

@@ -6,18 +6,22 @@ covariance. A new orbit continues it if the match is unique in both directions, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
 from sda_platform.orbit_determination.tracklets import Tracklet
-from sda_platform.orbits.determination.differential_correction import Correction, UncertainElements, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.linking import GATE, propagated
+from sda_platform.orbits.determination.linking import GATE
+from sda_platform.orbits.determination.numerical_fit import NumericalFit, continued_orbit
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients, orbits_of_teme
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.mean_elements import state_partials
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
 REACH_NS = 3 * 3600 * NANOSECONDS_PER_SECOND
@@ -25,31 +29,50 @@ REACH_NS = 3 * 3600 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
-class EarlierSet(UncertainElements):
-    """A row of `provisional_elements`, and the observations that it was estimated from."""
+class EarlierSet:
+    """A row of `provisional_elements`: its orbit, and the observations that it was estimated from."""
 
+    number: int
+    epoch_ns: int
+    orbit: UncertainOrbits
+    """One row."""
     observation_ids: frozenset[str]
 
-    @property
-    def number(self) -> int:
-        return int(self.elements.norad_id[0])
 
-    @property
-    def epoch_ns(self) -> int:
-        return int(self.elements.epoch_time_ns[0])
-
-
-def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
+def earlier_sets(known: pa.Table, dynamics: Dynamics) -> dict[int, list[EarlierSet]]:
     """The rows of `provisional_elements` with a covariance, by number, in order of epoch."""
     sets: dict[int, list[EarlierSet]] = {}
     for row in known.filter(pc.is_valid(known["covariance"])).sort_by("epoch_time_ns").to_pylist():
         one = EarlierSet(
-            elements=ElementSets.from_columns({name: [value] for name, value in row.items()}),
-            covariance=covariance_from_lower(row["covariance"])[0],
+            number=row["norad_id"],
+            epoch_ns=row["epoch_time_ns"],
+            orbit=_of_elements(row, dynamics) if row["orbit"] is None else _of_column(row),
             observation_ids=frozenset(row["observation_ids"]),
         )
         sets.setdefault(one.number, []).append(one)
     return sets
+
+
+def stored(orbit: UncertainOrbits) -> list[float]:
+    """One orbit as column `orbit` has it."""
+    lower = lower_triangles(orbit.covariance)
+    return [float(value) for value in np.hstack([orbit.state, orbit.coefficients, lower])[0]]
+
+
+def _of_column(row: dict[str, Any]) -> UncertainOrbits:
+    state, areas, lower = np.split(np.array([row["orbit"]]), [6, 8], axis=1)
+    return UncertainOrbits(np.array([row["epoch_time_ns"]]), state, areas, covariance_from_lower(lower, size=8))
+
+
+def _of_elements(row: dict[str, Any], dynamics: Dynamics) -> UncertainOrbits:
+    """The orbit of a row that has only mean elements with their covariance, as rows of earlier versions have."""
+    elements = ElementSets.from_columns({name: [value] for name, value in row.items()})
+    state, partials = state_partials(elements)
+    coefficients, of_coefficients = first_coefficients(elements.bstar_per_earth_radius)
+    covariance = np.zeros((1, 8, 8))
+    covariance[:, :6, :6] = partials @ covariance_from_lower(row["covariance"])[0] @ partials.T
+    covariance[:, 6:, 6:] = of_coefficients
+    return orbits_of_teme(dynamics, elements.epoch_time_ns, state[None], coefficients, covariance)
 
 
 def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> EarlierSet | None:
@@ -62,14 +85,15 @@ def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> Earlier
     return before[-1] if before else None
 
 
-def continued(before: EarlierSet, observations: ObservationArrays, alone: Correction) -> Correction | None:
+def continued(
+    before: EarlierSet, observations: ObservationArrays, alone: NumericalFit, dynamics: Dynamics
+) -> NumericalFit | None:
     """The orbit from these observations and ``before``; None if the joint fit is less likely than 1 in 1,000.
 
-    ``alone`` is the orbit from the observations alone: the earlier set adds six degrees of freedom to its chi-square.
+    ``alone`` is the orbit from the observations alone: the earlier orbit adds six degrees of freedom to its chi-square.
     """
-    prior = propagated(before, int(alone.elements.epoch_time_ns[0]))
     try:
-        joined = correct_elements(observations, prior.elements, prior=prior.covariance)
+        joined = continued_orbit(before.orbit, observations, int(alone.orbit.epoch_ns[0]), dynamics)
     except (NoOrbit, np.linalg.LinAlgError):  # or a covariance that rounding left without an inverse
         return None
     fits = np.array_equal(joined.used, alone.used) and joined.chi_square - alone.chi_square <= GATE

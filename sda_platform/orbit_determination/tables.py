@@ -140,6 +140,9 @@ REFINED_EPHEMERIDES = Table(
 class ProvisionalElements(DeterminedElements):
     """Mean elements of an uncatalogued object, from uncorrelated tracks; numbered from 80000."""
 
+    position_sigma_m: T.DoubleType = quantity(
+        "m", "1-sigma of the position at the epoch, with the distance of the elements from the orbit.", ge=0
+    )
     tracklets: T.ArrayType = pa.Field(
         dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
         description="The tracklets, by source and the source's own track number.",
@@ -162,6 +165,12 @@ class ProvisionalElements(DeterminedElements):
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
         "tan(i/2) sin, tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms); null: not recorded.",
+    )
+    orbit: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="Orbit of the numerical model at the epoch: state (6, GCRF, km and km/s), drag and reflective area "
+        "(m2/kg), and the lower triangle of their covariance by rows (36 terms); null: not recorded.",
     )
     earlier_epoch_ns: T.LongType = quantity(
         "ns",

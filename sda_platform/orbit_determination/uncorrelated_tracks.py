@@ -18,14 +18,27 @@ import pyarrow.compute as pc
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.fusion.watermarks import window_start
-from sda_platform.orbit_determination.recognition import EarlierSet, continued, earlier_sets, set_before
+from sda_platform.orbit_determination.recognition import (
+    REACH_NS,
+    EarlierSet,
+    continued,
+    earlier_sets,
+    set_before,
+    stored,
+)
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.tracklets import Tracklet, observations_of
-from sda_platform.orbits.determination.differential_correction import Correction, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link, recognise
+from sda_platform.orbits.determination.numerical_fit import NumericalFit, fit_orbit
+from sda_platform.orbits.determination.track_elements import NoFit, elements_along
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.mean_elements import state_partials
 from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.two_body import orbital_period_s
 
 PROVISIONAL_SCHEMA = PROVISIONAL_ELEMENTS.content_schema
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
@@ -39,10 +52,18 @@ _CONFIRMING_WINDOWS = 3
 _MORE_OBSERVATIONS = 1.5
 # An orbit with a larger position sigma can be neither recognised nor screened.
 _LARGEST_SIGMA_M = 50_000.0
+# Degree of the field that mean elements follow: SGP4 is some hundred metres off, the rest of the field some ten.
+_ELEMENTS_DEGREE = 12
 
 
 def discovered(
-    found: Sequence[Tracklet], known: pa.Table, taken: Sequence[int], followed: Set[int], window_ns: int, as_of_ns: int
+    found: Sequence[Tracklet],
+    known: pa.Table,
+    taken: Sequence[int],
+    followed: Set[int],
+    window_ns: int,
+    as_of_ns: int,
+    dynamics: Dynamics,
 ) -> pa.Table:
     """Element sets of confirmed objects: new ones with the next free numbers, known ones with many more observations.
 
@@ -53,21 +74,22 @@ def discovered(
         followed: catalogue numbers with current fits.
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
+        dynamics: the numerical model.
     """
-    confirmed = _confirmed(found, window_ns)
+    confirmed = _confirmed(found, window_ns, dynamics)
     numbers, counts = _known(known, found)
     owners = [_owner(numbers, chain) for chain, _ in confirmed]
-    earlier = _earlier(confirmed, owners, known, followed)
+    earlier = _earlier(confirmed, owners, known, followed, dynamics)
     free = iter(sorted(set(ANALYST_SATELLITE_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
     rows = []
     for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
         if owner is not None and sum(t.observations.num_rows for t in chain) < _MORE_OBSERVATIONS * counts[owner]:
             continue
-        joined = None if before is None else continued(before, _observations(chain), alone)
+        joined = None if before is None else continued(before, _observations(chain), alone, dynamics)
         basis = None if joined is None else before
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is not None:
-            rows.append(_row(number, chain, joined or alone, basis, as_of_ns))
+            rows.append(_row(number, chain, joined or alone, basis, as_of_ns, dynamics))
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["norad_id"]), PROVISIONAL_SCHEMA)
 
 
@@ -95,35 +117,39 @@ def _owner(numbers: Mapping[str, int], chain: Sequence[Tracklet]) -> int | None:
 
 
 def _earlier(
-    confirmed: Sequence[tuple[Sequence[Tracklet], Correction]],
+    confirmed: Sequence[tuple[Sequence[Tracklet], NumericalFit]],
     owners: Sequence[int | None],
     known: pa.Table,
     followed: Set[int],
+    dynamics: Dynamics,
 ) -> list[EarlierSet | None]:
     """The set that each orbit may continue: its own number's last set from other observations, or that of an
     unobserved object.
     """
-    sets = earlier_sets(known)
+    sets = earlier_sets(known, dynamics)
     gone = [of_one[-1] for number, of_one in sets.items() if number not in followed and number not in owners]
-    again = {met: gone[which] for met, which in recognise(gone, [orbit for _, orbit in confirmed]).items()}
+    matches = recognise([one.orbit for one in gone], [fit.orbit for _, fit in confirmed], dynamics)
+    again = {met: gone[which] for met, which in matches.items()}
     return [
         again.get(position) if owner is None else set_before(sets.get(owner, ()), chain)
         for position, ((chain, _), owner) in enumerate(zip(confirmed, owners, strict=True))
     ]
 
 
-def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tracklet], Correction]]:
+def _confirmed(
+    found: Sequence[Tracklet], window_ns: int, dynamics: Dynamics
+) -> list[tuple[list[Tracklet], NumericalFit]]:
     """Chains of linked tracklets observed often enough, each with the orbit through all of it; earliest first.
 
     A chain whose joint fit fails is split into its tracklets.
     """
-    sure: list[tuple[list[Tracklet], Correction]] = []
+    sure: list[tuple[list[Tracklet], NumericalFit]] = []
     waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found], _distinct(found))]
     while waiting:
         chain = waiting.pop()
         if len(chain) == 1 and _windows(chain[0], window_ns) < _CONFIRMING_WINDOWS:
             continue
-        orbit = _fitted(chain)
+        orbit = _fitted(chain, dynamics)
         if orbit is not None:
             sure.append((chain, orbit))
         elif len(chain) > 1:
@@ -144,14 +170,14 @@ def _windows(tracklet: Tracklet, window_ns: int) -> int:
     return len({window_start(time_ns, window_ns) for time_ns in tracklet.observations["sensor_time_ns"].to_pylist()})
 
 
-def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
-    """The orbit through all of the chain, or None where the joint fit is implausible."""
-    orbit = chain[-1].orbit
-    if len(chain) > 1:
-        try:
-            orbit = correct_elements(_observations(chain), orbit.elements)
-        except NoOrbit:
-            return None
+def _fitted(chain: Sequence[Tracklet], dynamics: Dynamics) -> NumericalFit | None:
+    """The orbit through all of the chain, or None where the fit is implausible."""
+    start = chain[-1].orbit
+    epoch_ns = int(start.elements.epoch_time_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
+    try:
+        orbit = fit_orbit(_observations(chain), np.append(start.r_teme_km, start.v_teme_km_s), epoch_ns, dynamics)
+    except NoOrbit:
+        return None
     return orbit if orbit.is_plausible and _sigma_m(orbit) < _LARGEST_SIGMA_M else None
 
 
@@ -160,28 +186,53 @@ def _observations(chain: Sequence[Tracklet]) -> ObservationArrays:
     return observations_of(pa.concat_tables(t.evidence for t in chain), chain[0].sensors)
 
 
-def _sigma_m(orbit: Correction) -> float:
-    return float(np.sqrt(np.trace(orbit.covariance_teme[:3, :3]))) * 1e3
+def _sigma_m(fit: NumericalFit) -> float:
+    return float(np.sqrt(np.trace(fit.orbit.covariance[0, :3, :3]))) * 1e3
 
 
 def _row(
-    number: int, chain: Sequence[Tracklet], orbit: Correction, before: EarlierSet | None, as_of_ns: int
+    number: int,
+    chain: Sequence[Tracklet],
+    fit: NumericalFit,
+    before: EarlierSet | None,
+    as_of_ns: int,
+    dynamics: Dynamics,
 ) -> dict[str, Any]:
-    epoch_ns = orbit.elements.epoch_time_ns // 1000 * 1000  # an OMM's epoch has microseconds
-    elements = replace(orbit.elements, norad_id=np.array([number]), epoch_time_ns=epoch_ns)
+    like = replace(chain[-1].orbit.elements, norad_id=np.array([number]), epoch_time_ns=fit.orbit.epoch_ns)
+    elements, off_m = _elements(fit.orbit, like, dynamics)
     observations = pa.concat_tables(t.observations for t in chain)
+    _, of_teme = fit.orbit.in_teme(dynamics)
+    inverse = np.linalg.inv(state_partials(elements)[1])
+    of_elements = inverse @ of_teme[0, :6, :6] @ inverse.T
     return {
         **{name: getattr(elements, name)[0].item() for name in ElementSets.__dataclass_fields__},
         "object_name": f"UNKNOWN {number}",
         "international_designator": None,
-        "position_sigma_m": _sigma_m(orbit),
+        "position_sigma_m": float(np.hypot(_sigma_m(fit), off_m)),
         "tracklets": [t.name for t in chain],
         "readings": observations.num_rows,
         "observation_ids": sorted(observations["observation_id"].to_pylist()),
         "first_seen_ns": pc.min(observations["sensor_time_ns"]).as_py(),
-        "chi_square": orbit.chi_square,
-        "degrees_of_freedom": orbit.degrees_of_freedom,
-        "covariance": lower_triangles(orbit.covariance[None])[0].tolist(),
+        "chi_square": fit.chi_square,
+        "degrees_of_freedom": fit.degrees_of_freedom,
+        "covariance": lower_triangles(of_elements[None])[0].tolist(),
+        "orbit": stored(fit.orbit),
         "earlier_epoch_ns": None if before is None else before.epoch_ns,
         "as_of_ns": as_of_ns,
     }
+
+
+def _elements(orbit: UncertainOrbits, like: ElementSets, dynamics: Dynamics) -> tuple[ElementSets, float]:
+    """Mean elements that follow the orbit, and their rms distance (m); those of the observations if SGP4 has none.
+
+    They follow one revolution, at most REACH_NS. Over a day they would be five times as far off at the epoch. The orbit
+    of a single pass is itself kilometres off by then.
+    """
+    revolution_s = orbital_period_s(orbit.state[:, :3], orbit.state[:, 3:])[0]
+    span_s = min(int(revolution_s), REACH_NS // NANOSECONDS_PER_SECOND)
+    coarse = replace(dynamics, forces=Forces(degree=_ELEMENTS_DEGREE, order=_ELEMENTS_DEGREE))
+    try:
+        elements, off_km = elements_along(orbit, like, coarse, span_s)
+    except NoFit:
+        return like, 0.0
+    return elements, off_km * 1e3

@@ -26,6 +26,8 @@ from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _COMPLEX_STEP = 1e-30
+# Of central differences, relative to distance and speed.
+_DIFFERENCE = 1e-6
 _KEPLER_STEPS, _KEPLER_RAD = 12, 1e-14
 
 
@@ -58,6 +60,20 @@ def equinoctial(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike) -> FloatArray:
         longitude = perigee + anomaly - eccentricity * np.sin(anomaly)
         elements = np.stack([np.sqrt(MU_EARTH_KM3_S2 / axis_km**3), h, k, p, q, longitude], axis=1)
     return np.where(np.isfinite(axis_km)[:, None], elements, np.nan)
+
+
+def equinoctial_covariance(state: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Elements (n, 6) as `equinoctial` of states (n, 6), km and km/s, and their covariances (n, 6, 6)."""
+    scale = np.repeat([np.linalg.norm(state[:, :3], axis=1), np.linalg.norm(state[:, 3:], axis=1)], 3, axis=0).T
+    partials = np.empty((len(state), 6, 6))
+    for number in range(6):
+        step = np.zeros_like(state)
+        step[:, number] = _DIFFERENCE * scale[:, number]
+        ahead, behind = state + step, state - step
+        change = equinoctial(ahead[:, :3], ahead[:, 3:]) - equinoctial(behind[:, :3], behind[:, 3:])
+        change[:, 5] = (change[:, 5] + np.pi) % (2 * np.pi) - np.pi
+        partials[:, :, number] = change / (2 * step[:, number, None])
+    return equinoctial(state[:, :3], state[:, 3:]), partials @ covariance @ partials.swapaxes(1, 2)
 
 
 def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.ArrayLike) -> UncertainOrbit:

@@ -16,6 +16,8 @@ from sda_platform.orbits.propagation import Propagator
 _DAY_S = 86_400.0
 _ROUNDS = 25
 _SAME = 1e-13
+DIFFERENCE = np.array([1e-9, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6])
+"""Steps of numerical partials by equinoctial elements: their cubes and SGP4's rounding are both far below 1e-8."""
 
 
 def mean_elements(
@@ -83,6 +85,19 @@ def to_equinoctial(elements: ElementSets) -> FloatArray:
         ],
         axis=1,
     )
+
+
+def state_partials(elements: ElementSets) -> tuple[FloatArray, FloatArray]:
+    """State (6,), TEME, km and km/s, of one element set at its epoch, and its derivatives (6, 6) by the equinoctial
+    mean elements; the drag term is kept.
+    """
+    epoch_ns, drag = elements.epoch_time_ns, elements.bstar_per_earth_radius
+
+    def sets(unknowns: FloatArray) -> ElementSets:
+        return from_equinoctial(unknowns, epoch_ns[0], drag[0])
+
+    states, partials = states_and_partials(to_equinoctial(elements)[0], DIFFERENCE, sets, epoch_ns)
+    return states[0], partials[0]
 
 
 def states_and_partials(

@@ -14,14 +14,17 @@ import numpy.typing as npt
 from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
 from sda_platform.orbits.determination.least_squares import ArcPrior, is_plausible, solve
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
+from sda_platform.orbits.mean_elements import (
+    DIFFERENCE,
+    from_equinoctial,
+    mean_elements,
+    states_and_partials,
+    to_equinoctial,
+)
 from sda_platform.orbits.sensing.measurement_model import OPTICAL
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
-# Steps of the numerical partials, in the unknowns' units: their cubes and SGP4's rounding are both far below
-# 1e-8.
-_DIFFERENCE = np.array([1e-9, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6])
 _SMOOTHED_FROM = 8
 
 
@@ -45,9 +48,9 @@ class Correction(UncertainElements):
     covariance_teme: FloatArray
     """(6, 6) at the epoch, km and km/s."""
     chi_square: float
-    """Of the observations used and, with a prior, of the deviation from it."""
+    """Of the observations used."""
     degrees_of_freedom: int
-    """Components used, less six unknowns where no prior determines them."""
+    """Components used, less six unknowns."""
     used: npt.NDArray[np.bool_]
     """(m,) which observations the fit uses; the others were unusable or outliers."""
 
@@ -57,24 +60,18 @@ class Correction(UncertainElements):
         return is_plausible(self.chi_square, self.degrees_of_freedom)
 
 
-def correct_elements(
-    observations: ObservationArrays,
-    elements: ElementSets,
-    prior: FloatArray | None = None,
-) -> Correction:
+def correct_elements(observations: ObservationArrays, elements: ElementSets) -> Correction:
     """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
 
     Args:
         observations: (m,) of one object, in any order.
         elements: one row to start from; its drag term is kept.
-        prior: (6, 6) covariance of the equinoctial mean elements of ``elements``, if they count as evidence.
 
     Raises:
         NoOrbit: as `least_squares.solve`, also where SGP4 rejects elements.
     """
     motion = _MeanMotion(elements)
-    known = ArcPrior.none(6) if prior is None else ArcPrior.of(prior)
-    fit = solve(observations, motion, to_equinoctial(elements)[0], known)
+    fit = solve(observations, motion, to_equinoctial(elements)[0], ArcPrior.none(6))
     state, partials = motion.states(fit.unknowns, elements.epoch_time_ns)
     return Correction(
         elements=motion.element_sets(fit.unknowns[None]),
@@ -163,7 +160,7 @@ class _MeanMotion:
 
     def states(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """States (m, 6) and their derivatives (m, 6, 6) by the unknowns."""
-        return states_and_partials(unknowns, _DIFFERENCE, self.element_sets, time_ns)
+        return states_and_partials(unknowns, DIFFERENCE, self.element_sets, time_ns)
 
     def element_sets(self, unknowns: FloatArray) -> ElementSets:
         """Sets (n,) of unknowns (n, 6)."""

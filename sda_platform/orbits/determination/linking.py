@@ -14,9 +14,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 
 from sda_platform.orbits.determination.differential_correction import UncertainElements
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.equinoctial import equinoctial
-from sda_platform.orbits.mean_elements import mean_elements, to_equinoctial
+from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
 from sda_platform.orbits.propagation import Propagator
 
 BoolArray = npt.NDArray[np.bool_]
@@ -30,6 +31,8 @@ _VAGUEST_LONGITUDE_RAD = 0.5
 _MOTION_DRIFT_PER_DAY = 3e-5
 _ELEMENT_DRIFT_PER_DAY = 1e-4
 _DAY_S = 86_400.0
+# Earlier orbits that are propagated together: with 2,000 later ones they take 50 MB.
+_AT_ONCE = 512
 
 
 def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None = None) -> list[list[int]]:
@@ -55,29 +58,38 @@ def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None 
     return chains
 
 
-def recognise(known: Sequence[UncertainElements], found: Sequence[UncertainElements]) -> dict[int, int]:
+def recognise(known: Sequence[UncertainOrbits], found: Sequence[UncertainOrbits], dynamics: Dynamics) -> dict[int, int]:
     """The ``known`` orbit that each orbit ``found`` later continues, where both have exactly one candidate.
 
-    Returns positions in ``known`` by positions in ``found``. Ambiguous cases are left out: in a debris cloud an
-    object may well be nearest to a neighbour's prediction.
+    All are of one row. Returns positions in ``known`` by positions in ``found``. Ambiguous cases are left out: in a
+    debris cloud an object may well be nearest to a neighbour's prediction.
     """
     if not known or not found:
         return {}
-    is_known = np.arange(len(known) + len(found)) < len(known)
-    cost = _costs([*known, *found], is_known[:, None] == is_known)[: len(known), len(known) :]
-    possible = np.isfinite(cost)
+    later = UncertainOrbits.stack(found)
+    parts = [known[first : first + _AT_ONCE] for first in range(0, len(known), _AT_ONCE)]
+    distances = np.vstack([_distances_from(UncertainOrbits.stack(part), later, dynamics) for part in parts])
+    possible = np.isfinite(distances)
     sole = possible & (possible.sum(axis=0) == 1) & (possible.sum(axis=1, keepdims=True) == 1)
     return {int(later): int(earlier) for earlier, later in np.argwhere(sole)}
 
 
-def propagated(orbit: UncertainElements, epoch_time_ns: int) -> UncertainElements:
-    """The orbit at another epoch, its covariance widened for unestimated drag; NaN where SGP4 rejects it."""
-    epoch = orbit.elements.epoch_time_ns
-    _, r, v = Propagator(orbit.elements).at([0], [epoch_time_ns])
-    motion_rad_s = to_equinoctial(orbit.elements)[:, 0]
-    (covariance,) = _propagated_covariances(orbit.covariance[None], (epoch_time_ns - epoch) / 1e9, motion_rad_s)
-    there = mean_elements(r, v, epoch_time_ns, orbit.elements.bstar_per_earth_radius)
-    return UncertainElements(there, covariance)
+def _distances_from(known: UncertainOrbits, found: UncertainOrbits, dynamics: Dynamics) -> FloatArray:
+    """Squared Mahalanobis distance (k, n) of each orbit ``found`` from each known one, infinite outside GATE."""
+    order = np.argsort(found.epoch_ns, kind="stable")
+    time_ns = np.maximum(found.epoch_ns[order], known.epoch_ns[:, None])
+    states = np.empty((len(known.epoch_ns), len(order), 6))
+    states[:, order] = dynamics.states(known.state, known.coefficients, known.epoch_ns, time_ns)
+    there, of_found = equinoctial_covariance(found.state, found.covariance[:, :6, :6])
+    here, of_known = equinoctial_covariance(known.state, known.covariance[:, :6, :6])
+    distances = np.full(states.shape[:2], np.inf)
+    for later, epoch_ns in enumerate(found.epoch_ns.tolist()):
+        earlier = np.flatnonzero((known.epoch_ns < epoch_ns) & np.isfinite(states[:, later]).all(axis=1))
+        elapsed_s = (epoch_ns - known.epoch_ns[earlier]) / 1e9
+        spread = _propagated_covariances(of_known[earlier], elapsed_s, here[earlier, 0]) + of_found[later]
+        gap = there[later] - equinoctial(states[earlier, later, :3], states[earlier, later, 3:])
+        distances[earlier, later] = _distances(gap, spread)
+    return distances
 
 
 def _costs(tracklets: Sequence[UncertainElements], are_distinct: BoolArray) -> FloatArray:
@@ -96,17 +108,24 @@ def _costs(tracklets: Sequence[UncertainElements], are_distinct: BoolArray) -> F
         error, r, v = propagator.at(earlier, epochs[later])
         elapsed_s = (epochs[later] - epochs[earlier]) / 1e9
         spread = _propagated_covariances(covariance[earlier], elapsed_s, there[earlier, 0]) + covariance[later]
-        gap = there[later] - equinoctial(r, v)
-        gap[:, 5] = (gap[:, 5] + np.pi) % (2 * np.pi) - np.pi
-        possible = (error == 0) & np.isfinite(gap).all(axis=1) & (spread[:, 5, 5] < _VAGUEST_LONGITUDE_RAD**2)
-        chosen = np.flatnonzero(possible)
-        scale = np.sqrt(np.einsum("nii->ni", spread[chosen]))
-        shape = spread[chosen] / (scale[:, :, None] * scale[:, None, :])
-        normalised_gap = gap[chosen] / scale
-        distance = np.einsum("ni,ni->n", normalised_gap, np.linalg.solve(shape, normalised_gap[:, :, None])[:, :, 0])
-        near = (distance <= GATE) & (distance >= 0)
-        costs[earlier[chosen[near]], later] = distance[near]
+        costs[earlier, later] = np.where(error == 0, _distances(there[later] - equinoctial(r, v), spread), np.inf)
     return costs
+
+
+def _distances(gap: FloatArray, spread: FloatArray) -> FloatArray:
+    """Squared Mahalanobis distances (n,) of differences (n, 6) with covariances (n, 6, 6), infinite outside GATE."""
+    gap[:, 5] = (gap[:, 5] + np.pi) % (2 * np.pi) - np.pi
+    possible = np.isfinite(gap).all(axis=1) & (spread[:, 5, 5] < _VAGUEST_LONGITUDE_RAD**2)
+    # A distance in six components is no less than that in one of them.
+    chosen = np.flatnonzero(possible & (gap[:, 0] ** 2 <= GATE * spread[:, 0, 0]))
+    scale = np.sqrt(np.einsum("nii->ni", spread[chosen]))
+    shape = spread[chosen] / (scale[:, :, None] * scale[:, None, :])
+    normalised_gap = gap[chosen] / scale
+    distance = np.einsum("ni,ni->n", normalised_gap, np.linalg.solve(shape, normalised_gap[:, :, None])[:, :, 0])
+    found = np.full(len(gap), np.inf)
+    near = (distance <= GATE) & (distance >= 0)
+    found[chosen[near]] = distance[near]
+    return found
 
 
 def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray, later: int) -> BoolArray:

@@ -70,7 +70,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     extrapolated from higher order orbital theory solutions (AAS 13-240).
     """
     orbit = _orbit(track, dynamics)
-    elements, off_km = _following(orbit, published, dynamics)
+    elements, off_km = elements_along(orbit, published.elements, dynamics)
     return TrackElements(
         elements=elements,
         sigma_km=float(np.hypot(off_km, _predicted_sigma_km(orbit, dynamics))),
@@ -81,7 +81,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
 
 def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
     """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
-    return _following(_orbit(track, dynamics), published, dynamics)
+    return elements_along(_orbit(track, dynamics), published.elements, dynamics)
 
 
 def published_sigma_km(published: Propagator, time_ns: IntArray) -> float:
@@ -92,17 +92,23 @@ def published_sigma_km(published: Propagator, time_ns: IntArray) -> float:
     return float(np.sqrt(np.mean(np.trace(covariance[:, :3, :3], axis1=1, axis2=2))))
 
 
-def _following(orbit: UncertainOrbits, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
+def elements_along(
+    orbit: UncertainOrbits, like: ElementSets, dynamics: Dynamics, span_s: int = SPAN_S
+) -> tuple[ElementSets, float]:
+    """Elements that follow the prediction of one orbit for ``span_s``, and their rms distance from it (km).
+
+    ``like``: as `elements_of_states`. Raises NoFit.
+    """
     epoch_ns = int(orbit.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
     if not np.isfinite(orbit.state).all():
         raise NoFit("the track has no state")
-    time_ns = epoch_ns + np.arange(0, SPAN_S + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
+    time_ns = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
     # The epoch may be up to a microsecond before the track's.
     ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
     predicted = dynamics.to_teme(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
     if not np.isfinite(predicted).all():
         raise NoFit("the track's prediction has no closed orbit")
-    return elements_of_states(predicted, time_ns, published.elements)
+    return elements_of_states(predicted, time_ns, like)
 
 
 def _orbit(track: FilteredStates, dynamics: Dynamics) -> UncertainOrbits:

@@ -7,6 +7,7 @@ degree 36, sunlight on bodies that are no spheres) is white acceleration by heig
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,11 @@ class UncertainOrbits:
     """(n, 2) drag area and reflective area over mass, m2/kg."""
     covariance: FloatArray
     """(n, 8, 8) of both."""
+
+    @classmethod
+    def stack(cls, orbits: Sequence[UncertainOrbits]) -> UncertainOrbits:
+        """At least one, one after the other."""
+        return cls(*(np.concatenate([getattr(each, f.name) for each in orbits]) for f in dataclasses.fields(cls)))
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> UncertainOrbits:
         """Only these rows."""

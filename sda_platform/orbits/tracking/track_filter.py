@@ -233,8 +233,7 @@ class _Filter:
 
     def restarted(self, chosen: IntArray, orbits: Sequence[UncertainOrbits]) -> _Filter:
         """A filter of the objects ``chosen`` that goes on from ``orbits``, one (1) of each."""
-        columns = [each.name for each in dataclasses.fields(UncertainOrbits)]
-        joined = UncertainOrbits(*(np.concatenate([getattr(each, name) for each in orbits]) for name in columns))
+        joined = UncertainOrbits.stack(orbits)
         return dataclasses.replace(
             self,
             orbits=joined,

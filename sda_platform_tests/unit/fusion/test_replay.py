@@ -1,6 +1,7 @@
 """A replay that begins later reads exactly what the live run read: of its own table's rows too, and nothing since."""
 
 from collections.abc import Iterable
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,8 +55,8 @@ def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[s
 
 def materialize(lake: Lake, table: Table) -> None:
     body = declared(table).body
-    need = "weather" if table in (REFINED_ELEMENTS, REFINED_EPHEMERIDES) else "fusion"
-    body(lake=SimpleNamespace(open=lambda: lake), **{need: RESOURCES[need]})
+    needed = {name: RESOURCES[name] for name in RESOURCES.keys() & signature(body).parameters.keys()}
+    body(lake=SimpleNamespace(open=lambda: lake), **needed)
 
 
 def assert_replayed(lake: Lake, table: Table) -> None:

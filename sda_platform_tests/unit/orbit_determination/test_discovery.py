@@ -15,6 +15,7 @@ from sda_platform.orbit_determination.checks import shared_observations
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.tracklets import Tracklet, tracklets, uncorrelated
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS, PROVISIONAL_SCHEMA, discovered
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -40,7 +41,8 @@ def found() -> tuple[Tracklet, ...]:
 def numbered(
     known: pa.Table = NO_ROWS, taken: tuple[int, ...] = (), chosen: tuple[Tracklet, ...] | None = None
 ) -> pa.Table:
-    return discovered(found() if chosen is None else chosen, known, taken, frozenset(), WINDOW_NS, AS_OF_NS)
+    tracklets_found = found() if chosen is None else chosen
+    return discovered(tracklets_found, known, taken, frozenset(), WINDOW_NS, AS_OF_NS, CONSTANT_DYNAMICS)
 
 
 def test_what_a_fit_uses_and_what_names_itself_is_not_unknown() -> None:

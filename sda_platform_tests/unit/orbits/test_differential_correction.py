@@ -109,30 +109,6 @@ def test_outliers_are_left_out_of_a_correction() -> None:
     assert error @ np.linalg.solve(fit.covariance_teme, error) < 25
 
 
-def test_a_prior_makes_a_single_observation_count() -> None:
-    index, arc = _low_arcs(1, 60, seed=5)[0]
-    start = catalogue().elements.take([index])
-    with pytest.raises(NoOrbit, match="4 measured numbers cannot determine six elements"):
-        correct_elements(arc.take([30]), start)
-    prior = np.diag([1e-9, 1e-4, 1e-4, 1e-4, 1e-4, 1e-3]) ** 2
-    fit = correct_elements(arc.take([30]), start, prior=prior)
-    assert (np.diag(fit.covariance) <= np.diag(prior)).all()
-    assert np.linalg.det(fit.covariance / np.sqrt(np.outer(np.diag(prior), np.diag(prior)))) < 0.1
-
-
-def test_a_prior_adds_its_distance_from_the_observations_to_chi_square() -> None:
-    index, arc = _low_arcs(1, 60, seed=5)[0]
-    _, r, v = catalogue().at([index], [START_NS])
-    alone = correct_elements(arc, mean_elements(r, v, START_NS))
-    prior = np.diag([1e-7, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4]) ** 2
-    off = to_equinoctial(alone.elements) + 2 * np.sqrt(np.diag(prior))
-    fit = correct_elements(arc, from_equinoctial(off, START_NS), prior=prior)
-    gap = off[0] - to_equinoctial(alone.elements)[0]
-    distance = gap @ np.linalg.solve(prior + alone.covariance, gap)
-    assert fit.chi_square - alone.chi_square == pytest.approx(distance, rel=0.05)
-    assert fit.degrees_of_freedom - alone.degrees_of_freedom == 6
-
-
 def test_arcs_that_carry_no_orbit_are_refused_with_the_reason() -> None:
     (_, arc), (_, other) = _low_arcs(2, 60, seed=6)
     with pytest.raises(NoOrbit, match="2 looks of one sort"):

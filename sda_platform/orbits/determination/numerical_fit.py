@@ -1,0 +1,131 @@
+"""Orbits from one object's observations under the numerical model: state, drag area and reflective area together.
+
+The unknowns are the state in GCRF at the epoch and both areas over mass. Areas have the prior of an object of which
+nothing is known, because a single pass does not determine them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.determination.initial_orbit import NoOrbit
+from sda_platform.orbits.determination.least_squares import ArcPrior, LeastSquares, is_plausible, solve
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.two_body import two_body_stm
+
+# Partials are integrated to nodes so far apart. Two-body motion extends them to the observations.
+_NODES_NS = 300_000_000_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NumericalFit:
+    """The orbit that fits one object's observations best."""
+
+    orbit: UncertainOrbits
+    """One row."""
+    chi_square: float
+    """Of the observations used and of the deviation from what was known before."""
+    degrees_of_freedom: int
+    used: npt.NDArray[np.bool_]
+    """(m,) which observations the fit uses; the others were unusable or outliers."""
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether noise explains the residuals."""
+        return is_plausible(self.chi_square, self.degrees_of_freedom)
+
+
+def fit_orbit(
+    observations: ObservationArrays, state_teme: FloatArray, epoch_ns: int, dynamics: Dynamics
+) -> NumericalFit:
+    """The orbit at ``epoch_ns`` from observations (m,) alone, starting from the state (6,), km and km/s.
+
+    Raises NoOrbit as `least_squares.solve`.
+    """
+    motion = _NumericalMotion(epoch_ns, dynamics)
+    coefficients, covariance = first_coefficients(np.zeros(1))
+    start = np.hstack([dynamics.to_gcrf(state_teme[None], np.array([epoch_ns])), coefficients])[0]
+    known = ArcPrior(np.hstack([np.zeros((2, 6)), np.linalg.inv(np.linalg.cholesky(covariance[0]))]), determined=2)
+    fit = solve(observations, motion, start, known)
+    return _reported(fit, _one_orbit(epoch_ns, fit.unknowns, fit.covariance))
+
+
+def continued_orbit(
+    before: UncertainOrbits, observations: ObservationArrays, epoch_ns: int, dynamics: Dynamics
+) -> NumericalFit:
+    """The orbit at ``epoch_ns`` from later observations (m,) and from ``before``, one row.
+
+    It is solved at the epoch of ``before``, where the uncertainty is small enough to be Gaussian. The process noise
+    until ``epoch_ns`` is part of the prior.
+
+    Raises:
+        NoOrbit: as `least_squares.solve`.
+        LinAlgError: the covariance of ``before`` is not positive definite.
+    """
+    at_ns, first_ns = np.array([epoch_ns]), int(before.epoch_ns[0])
+    whole = _transition(before, epoch_ns, dynamics)
+    still = dataclasses.replace(before, covariance=np.zeros((1, 8, 8)))
+    noise = np.linalg.solve(whole, np.linalg.solve(whole, still.at(dynamics, at_ns).covariance[0]).T)
+    if not np.isfinite(noise).all():
+        raise NoOrbit("the earlier orbit does not reach the observations")
+    start = np.append(before.state[0], before.coefficients[0])
+    motion = _NumericalMotion(first_ns, dynamics)
+    fit = solve(observations, motion, start, ArcPrior.of(before.covariance[0] + 0.5 * (noise + noise.T)))
+    there = _one_orbit(first_ns, fit.unknowns, fit.covariance)
+    whole = _transition(there, epoch_ns, dynamics)
+    state = dynamics.states(there.state, there.coefficients, there.epoch_ns, at_ns[:, None])[0, 0]
+    moved = np.append(state, there.coefficients[0])
+    return _reported(fit, _one_orbit(epoch_ns, moved, whole @ fit.covariance @ whole.T))
+
+
+def _transition(orbit: UncertainOrbits, epoch_ns: int, dynamics: Dynamics) -> FloatArray:
+    """Derivatives (8, 8) of state and coefficients at ``epoch_ns`` by those of the orbit."""
+    whole = np.eye(8)
+    whole[:6] = dynamics.transitions(orbit.state, orbit.coefficients, orbit.epoch_ns, np.array([epoch_ns]))[1][0]
+    return whole
+
+
+def _one_orbit(epoch_ns: int, unknowns: FloatArray, covariance: FloatArray) -> UncertainOrbits:
+    return UncertainOrbits(np.array([epoch_ns]), unknowns[None, :6], unknowns[None, 6:], covariance[None])
+
+
+def _reported(fit: LeastSquares, orbit: UncertainOrbits) -> NumericalFit:
+    return NumericalFit(orbit, fit.chi_square, fit.degrees_of_freedom, fit.used)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _NumericalMotion:
+    """The numerical model's motion as a function of state in GCRF and areas at the epoch."""
+
+    epoch_ns: int
+    dynamics: Dynamics
+
+    def states(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """States (m, 6), TEME, and their derivatives (m, 6, 8) by the unknowns."""
+        states, partials = np.empty((len(time_ns), 6)), np.empty((len(time_ns), 6, 8))
+        for side in (time_ns >= self.epoch_ns, time_ns < self.epoch_ns):
+            if side.any():
+                states[side], partials[side] = self._one_way(unknowns, time_ns[side])
+        turn = np.zeros((len(time_ns), 6, 6))
+        turn[:, :3, :3] = turn[:, 3:, 3:] = self.dynamics.turn(time_ns).swapaxes(1, 2)
+        return np.einsum("mij,mj->mi", turn, states), turn @ partials
+
+    def _one_way(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The same in GCRF at times that are all before or all after the epoch."""
+        order = np.argsort(np.abs(time_ns - self.epoch_ns), kind="stable")
+        ordered_ns = time_ns[order]
+        epoch_ns, one = np.array([self.epoch_ns]), (unknowns[None, :6], unknowns[None, 6:])
+        node = np.abs(ordered_ns - ordered_ns[0]) // _NODES_NS
+        nodes_ns = ordered_ns[0] + np.sign(ordered_ns[-1] - ordered_ns[0]) * np.arange(node[-1] + 1) * _NODES_NS
+        begin, by_unknowns = self.dynamics.transitions_along(*one, epoch_ns, nodes_ns)
+        elapsed_s = (ordered_ns - nodes_ns[node]) / 1e9
+        found, partials = np.empty((len(time_ns), 6)), np.empty((len(time_ns), 6, 8))
+        found[order] = self.dynamics.states(*one, epoch_ns, ordered_ns[None])[0]
+        partials[order] = two_body_stm(begin[node, :3], begin[node, 3:], elapsed_s) @ by_unknowns[node]
+        return found, partials

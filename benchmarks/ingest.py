@@ -123,7 +123,8 @@ def micro(ground: Ground) -> Result:
     ]
     seconds = contest(entries, ground.rounds)
     gates = [
-        Gate(f"{name}, times {peer}", ratio(seconds, name, peer), 1.5, at_least=True) for name in (landing, observing)
+        Gate(f"{name}, times {peer}", ratio(seconds, name, peer), bound, at_least=True)
+        for name, bound in ((landing, 1.5), (observing, 1.0))
     ]
     work = {"records": batches * files * records, "batches": batches}
     return Result(f"micro: {batches} batches × {files} files × {records:,} records", work, seconds, gates)

@@ -212,6 +212,24 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
 
 
 @catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.pass_obj
+@for_people
+def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
+    """Write the refined ephemeris of an object, with its covariances, to FILE: an OEM, in XML if FILE ends in .xml."""
+    from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
+    from sda_platform.orbit_determination.ephemeris_messages import refined_ephemeris
+
+    found = refined_ephemeris(lake_of(settings), norad_id)
+    file.write_bytes((write_oem_xml if file.suffix == ".xml" else write_oem_kvn)([found]))
+    console.print(
+        f"{len(found.time_ns):,} states from {found.value('START_TIME')} to {found.value('STOP_TIME')}: {file}",
+        markup=False,
+    )
+
+
+@catalog.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @_as_json
 @click.pass_obj

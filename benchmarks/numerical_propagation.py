@@ -2,7 +2,7 @@
 
     python benchmarks/numerical_propagation.py [--every 40] [--peers satkit heyoka brahe]
 
-Peers are optional: `pip install satkit==0.24.1 satkit-data heyoka==7.13.2 brahe==1.8.0`. Each takes the same orbits,
+Peers are optional: `make setup-test`, and `pip install heyoka==7.13.2 brahe==1.8.0`. Each takes the same orbits,
 one at a time in one thread; no time is printed for a peer unless its positions after a day agree. heyoka has a field of
 degree 8 (20 takes a minute to compile) and no sunlight; brahe has the field alone, because its Moon and Sun need a
 download. Then a sample of the catalogue is propagated by all cores, and by SGP4.

@@ -2,7 +2,7 @@
 
     python benchmarks/track_consistency.py [--objects 24] [--regimes low medium geostationary eccentric]
 
-Needs satkit (`pip install satkit==0.24.1 satkit-data`): its orbits are the truth, observed by the registered sensors
+Needs satkit (`make setup-test`): its orbits are the truth, observed by the registered sensors
 for ten hours, with published sets fitted to the 36 hours before. Printed are mean normalised squared errors of window
 fits and filtered states (6 expected) and of positions predicted 30 minutes to 24 hours ahead (3), with their 95 %
 bounds, errors and claims, suspected manoeuvres, and errors of the published sets at the same times. Windows of one

@@ -2,7 +2,7 @@
 
     python benchmarks/uncorrelated_tracks.py [--objects 16] [--hours 8] [--regimes low medium geostationary eccentric]
 
-Needs satkit (`pip install satkit==0.24.1 satkit-data`): its orbits are the truth. No object is in the catalogue; passes
+Needs satkit (`make setup-test`): its orbits are the truth. No object is in the catalogue; passes
 and sensors are those of `sda_platform_tests/support/uncatalogued.py`. Printed: later passes that keep their object's
 number, get another, or the number of another. Then for the first orbit of each object: errors of position, normalised
 squared errors (6 expected) with their 95 % bounds, and errors of its element set.

@@ -31,6 +31,7 @@ from sda_platform_tests.support.postgres_server import postgres_binaries  # noqa
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements.lock"
+ORBIT_TRUTH = ROOT / "setup" / "orbit-truth.txt"
 STAMP = VENV / "set-up.json"
 LOG = VENV / "set-up.log"
 UNFINISHED = VENV / "unfinished"
@@ -58,7 +59,7 @@ class SetupFailed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Set up what is missing. ``--tests`` also sees to the servers and the browser that tests use."""
+    """Set up what is missing. ``--tests`` also sees to what only tests use: servers, a browser, an orbit library."""
     try:
         if not _is_current():
             _set_up()
@@ -67,6 +68,7 @@ def main(arguments: list[str]) -> int:
             _postgres()
             _etcd()
             _nginx()
+            _orbit_truth()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
         return 1
@@ -180,6 +182,19 @@ def _nginx() -> None:
         install_nginx(_say)
     if nginx_program() is None:
         _say("no nginx here and none could be installed: the tests of separate services will be skipped")
+
+
+def _orbit_truth() -> None:
+    """Wheels of satkit and its data, with checked hashes; some platforms have none."""
+    if _runs([str(PYTHON), "-c", "import satkit, satkit_data"]):
+        return
+    _say("satkit, the independent truth of orbits (120 MB)")
+    install = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON)]
+    pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(ORBIT_TRUTH)]
+    try:
+        _run([*install, *pinned], "installing satkit")
+    except SetupFailed:
+        _say("satkit cannot be installed here: the tests that compare with its orbits will be skipped")
 
 
 def _is_current() -> bool:

@@ -1,4 +1,4 @@
-"""Truth of an independent implementation: satkit (optional; `pip install satkit==0.24.1 satkit-data`).
+"""Truth of an independent implementation: satkit, which `make setup-test` installs where there is a wheel of it.
 
 It has its own field (ITU GRACE 2016, degree 60), tides, ephemerides (JPL DE440), density (NRLMSISE-00 with observed
 space weather) and integrator. Without it, ``AVAILABLE`` is false.

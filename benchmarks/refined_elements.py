@@ -5,7 +5,8 @@ The orbits are those of an independent implementation.
     python benchmarks/refined_elements.py [--objects 24] [--regimes low medium geostationary eccentric]
 
 Needs satkit (`make setup-test`): its orbits are the truth, observed by the registered sensors for ten hours. Published
-sets are fitted to the 36 hours before; they are the peer. Refined sets and their rules are those of the pipeline. Errors are root mean squares of the day after the last window, sigmas as the product claims.
+sets are fitted to the 36 hours before; they are the peer. Refined sets and their rules are those of the pipeline.
+Errors are root mean squares of the day after the last window, sigmas as the product claims.
 """
 
 import argparse

@@ -8,9 +8,9 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -60,14 +60,11 @@ class PinnedView:
         self._limits = limits or Limits()
         self._files: dict[str, PinnedFiles] = {}
         self._conditions: dict[str, Predicate | None] = {}
-        # Its start takes as long as opening a table, so the first query does both at once.
-        thread = ThreadPoolExecutor(1)
-        self._starting = thread.submit(_connect, self._limits)
-        thread.shutdown(wait=False)
 
-    @property
+    @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        return self._starting.result()
+        # After the tables are opened, not beside it in a thread: that took as long, because each slowed the other down.
+        return _connect(self._limits)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """The result of ``sql`` as a whole; raises as `batches`."""
@@ -125,7 +122,7 @@ class PinnedView:
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
 
     def _open(self, sql: str) -> Sequence[str]:
-        """Open the tables that ``sql`` names, and return their names. It does not wait for DuckDB's start."""
+        """Open the tables that ``sql`` names, and return their names."""
         named = sorted(_words(sql) & self.vector.snapshots.keys())
         for name in named:
             if name not in self._files:
@@ -168,7 +165,6 @@ class PinnedView:
 
     @contextmanager
     def _interrupted_at(self, limit_s: float) -> Iterator[None]:
-        # A timer that starts before DuckDB has started would delay the tables' opening, and interrupt nothing.
         connection = self._connection
         if (left_s := limit_s - time.monotonic()) <= 0:
             raise self._too_long()

@@ -65,7 +65,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         lake = Lake(f"{arguments.at or directory}/lake", MissionClock(0, 0, 0.0), session)
         lake.reads_unverified = True
-        lake.engine = with_delta_rs
         write_observations(lake, arguments.rows, arguments.files)
         as_of_query(lake, arguments.rows, arguments.files)
         query_log(lake)
@@ -180,8 +179,11 @@ def children(pid: int) -> list[int]:
 
 
 def write_observations(lake: Lake, rows: int, files: int) -> None:
-    """Observations of `SENSORS` sensors in order of time, one hour a file and commit; those that are there stay."""
-    each = rows // files
+    """Observations of `SENSORS` sensors in order of time, one hour a file and commit; those that are there stay.
+
+    The lake's engine becomes delta-rs.
+    """
+    lake.engine, each = with_delta_rs, rows // files
     for number in range(lake.log(OBSERVATIONS).head().sequence, files):
         chance = np.random.default_rng([1, number])
         times_ns = number * HOUR_NS + np.sort(chance.integers(0, HOUR_NS, each))

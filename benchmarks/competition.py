@@ -39,7 +39,9 @@ def maintenance(_: str, directory: Path, instance: dg.DagsterInstance) -> None:
     """
     first, copy = directory / "first", directory / "copy"
     if not first.exists():
-        write_observations(Lake(str(first), MissionClock(0, 0, 0.0), without_session), ROWS, FILES)
+        small = Lake(str(first), MissionClock(0, 0, 0.0), without_session)
+        small.reads_unverified = True
+        write_observations(small, ROWS, FILES)
     shutil.copytree(first, copy)
     lake = Lake(str(copy), MissionClock(0, 0, 0.0), without_session)
     lake.reads_unverified = True

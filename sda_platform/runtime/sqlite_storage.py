@@ -52,7 +52,11 @@ class SqliteStorage(sqlite_storage.DagsterSqliteStorage):
         return cls.from_local(inst_data=inst_data, **config_value)
 
 
-class _Runs(SqliteRunStorage):
+class _OneDatabase:
+    """A storage of Dagster's with one database, whose engine stays."""
+
+    _conn_string: str
+
     @cached_property
     def _engine(self) -> Engine:
         return _engine(self._conn_string)
@@ -66,18 +70,12 @@ class _Runs(SqliteRunStorage):
         self._engine.dispose()
 
 
-class _Schedules(SqliteScheduleStorage):
-    @cached_property
-    def _engine(self) -> Engine:
-        return _engine(self._conn_string)
+class _Runs(_OneDatabase, SqliteRunStorage):
+    pass
 
-    @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        with self._engine.begin() as connection:
-            yield connection
 
-    def dispose(self) -> None:
-        self._engine.dispose()
+class _Schedules(_OneDatabase, SqliteScheduleStorage):
+    pass
 
 
 class _EventLog(SqliteEventLogStorage):

@@ -59,6 +59,11 @@ class Recorder:
         """Use other keys from now on, so that each history is short."""
         self.keys = [f"{epoch}{number}" for number in range(len(self.keys))]
 
+    def answered(self, epoch: str) -> int:
+        """How many calls with the keys of ``epoch`` were answered so far."""
+        with self._lock:
+            return sum(each.end is not None and each.key.rstrip("0123456789") == epoch for each in self.history)
+
     def finished(self) -> list[Operation]:
         """End the clients; every operation."""
         self._done.set()

@@ -117,6 +117,7 @@ def test_a_member_whose_disk_is_full_ends_and_one_with_a_damaged_log_does_not_st
     recorder.renew("damaged")
     copy = cluster.damage_log(victim)
     assert cluster.refuses_to_start(victim)
+    assert eventually(lambda: recorder.answered("damaged") > 20, 60.0)
     cluster.repair_log(victim, copy)
     cluster.start(victim)
     recorder.renew("repaired")

@@ -67,6 +67,7 @@ def main() -> None:
         lake.reads_unverified = True
         write_observations(lake, arguments.rows, arguments.files)
         as_of_query(lake, arguments.rows, arguments.files)
+        as_of_query(compacted(lake, Path(directory) / "old"), arguments.rows, arguments.files)
         query_log(lake)
         if arguments.compaction:
             compaction(lake, Path(directory))
@@ -78,6 +79,15 @@ def main() -> None:
 def session() -> SparkSession:
     """A session in this process; only the compaction needs one."""
     return attach("local", "benchmark")
+
+
+def compacted(lake: Lake, directory: Path) -> Lake:
+    """A copy of the lake's observations as the maintenance leaves those of sealed days."""
+    shutil.copytree(lake.log(OBSERVATIONS).uri, directory / OBSERVATIONS.name)
+    copy = Lake(str(directory), lake.clock, without_session)
+    copy.reads_unverified = True
+    compact(copy, OBSERVATIONS)
+    return copy
 
 
 def query_log(lake: Lake) -> None:
@@ -207,7 +217,8 @@ def as_of_query(lake: Lake, rows: int, files: int) -> None:
     where = f"source_id = '{sensor}' AND sensor_time_ns >= {first} AND sensor_time_ns < {last}"
     sql = f"SELECT count(*) AS n, sum(range_m) AS total FROM observations WHERE {where}"
     whole = (ds.field("sensor_time_ns") >= first) & (ds.field("sensor_time_ns") < last)
-    kept = [fragment.path for fragment in log.dataset(DeltaTable(log.uri)).get_fragments(whole)]
+    table = DeltaTable(log.uri)
+    kept = [fragment.path for fragment in log.dataset(table).get_fragments(whole)]
     pinned = [f"{log.uri}/{path}" for path in kept]
 
     def ours() -> dict[str, Any]:
@@ -249,7 +260,8 @@ def as_of_query(lake: Lake, rows: int, files: int) -> None:
     assert len({(a["n"], round(a["total"], 3)) for a in answers.values()}) == 1, answers
     seconds = {name: median_s(run) for name, run in means.items()}
     label = "full size" if rows >= 50_000_000 else "scaled"
-    print(f"as-of query, {rows:,} rows in {files} files ({label}); {len(kept)} of {files} files kept")
+    stored = len(table.file_uris())
+    print(f"as-of query, {rows:,} rows of {files} commits in {stored} files ({label}); {len(kept)} files kept")
     for name, taken in seconds.items():
         print(f"  {name}: {taken * 1e3:,.0f} ms, {taken / seconds['scan of the files kept']:.1f} times the scan")
 

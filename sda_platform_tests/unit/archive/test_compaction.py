@@ -151,7 +151,7 @@ def test_merged_files_have_the_bounds_encodings_and_codec_of_their_table__DL1_A5
 def test_row_groups_have_the_rows_of_the_format(lake: Lake) -> None:
     write(lake, 4, rows=50)
     log = lake.log(OBSERVATIONS)
-    request = MergeRequest(log.uri, [(1, 4)], MB, file_format(OBSERVATIONS, bytes_per_row=2**27 / 80))
+    request = MergeRequest(log.uri, [(1, 4)], MB, file_format(OBSERVATIONS, bytes_per_row=2**24 / 80))
     assert merge(MergeRequest.from_json(request.to_json())) == 4
     (file,) = DeltaTable(log.uri).file_uris()
     groups = pq.ParquetFile(file).metadata

@@ -60,7 +60,7 @@ def test_every_column_has_an_encoding_that_its_type_allows_and_the_engine_reads_
     assert (by_name["observation_id"], by_name["source_id"]) == ("DELTA_BYTE_ARRAY", "DICTIONARY")
     written = file_format(OBSERVATIONS, bytes_per_row=64.0)
     assert written.encodings == by_name
-    assert (written.codec, written.codec_level, written.row_group_rows) == ("ZSTD", 3, 2 * 2**20)
+    assert (written.codec, written.codec_level, written.row_group_rows) == ("ZSTD", 3, 2**18)
 
 
 def test_the_audit_measures_each_encoding_that_a_type_allows__DL1_I9(audit: TableAudit) -> None:

@@ -106,7 +106,9 @@ class _EventLog(SqliteEventLogStorage):
         """Delete a run's events and the files of its database, which Dagster leaves."""
         super().delete_events(run_id)
         with self._engines_lock:
-            self._engines.pop(run_id).dispose()
+            engine = self._engines.pop(run_id, None)
+            if engine is not None:  # another thread may have used many databases since
+                engine.dispose()
             for suffix in _FILES:
                 Path(f"{self.path_for_shard(run_id)}{suffix}").unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ def refined_ephemeris(lake: Lake, norad_id: int) -> EphemerisSegment:
     rows = lake.log(REFINED_EPHEMERIDES).rows(where=ds.field("norad_id") == norad_id).to_pylist()
     if not rows:
         raise UnknownObject(
-            f"{REFINED_EPHEMERIDES.name} has no ephemeris of object {norad_id}: only tracked objects have"
+            f"{REFINED_EPHEMERIDES.name} has no ephemeris of object {norad_id}: only tracked objects have one"
         )
     return ephemeris_message(rows[0])
 

@@ -39,7 +39,7 @@ def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None 
     """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
 
     ``are_distinct``: (n, n) pairs known to be two objects. Before accepting a link, fit the union of the observations
-    (``differential_correction.correct_elements``) and test whether that fit is plausible.
+    (``numerical_fit.fit_orbit``) and test whether that fit is plausible.
     """
     successor: dict[int, int] = {}
     if len(tracklets) > 1:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from sda_platform.archive.errors import VersionExpired
-from sda_platform.archive.pruning import Predicate
+from sda_platform.archive.pruning import Condition, Predicate, all_of
 from sda_platform.archive.table_files import TableFiles
 from sda_platform.archive.version_vector import KeptTable
 from sda_platform.lake import delta_log
@@ -22,6 +22,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.read_errors import gone
 from sda_platform.lake.storage import arrow_directory, location
+from sda_platform.lake.table import COMMIT_SEQUENCE
 
 Projection = Literal["snapshot_time", "current"]
 """The columns that a table had then, or those that it is declared with now; a column that came later is null."""
@@ -41,9 +42,23 @@ class PinnedFiles:
     schema: pa.Schema | None = None
 
     def dataset(self, condition: Predicate | None = None) -> ds.Dataset:
-        """The rows of all files, or of at least those that may hold a row for which ``condition`` is true."""
-        found = self.source.dataset(condition) if isinstance(self.source, TableFiles) else self.source
+        """The rows of the files that may hold a row that counts and for which ``condition`` is true."""
+        found = self.source.dataset(self._pinned(condition)) if isinstance(self.source, TableFiles) else self.source
         return found if self.schema is None else found.replace_schema(self.schema)
+
+    def paths(self, condition: Predicate | None = None) -> list[str] | None:
+        """The same files by name, of which DuckDB makes the same rows with `no_rows`; None where it cannot."""
+        return self.source.paths(self._pinned(condition)) if isinstance(self.source, TableFiles) else None
+
+    def _pinned(self, condition: Predicate | None) -> Predicate:
+        """Files of commits after the pinned one are passed over."""
+        pinned = [] if self.upto is None else [Condition(COMMIT_SEQUENCE, "<=", self.upto)]
+        return all_of(*pinned, *([] if condition is None else [condition]))
+
+    @property
+    def no_rows(self) -> pa.Table:
+        """A table with the columns of the rows: a file that was written before a column came does not have it."""
+        return (self.source.schema if self.schema is None else self.schema).empty_table()
 
 
 def pinned_files(

@@ -4,7 +4,6 @@ Conditions that compare a column with constants are understood. Of a conjunction
 planner reads more than the engine may; a disjunction with such a part is left out as a whole.
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import duckdb
 
 from sda_platform.archive.pruning import Combination, Condition, Op, Predicate, all_of
 from sda_platform.archive.query_log import LoggedQuery
+from sda_platform.archive.query_text import names, nodes, parsed_query
 from sda_platform.lake.table import Table
 
 _OPS: Mapping[str, Op] = {
@@ -22,10 +22,6 @@ _OPS: Mapping[str, Op] = {
     "OPERATOR_IS_NULL": "is null", "OPERATOR_IS_NOT_NULL": "is not null",
 }  # fmt: skip
 _MIRRORED: Mapping[str, Op] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-
-
-_BY_NAME = {"query", "query_table"}
-"""Functions that read a table whose name is a text."""
 
 
 @dataclass(frozen=True)
@@ -50,59 +46,28 @@ class _Unclear(Exception):
 def conditions_in(sql: str, tables: Mapping[str, Table]) -> list[LoggedQuery]:
     """For each SELECT in ``sql`` from one of ``tables`` alone, its conditions; none where it cannot be parsed."""
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
-        return [LoggedQuery(*found, "recorded") for found in _conditions(_parsed(connection, sql), tables)]
+        return [LoggedQuery(*found, "recorded") for found in _conditions(parsed_query(connection, sql), tables)]
 
 
-def necessary_conditions(
-    connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[str, Table]
-) -> dict[str, Predicate]:
-    """By table a condition that all rows satisfy on which the result of ``sql`` depends.
+def necessary_conditions(parsed: Any, tables: Mapping[str, Table]) -> dict[str, Predicate]:
+    """By table a condition that all rows satisfy on which the result of a parsed query depends.
 
     A table is left out if anything but a SELECT from it alone refers to its name.
     """
-    parsed, found = _parsed(connection, sql), defaultdict[str, list[Predicate]](list)
+    found = defaultdict[str, list[Predicate]](list)
     for name, condition in _conditions(parsed, tables):
         found[name].append(condition)
-    names = Counter(_names(parsed))
-    if names.keys() & _BY_NAME:
-        return {}
-    return {name: Combination("or", tuple(each)) for name, each in found.items() if names[name] == len(each)}
-
-
-def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
-    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
-    return json.loads(text)
+    times = Counter(names(parsed))
+    return {name: Combination("or", tuple(each)) for name, each in found.items() if times[name] == len(each)}
 
 
 def _conditions(parsed: Any, tables: Mapping[str, Table]) -> Iterator[tuple[str, Predicate]]:
-    for node in _nodes(parsed):
+    for node in nodes(parsed):
         if node.get("type") == "SELECT_NODE" and (table := tables.get(_source(node))) is not None:
             yield (
                 table.name,
                 _understood(node.get("where_clause"), _Columns(table, node["from_table"].get("alias", ""))),
             )
-
-
-def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object in a parsed text."""
-    if isinstance(value, dict):
-        yield value
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for each in value:
-        yield from _nodes(each)
-
-
-def _names(parsed: Any) -> Iterator[str]:
-    """The names of tables, functions and common table expressions, each time that one occurs."""
-    for node in _nodes(parsed):
-        if node.get("type") == "BASE_TABLE":
-            yield str(node["table_name"]).lower()
-        if "function_name" in node:
-            yield str(node["function_name"]).lower()
-        for entry in (node.get("cte_map") or {}).get("map", ()):
-            yield str(entry["key"]).lower()
 
 
 def _source(node: Mapping[str, Any]) -> str:

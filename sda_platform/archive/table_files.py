@@ -1,5 +1,6 @@
-"""The data files of an opened table as an Arrow dataset, without those that a query's conditions pass over.
+"""The data files of an opened table, without those that a query's conditions pass over.
 
+Files of this machine are named, so that DuckDB reads them itself. Those of an object store become an Arrow dataset.
 delta-rs describes every file to Arrow by an expression of its bounds, and evaluates conditions with a query engine of
 its own. Here `pruning` evaluates them on the bounds, and only the files that it keeps are described. For one of a
 thousand files that takes a tenth of the time, and for all of them a third.
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 
 from sda_platform.archive.pruning import ROWS, Bounds, Predicate, may_match
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.object_store import is_object_store
 from sda_platform.lake.storage import arrow_directory
 
 _FORMAT = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True))
@@ -29,22 +31,36 @@ class TableFiles:
         self._log = log
         self._delta = delta
         self._bounds: Bounds = pa.table(delta.get_add_actions(flatten=True))
-        self._schema = pa.schema(delta.schema().to_arrow())
+        self.schema = pa.schema(delta.schema().to_arrow())
 
-    def dataset(self, condition: Predicate | None = None) -> ds.Dataset:
-        """The rows of all files, or of at least those that may hold a row for which ``condition`` is true.
+    def is_plain(self) -> bool:
+        """Whether the table is its files: no feature changes what a file means."""
+        return self._delta.protocol().min_reader_version <= _PLAIN_READER_VERSION
+
+    def paths(self, condition: Predicate) -> list[str] | None:
+        """Where the files of a plain table are that may hold a row for which ``condition`` is true.
+
+        None where they are in an object store, or the table is not plain.
+        """
+        if is_object_store(self._log.uri) or not self.is_plain():
+            return None
+        return [f"{self._log.uri}/{path}" for path in self._chosen(condition).column("path").to_pylist()]
+
+    def dataset(self, condition: Predicate) -> ds.Dataset:
+        """The rows of the files that may hold a row for which ``condition`` is true.
 
         Raises DeltaProtocolError for a table with features that delta-rs does not read.
         """
-        if self._delta.protocol().min_reader_version > _PLAIN_READER_VERSION:
+        if not self.is_plain():
             return self._log.dataset(self._delta)
-        chosen = self._bounds
-        if condition is not None:
-            chosen = chosen.filter(pa.array(may_match(chosen, condition)))
+        chosen = self._chosen(condition)
         directory = arrow_directory(self._log.uri)
         described = zip(chosen.column("path").to_pylist(), _guarantees(chosen), strict=True)
         fragments = [_FORMAT.make_fragment(path, directory, guarantee) for path, guarantee in described]
-        return ds.FileSystemDataset(fragments, self._schema, _FORMAT, directory)
+        return ds.FileSystemDataset(fragments, self.schema, _FORMAT, directory)
+
+    def _chosen(self, condition: Predicate) -> Bounds:
+        return self._bounds.filter(pa.array(may_match(self._bounds, condition)))
 
 
 def _guarantees(bounds: Bounds) -> Iterator[ds.Expression]:

@@ -145,7 +145,6 @@ class Platform:
     def _run(self) -> None:
         try:
             self._bring_up()
-            self._started.set()
             while not self._stop_requested.wait(_TICK_S):
                 self._watch()
         except PlatformError as failure:
@@ -188,8 +187,10 @@ class Platform:
             start_tasks.await_warm(self._warming, self._pause)
             self._report("engine: warm")
         self._start_watchdog()
-        self._watch_answers()
         self._report(f"the platform is up: {self._services.addresses.webserver}")
+        self._started.set()
+        self._services.await_ready("watchdog", services.DAGSTER_READY_S)
+        self._watch_answers()
 
     def _start_webserver(self, workspace: Path, port: int) -> None:
         """Start the webserver. If another program has taken ``port``, choose another one."""
@@ -209,12 +210,14 @@ class Platform:
         )
 
     def _start_watchdog(self) -> None:
-        """Start the watchdog, which evaluates the vitals; last, because a starting platform is not red."""
+        """Start the watchdog, which evaluates the vitals; last, because a starting platform is not red.
+
+        Nothing waits for it: data may land meanwhile.
+        """
         port = free_port(self._health_port)
         url = f"http://127.0.0.1:{port}"
         self._services.addresses = replace(self.addresses, watchdog=url)
         self._services.add(services.watchdog_service(self.home, self._environment(), url))
-        self._services.await_ready("watchdog", services.DAGSTER_READY_S)
 
     def _move_webserver(self, taken: int, port: int) -> None:
         """Assign another ``port`` to the webserver and restart the services that use its address in links."""

@@ -125,13 +125,6 @@ class StatedPaths:
         return np.where(is_stated, stated[:, :3], r), np.where(is_stated, stated[:, 3:], v)
 
 
-def widened(volume: Volume, margin_km: float) -> Volume:
-    """``volume``, by so much larger in every direction."""
-    radial, in_track, cross_track = (axis + margin_km for axis in volume.half_axes_km)
-    reach_km = volume.reach_km + margin_km if volume.sigmas else 0.0
-    return replace(volume, radial_km=radial, in_track_km=in_track, cross_track_km=cross_track, reach_km=reach_km)
-
-
 def _paths(ephemerides: OperatorEphemerides, norad_id: int) -> Iterator[PathSets | None]:
     """Sets for each stretch in which one ephemeris of the object is the newest that covers it, by time."""
     spans = {

@@ -9,6 +9,8 @@ that of Arrow's allocator, which is made for forking.
 import gc
 import importlib
 import os
+import sys
+from importlib.machinery import PathFinder
 
 # One thread per worker: Spark already runs a worker per core, and a BLAS thread pool does not survive a fork.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -25,6 +27,19 @@ PRELOADED = (
     "pyspark.sql.pandas.types",
     "pyspark.worker",
 )
+_ARCHIVES = (".zip", ".jar")
+
+
+def leave_archives_out() -> None:
+    """Import from directories alone, if they hold PySpark.
+
+    Spark puts its own archives on the path of its workers, with a jar of thousands of classes. A worker would read
+    their tables of contents anew for each task.
+    """
+    directories = [entry for entry in sys.path if not entry.endswith(_ARCHIVES)]
+    if PathFinder.find_spec("pyspark", directories) is not None:
+        sys.path[:] = directories
+        sys.path_importer_cache.clear()
 
 
 def preload() -> list[str]:
@@ -43,6 +58,7 @@ def preload() -> list[str]:
 
 def main() -> None:
     """Preload, then become PySpark's own daemon."""
+    leave_archives_out()
     preload()
     from pyspark import daemon
 

@@ -15,7 +15,8 @@ from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, 
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
-from sda_platform.conjunction.screen import EVENT, searcher, sweeps
+from sda_platform.conjunction.screen import sweeps
+from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.formats.element_sets import decode_element_sets

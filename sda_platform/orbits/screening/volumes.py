@@ -49,6 +49,14 @@ class Volume:
     def sphere(cls, radius_km: float, sigmas: float = 0.0, reach_km: float = 0.0) -> Volume:
         return cls("sphere", radius_km, radius_km, radius_km, sigmas, reach_km)
 
+    def widened(self, margin_km: float) -> Volume:
+        """The same volume, by so much larger in every direction."""
+        radial, in_track, cross_track = (axis + margin_km for axis in self.half_axes_km)
+        reach_km = self.reach_km + margin_km if self.sigmas else 0.0
+        return dataclasses.replace(
+            self, radial_km=radial, in_track_km=in_track, cross_track_km=cross_track, reach_km=reach_km
+        )
+
     @property
     def half_axes_km(self) -> tuple[float, float, float]:
         return self.radial_km, self.in_track_km, self.cross_track_km

@@ -10,7 +10,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND as NS
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
 from sda_platform.conjunction.manoeuvred_paths import MOST_OBJECTS, paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
-from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
+from sda_platform.conjunction.screen import Scope, sweeps
+from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, lower_triangles
 from sda_platform.orbits.covariance import rtn_to_teme

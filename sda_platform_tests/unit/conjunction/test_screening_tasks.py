@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
+from sda_platform.conjunction.screen import Scope, sweeps
+from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import spans

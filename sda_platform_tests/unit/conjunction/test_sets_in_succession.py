@@ -15,7 +15,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
-from sda_platform.conjunction.screen import EVENT, searcher, sweeps
+from sda_platform.conjunction.screen import sweeps
+from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.fusion.tables import TRACKS

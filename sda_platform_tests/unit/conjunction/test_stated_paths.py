@@ -10,7 +10,8 @@ import pytest
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
 from sda_platform.conjunction.planned_trajectory import Burn, burned
-from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
+from sda_platform.conjunction.screen import Scope, sweeps
+from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris

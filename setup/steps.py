@@ -43,6 +43,8 @@ _INPUTS = (
     "setup/steps.py",
     "setup/system_packages.py",
     "sda_platform/spark/jars.py",
+    "sda_platform/spark/compiled_jars.py",
+    "sda_platform/spark/LocalFiles.scala",
 )
 # Where systems keep the certificates that they trust, for a Python that was built to look elsewhere.
 _CERTIFICATE_BUNDLES = (

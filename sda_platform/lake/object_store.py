@@ -105,7 +105,7 @@ def is_failure(error: BaseException) -> bool:
 def spark_options(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Settings of Spark for ``s3://`` addresses.
 
-    The log store is the platform's own (`spark.log_store`): Delta's excludes only writers of the same process.
+    The log store is the platform's own (`spark.compiled_jars`): Delta's excludes only writers of the same process.
     """
     s3a = "spark.hadoop.fs.s3a"
     conf = {

@@ -95,6 +95,9 @@ def server_conf(directory: Path, port: int, lake_uri: str = "", host: str = HOST
         "spark.connect.grpc.binding.port": str(port),
         # A pool's session stays for the engine's life: its next run shall find it warm.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
+        # Hadoop's own start a process for each permission and each question for a link: thirty a commit.
+        "spark.hadoop.fs.file.impl": "sda.platform.LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "sda.platform.LocalContext",
     }
     del conf["spark.jars"]  # on the server's class path from the start, so no session has to load them
     return conf

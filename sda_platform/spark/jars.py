@@ -1,7 +1,8 @@
 """The jars that teach Spark Delta Lake and S3: which, how they are checked, where they are kept.
 
-Set-up fetches the two of Delta once per user (``python -m sda_platform.spark.jars``). Those for a lake in an object
-store have 640 MB and are fetched on request (``--s3``). The engine only looks. Stdlib only.
+Set-up fetches the two of Delta once per user (``python -m sda_platform.spark.jars``), and compiles the platform's own.
+Those for a lake in an object store have 640 MB and are fetched on request (``--s3``). The engine only looks. Stdlib
+only.
 The transport is the Ivy client inside PySpark's own jars, so a site's Java and Ivy settings apply.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sda_platform.spark import log_store
+from sda_platform.spark.compiled_jars import LOCAL_FILES, LOG_STORE, NotCompiled
 from sda_platform.spark.java import Java, JavaMissing, find_java
 
 _FETCH_TIMEOUT_S = 1_800
@@ -86,11 +87,11 @@ def jar_paths(directory: Path | None = None, *, with_s3: bool = False) -> list[P
     Raises JarsMissing; trusts the checksums that were verified when they were fetched.
     """
     root = directory or cache_directory()
-    delta = [root / jar.file_name for jar in DELTA_JARS]
-    _require(delta, "Delta", "make setup")
-    s3 = [*(root / jar.file_name for jar in S3_JARS), root / log_store.jar_name()] if with_s3 else []
+    usual = [root / jar.file_name for jar in (*DELTA_JARS, LOCAL_FILES)]
+    _require(usual, "Delta", "make setup")
+    s3 = [root / jar.file_name for jar in (*S3_JARS, LOG_STORE)] if with_s3 else []
     _require(s3, "S3", "python -m sda_platform.spark.jars --s3")
-    return [*delta, *s3]
+    return [*usual, *s3]
 
 
 def _require(paths: Sequence[Path], name: str, remedy: str) -> None:
@@ -108,7 +109,7 @@ def spark_jars_directory() -> Path:
 
 
 def fetch(java: Java, directory: Path | None = None, *, with_s3: bool = False) -> list[Path]:
-    """Bring every missing or damaged jar into the cache; returns those fetched. Safe to interrupt."""
+    """Bring every missing or damaged jar into the cache; returns those that are new. Safe to interrupt."""
     root = directory or cache_directory()
     root.mkdir(parents=True, exist_ok=True)
     jars = (*DELTA_JARS, *(S3_JARS if with_s3 else ()))
@@ -119,9 +120,10 @@ def fetch(java: Java, directory: Path | None = None, *, with_s3: bool = False) -
             # Checked, then moved in one step: a jar under its final name is always whole.
             (Path(scratch) / jar.file_name).replace(root / jar.file_name)
     fetched = [root / jar.file_name for jar in wanted]
-    if with_s3 and not (root / log_store.jar_name()).is_file():
-        others = [root / jar.file_name for jar in jars]
-        fetched.append(log_store.compile_into(root, java, spark_jars_directory(), others))
+    for compiled in (LOCAL_FILES, *([LOG_STORE] if with_s3 else [])):
+        if not (root / compiled.file_name).is_file():
+            others = [root / jar.file_name for jar in jars]
+            fetched.append(compiled.compile_into(root, java, spark_jars_directory(), others))
     return fetched
 
 
@@ -155,7 +157,7 @@ def main() -> int:
     """Fetch missing jars, with ``--s3`` also those of S3, and print them; 1 if one cannot be fetched."""
     try:
         fetched = fetch(find_java(), with_s3="--s3" in sys.argv[1:])
-    except (JarsMissing, JavaMissing, log_store.NotCompiled) as problem:
+    except (JarsMissing, JavaMissing, NotCompiled) as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     for path in fetched:

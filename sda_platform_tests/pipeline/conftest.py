@@ -28,8 +28,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server, as `sda up` starts it, for clients in processes of their own."""
-    with connect_server(tmp_path_factory.mktemp("engine")) as started:
+    """A Spark Connect server, as `sda up` starts it, for clients in processes of their own; it finds no programs."""
+    with connect_server(tmp_path_factory.mktemp("engine"), path="/nowhere") as started:
         yield started
 
 

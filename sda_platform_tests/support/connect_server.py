@@ -17,16 +17,20 @@ _TIMEOUT_S = 180.0
 
 
 @contextmanager
-def connect_server(directory: Path, driver_memory: str = "1g", lake_uri: str = "") -> Iterator[str]:
+def connect_server(
+    directory: Path, driver_memory: str = "1g", lake_uri: str = "", path: str | None = None
+) -> Iterator[str]:
     """Start a server and give its address once it works; it ends with the block. Raises TimeoutError.
 
-    ``lake_uri`` decides which jars it has.
+    ``lake_uri`` decides which jars it has, and ``path`` where it finds programs (default: as this process).
     """
     for name in ("warehouse", "scratch"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     port = free_port(0)
     command = engine.server_command(find_java(), directory, port=port, driver_memory=driver_memory, lake_uri=lake_uri)
     environment = {**os.environ, **engine.server_environment(directory)}
+    if path is not None:
+        environment["PATH"] = path
     with (directory / "engine.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=directory)
     try:

@@ -7,7 +7,8 @@ import pytest
 
 from sda_platform.definitions import default_resources
 from sda_platform.settings import Settings
-from sda_platform.spark import engine, jars, log_store
+from sda_platform.spark import engine, jars
+from sda_platform.spark.compiled_jars import LOCAL_FILES, LOG_STORE
 from sda_platform.spark.java import Java
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import RECONNECTING, session_id
@@ -20,7 +21,7 @@ def _cached_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     directory = jars.cache_directory()
     directory.mkdir(parents=True)
-    for jar in jars.DELTA_JARS:
+    for jar in (*jars.DELTA_JARS, LOCAL_FILES):
         (directory / jar.file_name).write_bytes(b"a jar")
     return directory
 
@@ -57,12 +58,12 @@ def test_a_lake_in_an_object_store_adds_its_jars_and_its_log_store(_cached_jars:
     lake = "s3://bucket/lake"
     with pytest.raises(jars.JarsMissing, match="jars --s3"):
         engine.spark_conf(lake)
-    added = [*(jar.file_name for jar in jars.S3_JARS), log_store.jar_name()]
+    added = [jar.file_name for jar in (*jars.S3_JARS, LOG_STORE)]
     for name in added:
         (_cached_jars / name).write_bytes(b"a jar")
     command = engine.server_command(JAVA, tmp_path, port=15002, driver_memory="2g", lake_uri=lake)
     class_path = command[command.index("-cp") + 1].split(":")
-    assert [Path(path).name for path in class_path[3:]] == added
+    assert [Path(path).name for path in class_path[4:]] == added
     assert "-Dspark.delta.logStore.s3.impl=sda.platform.ConditionalPutLogStore" in command
     assert not any("logStore" in name for name in engine.spark_conf())
 

@@ -1,0 +1,62 @@
+"""The platform's own classes for the engine: each Scala source here is compiled once into the cache of the jars.
+
+The Scala compiler is among PySpark's own jars, so a Java runtime suffices. A jar is named by the hash of its source.
+Stdlib only.
+"""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sda_platform.spark.java import Java
+
+_DIGITS = 12
+_TIMEOUT_S = 600
+
+
+class NotCompiled(RuntimeError):
+    """A source could not be compiled; the text is the compiler's."""
+
+
+@dataclass(frozen=True)
+class CompiledJar:
+    """The jar of one source, which is beside this module."""
+
+    name: str
+    source_name: str
+
+    @property
+    def source(self) -> Path:
+        """Its source."""
+        return Path(__file__).with_name(self.source_name)
+
+    @property
+    def file_name(self) -> str:
+        """Its name in the cache."""
+        return f"{self.name}-{hashlib.sha256(self.source.read_bytes()).hexdigest()[:_DIGITS]}.jar"
+
+    def compile_into(self, directory: Path, java: Java, spark_jars: Path, others: Sequence[Path]) -> Path:
+        """Compile it against Spark's jars and ``others``; returns the new jar. Raises NotCompiled."""
+        partial = directory / f".{os.getpid()}-{self.file_name}"
+        class_path = os.pathsep.join([*map(str, spark_jars.glob("*.jar")), *map(str, others)])
+        command = [str(java.executable), "-cp", f"{spark_jars}/*", "scala.tools.nsc.Main", "-cp", class_path]
+        done = subprocess.run(
+            [*command, "-d", str(partial), str(self.source)],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode or not partial.is_file():
+            said = (done.stdout + done.stderr).strip()[-1000:]
+            raise NotCompiled(f"{self.source_name} could not be compiled:\n{said}")
+        return partial.replace(directory / self.file_name)
+
+
+LOCAL_FILES = CompiledJar("local-files", "LocalFiles.scala")
+"""Hadoop's file system of this machine without child processes."""
+LOG_STORE = CompiledJar("conditional-put-log-store", "ConditionalPutLogStore.scala")
+"""Delta's log store for object stores."""

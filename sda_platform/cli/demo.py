@@ -73,6 +73,8 @@ class Demo:
     _platform: Platform = field(init=False)
     _clock: MissionClock = field(init=False)
     _live: Settings = field(init=False)
+    _lake: Lake = field(init=False)
+    _runs: dg.DagsterInstance = field(init=False)
     _open: ExitStack = field(init=False)
     _archive: ObservationArchive = field(default_factory=ObservationArchive)
     _seen: dict[str, int] = field(default_factory=dict)
@@ -105,6 +107,9 @@ class Demo:
                 running(settings, self._say) as (platform, addresses),
             ):
                 self._platform, self._clock, self._live = platform, clock, settings
+                self._lake = Lake(settings.lake_uri, clock, without_session)
+                instance = dg.DagsterInstance.from_config(str(settings.home / "dagster"))
+                self._runs = self._open.enter_context(instance)
                 self._play()
                 if self.scenario == "burst":
                     self._burst()
@@ -155,8 +160,7 @@ class Demo:
         deadline = time.monotonic() + _TIMEOUT_S
         while not is_done():
             self._go_on()
-            failed = _failed_runs(self._live.home / "dagster")
-            if failed:
+            if failed := self._failed_runs():
                 raise DemoFailed(f"run {failed[0]} failed; the UI has the run, {self._live.home / 'logs'} the logs")
             if time.monotonic() > deadline:
                 raise DemoFailed(f"{what} did not arrive within {_TIMEOUT_S:.0f} s; see {self._live.home / 'logs'}")
@@ -166,7 +170,7 @@ class Demo:
         reported: set[str] = set()
         while self._platform.is_running:
             self._go_on()
-            for failed in set(_failed_runs(self._live.home / "dagster")) - reported:
+            for failed in set(self._failed_runs()) - reported:
                 self._say(f"[red]run {failed} failed[/]; see it in the UI")
                 reported.add(failed)
         self._platform.wait()
@@ -202,7 +206,7 @@ class Demo:
                 duration_s=duration_s,
                 seed=seed,
                 objects=objects,
-                scheduled=_scheduled(_lake(self._live)),
+                scheduled=_scheduled(self._lake),
             )
             scenario, start_ns, seed = (
                 "nominal",
@@ -214,18 +218,21 @@ class Demo:
         """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
         if not any(alert.from_tracks for alert in current_alerts(self._live)):
             return False
-        lake = _lake(self._live)
-        commit = lake.head(ALERT_DELIVERIES).commit
+        commit = self._lake.log(ALERT_DELIVERIES).head().commit
         window = commit.manifest.window(CONJUNCTION_ALERTS.name) if commit else None
-        return window is not None and window.upto_sequence == lake.head(CONJUNCTION_ALERTS).sequence
+        return window is not None and window.upto_sequence == self._lake.log(CONJUNCTION_ALERTS).head().sequence
 
     def _tell_growth(self) -> None:
-        lake = _lake(self._live)
         for table in TABLES:
-            head = lake.head(table)
+            log = self._lake.log(table)
+            head = log.head()
             if head.commit and head.sequence > self._seen.get(table.name, 0):
                 self._seen[table.name] = head.sequence
-                self._say(f"{table.name}: {head.commit.rows_written:,} rows, {lake.log(table).row_count():,} in all")
+                self._say(f"{table.name}: {head.commit.rows_written:,} rows, {log.row_count():,} in all")
+
+    def _failed_runs(self) -> list[str]:
+        runs = self._runs.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=5)
+        return [f"{run.run_id[:8]} ({run.job_name})" for run in runs]
 
 
 def _objects_of_interest(alerts: Iterable[CurrentAlert]) -> list[int]:
@@ -242,16 +249,6 @@ def _scheduled(lake: Lake) -> list[ScheduledTime]:
 def _sensors() -> str:
     kinds = Counter(sensor.kind for sensor in sensor_registry().values())
     return f"{kinds['radar']} radars, {kinds['optical']} telescopes"
-
-
-def _failed_runs(dagster_home: Path) -> list[str]:
-    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
-        runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=5)
-    return [f"{run.run_id[:8]} ({run.job_name})" for run in runs]
-
-
-def _lake(settings: Settings) -> Lake:
-    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
 
 
 def _empty(home: Path) -> None:

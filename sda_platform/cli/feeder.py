@@ -75,7 +75,7 @@ class ObservationArchive:
                 """Do nothing: the collector's log has the requests."""
 
         with ThreadingHTTPServer(address, Answer) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
             try:
                 yield
             finally:

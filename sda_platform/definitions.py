@@ -62,7 +62,11 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         ],
         sensors=[
             *(sensor for part in parts for sensor in part.sensors or ()),
-            *(landing_sensor(job, feeds, chosen.sensor_interval_s) for job in JOBS if (feeds := zones_of(job))),
+            *(
+                landing_sensor(job, feeds, chosen.sensor_interval_s, chosen.home.absolute())
+                for job in JOBS
+                if (feeds := zones_of(job))
+            ),
             *(unconsumed_sensor(job, TABLES) for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)),
             run_failures,
         ],

@@ -1,4 +1,7 @@
-"""Where a running service answers: a small file in the home, for commands, checks and the supervisor."""
+"""Where a running service answers: a small file in the home, for commands, checks and the supervisor.
+
+The supervisor's own file (`platform.json`) also says whether the platform stops.
+"""
 
 import json
 import os
@@ -7,6 +10,7 @@ from typing import Any, Final
 
 COLLECTOR: Final = "collector"
 CATALOGUE: Final = "catalogue"
+PLATFORM: Final = "platform"
 
 
 def publish(home: Path, service: str, address: str) -> None:
@@ -26,6 +30,11 @@ def published(home: Path, service: str) -> str | None:
     """Where ``service`` of ``home`` answers; None where none runs."""
     address = _content(home, service).get("address")
     return None if address is None else str(address)
+
+
+def is_stopping(home: Path) -> bool:
+    """Whether the platform of ``home`` ends its processes now."""
+    return bool(_content(home, PLATFORM).get("is_stopping"))
 
 
 def _content(home: Path, service: str) -> dict[str, Any]:

@@ -22,11 +22,15 @@ def until_found(
     look: Callable[[], Found | dg.SkipReason],
     every_s: float,
     *,
+    is_over: Callable[[], bool] = lambda: False,
     now_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Found | dg.SkipReason:
-    """What ``look`` finds first, looking every ``every_s`` seconds; after four seconds the last reason to skip."""
+    """What ``look`` finds first, looking every ``every_s`` seconds; after four seconds the last reason to skip.
+
+    So it is, too, once ``is_over``: a platform that stops waits for its ticks.
+    """
     last_s = now_s() + LOOP_S - _RESERVE_S - every_s
-    while isinstance(found := look(), dg.SkipReason) and now_s() <= last_s:
+    while isinstance(found := look(), dg.SkipReason) and now_s() <= last_s and not is_over():
         sleep(every_s)
     return found

@@ -9,6 +9,7 @@ Dagster's records of the run; if those are lost as well, the tables' logs contai
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import dagster as dg
 
@@ -34,6 +35,7 @@ from sda_platform.orchestration.long_polling import until_found
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import served_by
 from sda_platform.orchestration.zone_asset import landing_sensor_name, zone_key
+from sda_platform.published import is_stopping
 from sda_platform.spark.pools import WARM_POOLS
 
 _SHOWN = 3
@@ -41,11 +43,12 @@ _SHOWN = 3
 _UNREAD_INTERVAL_S = 30
 
 
-def landing_sensor(job: Job, feeds: Sequence[str], interval_s: float) -> dg.SensorDefinition:
+def landing_sensor(job: Job, feeds: Sequence[str], interval_s: float, home: Path) -> dg.SensorDefinition:
     """The sensor of the landing zones ``feeds``, which one run of ``job`` empties together.
 
     With a sensor each, segments that arrive in several zones at once would start several runs, of which all but the
-    first find nothing. The sensor looks every ``interval_s`` seconds. It runs from the start.
+    first find nothing. The sensor looks every ``interval_s`` seconds, until the platform of ``home`` stops. It runs
+    from the start.
     """
 
     @dg.sensor(
@@ -58,7 +61,9 @@ def landing_sensor(job: Job, feeds: Sequence[str], interval_s: float) -> dg.Sens
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
         zones = [landing.zone(feed) for feed in feeds]
         return until_found(
-            lambda: request_landing(context, zones, job, orphan_grace_s=landing.orphan_grace_s), interval_s
+            lambda: request_landing(context, zones, job, orphan_grace_s=landing.orphan_grace_s),
+            interval_s,
+            is_over=lambda: is_stopping(home),
         )
 
     return sensor

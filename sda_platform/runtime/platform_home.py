@@ -13,10 +13,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from sda_platform.published import PLATFORM
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock
 
-STATE_FILE = "platform.json"
+STATE_FILE = f"{PLATFORM}.json"
 LOCK_FILE = "platform.lock"
 POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
 POSTGRES_SCHEME = "postgresql+psycopg2://"

@@ -121,9 +121,15 @@ class Service:
 
 def stop_all(services: Iterable[Service], number: int, grace_s: float) -> None:
     """Send signal ``number`` to every process group; kill the remaining processes after ``grace_s`` seconds."""
-    waiting = list(services)
-    for service in waiting:
+    stopped = list(services)
+    for service in stopped:
         service.signal(number)
+    await_end(stopped, grace_s)
+
+
+def await_end(services: Iterable[Service], grace_s: float) -> None:
+    """Wait until the process groups have ended; kill the remaining processes after ``grace_s`` seconds."""
+    waiting = list(services)
     deadline = time.monotonic() + grace_s
     while any(service.is_alive for service in waiting) and time.monotonic() < deadline:
         time.sleep(0.05)

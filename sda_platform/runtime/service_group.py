@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
-from sda_platform.runtime.processes import Service, describe_exit, stop_all
+from sda_platform.runtime.processes import Service, await_end, describe_exit, stop_all
 from sda_platform.runtime.services import Addresses
 
 _DAGSTER_GRACE_S = 5.0
@@ -76,14 +76,20 @@ class ServiceGroup(Mapping[str, Service]):
             self._write_state()
 
     def end(self) -> None:
-        """End all services: first Dagster's and the platform's own, then the engine."""
-        # SIGINT also reaches the run workers, which are in the worker host's group: they record their runs as failed.
+        """End all services; the engine once no run can need it."""
+        self._write_state(is_stopping=True)
+        engine = [service for name, service in self._services.items() if name == "engine"]
         others = [service for name, service in self._services.items() if name != "engine"]
-        stop_all(others, signal.SIGINT, _DAGSTER_GRACE_S)
-        remaining = [service for service in self._services.values() if service.is_alive]
-        stop_all(remaining, signal.SIGTERM, _ENGINE_GRACE_S)
+        # SIGINT also reaches the run workers, which are in the worker host's group: they record their runs as failed.
+        for service in others:
+            service.signal(signal.SIGINT)
+        await_end([service for name, service in self._services.items() if name == "run-workers"], _DAGSTER_GRACE_S)
+        for service in engine:
+            service.signal(signal.SIGTERM)
+        await_end(others, _DAGSTER_GRACE_S)
+        await_end(engine, _ENGINE_GRACE_S)
 
-    def _write_state(self) -> None:
+    def _write_state(self, *, is_stopping: bool = False) -> None:
         processes = {
             name: {
                 "pid": service.pid,
@@ -94,5 +100,5 @@ class ServiceGroup(Mapping[str, Service]):
             for name, service in self._services.items()
         }
         addresses = asdict(self.addresses) if self.addresses else {}
-        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "is_stopping": is_stopping}
         platform_home.write_state(self._home, {**state, "addresses": addresses, "processes": processes})

@@ -155,6 +155,7 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
         assert json.load(answer)["dagster_version"] == dg.__version__
     expected = {"engine", "code-server", "run-workers", "webserver", "daemon", "watchdog"}
     assert set(platform.state["processes"]) == expected
+    assert eventually(lambda: "watchdog: ready" in platform.output, 60), "it starts last, and nothing waits for it"
     with urllib.request.urlopen(f"{addresses['watchdog']}/metrics", timeout=10) as answer:
         assert answer.status == 200
     assert eventually(lambda: dg.DagsterRunStatus.STARTED in {run.status for run in platform.runs()}, 60)

@@ -42,6 +42,14 @@ def test_without_work_the_tick_skips_with_the_last_reason_after_four_seconds() -
     assert (clock.looks, clock.now) == (5, 4.0)
 
 
+def test_a_tick_of_a_platform_that_stops_ends_with_its_next_look() -> None:
+    clock = Clock()
+    stopping = until_found(
+        lambda: clock.look(99.0), 1.0, is_over=lambda: clock.now >= 2.0, now_s=lambda: clock.now, sleep=clock.sleep
+    )
+    assert (stopping, clock.now) == (REASON, 2.0)
+
+
 @given(every_s=st.floats(0.1, 60.0), look_s=st.floats(0.0, 0.9))
 def test_a_tick_ends_before_the_next_begins_however_slow_a_look_is(every_s: float, look_s: float) -> None:
     clock = Clock(look_s)

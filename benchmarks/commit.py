@@ -86,7 +86,7 @@ def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
 
     def commit(ours: PlatformIngest, _round: int) -> float:
         lake = ours.lake
-        return timed(lambda: lake.append(_next_plan(lake), lake.frame(RAW_RECORDS, rows)))
+        return timed(lambda: lake.append(_next_plan(lake), rows))
 
     def anticipated(ours: PlatformIngest, number: int) -> float:
         ours.prefetch().wait()
@@ -156,7 +156,7 @@ def _one_row(inputs: Inputs) -> pa.Table:
 
 def _grow_log(lake: Lake, rows: pa.Table, length: int) -> None:
     """Give ``raw_records`` ``length`` commits of ``rows``: the first by the engine, the rest, faster, by delta-rs."""
-    lake.append(_next_plan(lake), lake.frame(RAW_RECORDS, rows))
+    lake.append(_next_plan(lake), rows)
     uri = lake.log(RAW_RECORDS).uri
     manifest = lake.head(RAW_RECORDS).commit.manifest  # type: ignore[union-attr]
     for sequence in range(2, length + 1):

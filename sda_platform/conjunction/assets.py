@@ -209,7 +209,7 @@ def conjunction_assessments(
     )
     events = review.events_to_assess(store, plan, [*tracked, *announced])
     if len(events) <= MOST_EVENTS:
-        entries = store.frame(CONJUNCTION_ASSESSMENTS, assessment_entries(store, plan, events, assess))
+        entries = assessment_entries(store, plan, events, assess)
     else:
         entries = transforms.assessment_corrections(
             store.snapshot(plan, CONJUNCTION_CANDIDATES),
@@ -243,7 +243,7 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
         return nothing_new(store, plan)
     events = review.events_to_judge(store, plan, due)
     if len(events) <= MOST_EVENTS:
-        entries = store.frame(CONJUNCTION_ALERTS, alert_entries(store, plan, events, policy))
+        entries = alert_entries(store, plan, events, policy)
     else:
         entries = transforms.alert_corrections(
             store.snapshot(plan, CONJUNCTION_ASSESSMENTS),

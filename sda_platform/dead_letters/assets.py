@@ -33,7 +33,7 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan)
     few, late = few_rejected(store, plan, BRONZE), _late_letters(store, plan)
     if few is not None:
-        rows = store.frame(DEAD_LETTERS, pa.concat_tables([few, late]))
+        rows = pa.concat_tables([few, late])
     else:
         landed = ((store.window(plan, table), table.name) for table in BRONZE)
         refused = (rejected.rejected_records(*each, plan.as_of_ns) for each in landed)

@@ -31,10 +31,10 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
     plan = store.plan(ALERT_DELIVERIES)
     earlier = adopt(store, plan, subscriber)
     if earlier:
-        store.append(recording(plan), store.frame(ALERT_DELIVERIES, earlier.rows), counts=earlier.counts)
+        store.append(recording(plan), earlier.rows, counts=earlier.counts)
         plan = store.plan(ALERT_DELIVERIES)
     done = dispatch(store, plan, subscriber)
     if plan.is_empty:
         return nothing_new(store, plan, **done.facts)
-    receipt = store.append(plan, store.frame(ALERT_DELIVERIES, done.rows), counts=done.counts)
+    receipt = store.append(plan, done.rows, counts=done.counts)
     return materialized(store, receipt, **done.facts)

@@ -69,7 +69,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     )
     few = observations_of(store, plan, starts_ns, fusion.window_ns)
     if few is not None:
-        entries = store.frame(FUSED_TRACKS, track_entries(store, plan, few, fuse, starts_ns))
+        entries = track_entries(store, plan, few, fuse, starts_ns)
     else:
         entries = track_corrections(
             store.snapshot(plan, OBSERVATIONS),

@@ -58,7 +58,7 @@ def time_tag_biases(lake: LakeResource, fusion: FusionResource) -> dg.Materializ
         estimates.append(before)
     rows = pa.concat_tables(estimates)
     marks = {TERMS_UNTIL: terms[-1] + term_length_ns}
-    receipt = store.append(plan, store.frame(TIME_TAG_BIASES, rows), counts={"terms": len(terms)}, watermarks=marks)
+    receipt = store.append(plan, rows, counts={"terms": len(terms)}, watermarks=marks)
     applied = sorted(rows.filter(rows["is_applied"])["source_id"].to_pylist())
     return materialized(store, receipt, sensors=rows.num_rows, applied=applied, estimated_until=iso(marks[TERMS_UNTIL]))
 

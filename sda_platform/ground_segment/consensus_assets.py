@@ -45,9 +45,7 @@ def consensus_campaign(lake: LakeResource) -> dg.MaterializeResult[Any]:
     done = [*schedules(seeds), *schedules(again), *controls(first)]
     rows = pa.Table.from_pylist(campaign_rows(done, plan.sequence, plan.as_of_ns), CONSENSUS_CAMPAIGN.content_schema)
     counts = {"schedules": len(done), "failed": len(failures(done)), "controls_missed": len(missed(done))}
-    receipt = store.append(
-        plan, store.frame(CONSENSUS_CAMPAIGN, rows), counts=counts, watermarks={_NEXT_SEED: first + SCHEDULES}
-    )
+    receipt = store.append(plan, rows, counts=counts, watermarks={_NEXT_SEED: first + SCHEDULES})
     shown = rows.filter(pc.is_valid(rows.column("violations")))
     broken = {"violations": dg.MetadataValue.md(markdown_table(shown))} if shown.num_rows else {}
     return materialized(store, receipt, **counts, **broken)

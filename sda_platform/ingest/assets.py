@@ -76,7 +76,7 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan)
     times = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns"]).column("sensor_time_ns")
     if len(times) <= MOST_RECORDS:
-        rows = store.frame(OBSERVATIONS, new_observations(store, plan))
+        rows = new_observations(store, plan)
     else:
         known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", time_spans(times)))
         rows = transforms.new_observations(store.window(plan, RAW_RECORDS), known)

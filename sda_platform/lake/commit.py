@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,7 +27,8 @@ from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Mode = Literal["append", "overwrite"]
-# Prepares to write a plan's rows (a frame of the engine's own kind) in a mode; the result writes them under a manifest.
+# Prepares to write rows (a frame of the engine's own kind, each row with its commit_sequence) in a mode, as a plan's
+# commit; the result writes them under a manifest.
 Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[CommitManifest], None]]
 
 
@@ -48,11 +50,24 @@ def new_nonce() -> str:
     return str(uuid.uuid4())
 
 
+def stamped(plan: Plan, rows: Any) -> Any:
+    """``rows``, Arrow's or a frame of Spark, each with the sequence of the plan's commit.
+
+    In Arrow rows the sequence is data. In a frame it is a constant of the code that the engine generates: with each
+    sequence, that code is new and is compiled again.
+    """
+    if isinstance(rows, pa.Table):
+        content = rows.select(plan.table.content_schema.names)
+        return content.append_column(COMMIT_SEQUENCE, pa.array(np.full(rows.num_rows, plan.sequence, np.int64)))
+    return rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
+
+
 def append(
     log: TableLog,
     plan: Plan,
     rows: Any,
     *,
+    is_stamped: bool = False,
     engine: Engine | None = None,
     nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
@@ -60,11 +75,11 @@ def append(
 ) -> CommitReceipt:
     """Append ``rows`` as the plan's commit; the same commit adds columns that the table lacks.
 
-    ``engine`` is Spark by default; ``nonce`` is drawn by default. Raises CommitConflict when another writer took
-    the sequence, SchemaMismatch when the columns are not the table's.
+    ``is_stamped``: they went through `stamped` already. ``engine`` is Spark by default; ``nonce`` is drawn by default.
+    Raises CommitConflict when another writer took the sequence, SchemaMismatch when the columns are not the table's.
     """
     manifest = plan.manifest(nonce or new_nonce(), counts, watermarks)
-    write = (engine or with_spark)(log, plan, rows, "append")
+    write = (engine or with_spark)(log, plan, rows if is_stamped else stamped(plan, rows), "append")
     return settle(log, plan, manifest, partial(write, manifest))
 
 
@@ -95,8 +110,7 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callab
     whichever statement set them last: a statement outlives its client, and commits with what it then finds there.
     """
     adds_columns = _adds_columns(log, plan)
-    stamped = rows if mode == "overwrite" else rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
-    declared = _as_declared(plan.table, stamped, is_described=plan.base_version < 0 or adds_columns)
+    declared = _as_declared(plan.table, rows, is_described=plan.base_version < 0 or adds_columns)
 
     def write(manifest: CommitManifest) -> None:
         writer = declared.write.format("delta").mode(mode)

@@ -229,18 +229,20 @@ class Lake:
     def append(
         self,
         plan: Plan,
-        rows: DataFrame,
+        rows: DataFrame | pa.Table,
         *,
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
-        """Commit ``rows`` as an append; see `lake.commit.append`."""
+        """Commit ``rows`` as an append; see `lake.commit.append`. Arrow rows go to the engine as `frame` does it."""
         failpoints.hit("lake.transformed", plan.table.name)
+        is_arrow = isinstance(rows, pa.Table)
         try:
             receipt = commit.append(
                 self.log(plan.table),
                 plan,
-                rows,
+                self.frame(plan.table, commit.stamped(plan, rows), stamped=True) if is_arrow else rows,
+                is_stamped=is_arrow,
                 engine=self.engine,
                 nonce=self.new_nonce(),
                 counts=counts,

@@ -75,7 +75,7 @@ def refined_elements(lake: LakeResource, weather: SpaceWeatherResource) -> dg.Ma
         return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
     windows, published = evidence_of(store, plan, chosen)
     rows = refined(windows, chosen, published, plan.as_of_ns, here.dynamics())
-    receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": chosen.num_rows})
+    receipt = store.append(plan, rows, counts={"due": chosen.num_rows})
     return materialized(store, receipt, due=chosen.num_rows, space_weather=here.stated(), **median_gain(rows))
 
 
@@ -156,7 +156,7 @@ def provisional_elements(
     facts = {"uncorrelated_observations": observations.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
         return nothing_new(store, plan, "no newly confirmed unknown object", **facts)
-    receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
+    receipt = store.append(plan, rows, counts=facts)
     new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], numbers))).as_py()
     met_again = rows.num_rows - rows["earlier_epoch_ns"].null_count
     return materialized(store, receipt, new_objects=new, met_again=met_again, space_weather=here.stated(), **facts)
@@ -205,5 +205,5 @@ def element_publications(lake: LakeResource, landing: LandingResource) -> dg.Mat
     if plan.is_empty:
         return nothing_new(store, plan)
     rows = publish(store, plan, landing.zone(ELEMENTS_FEED))
-    receipt = store.append(plan, store.frame(ELEMENT_PUBLICATIONS, rows))
+    receipt = store.append(plan, rows)
     return materialized(store, receipt, segments=rows.num_rows, element_sets=pc.sum(rows["element_sets"]).as_py() or 0)

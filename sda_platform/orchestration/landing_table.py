@@ -41,7 +41,7 @@ def land(
     plan = store.plan_landing(table, head, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
-    receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
+    receipt = store.append(plan, batch.rows, counts=batch.counts)
     inputs.clear(store.head(table))
     failpoints.hit("bronze.acknowledged", table.name)
     for zone in inputs.zones:

@@ -7,6 +7,7 @@ in, and every later commit is made again there under its own sequence. Other tab
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from typing_extensions import override
 
@@ -51,14 +52,16 @@ class CounterfactualLake(RecordedLake):
     def append(
         self,
         plan: Plan,
-        rows: DataFrame,
+        rows: DataFrame | pa.Table,
         *,
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
         """As `Lake.append`, without the rows that are left out."""
-        kept = rows.where(f"NOT coalesce({self._left_out}, false)") if self._left_out else rows
-        return super().append(plan, kept, counts=counts, watermarks=watermarks)
+        if self._left_out:
+            found = self.frame(plan.table, rows) if isinstance(rows, pa.Table) else rows
+            rows = found.where(f"NOT coalesce({self._left_out}, false)")
+        return super().append(plan, rows, counts=counts, watermarks=watermarks)
 
     def made(self) -> Commit:
         """The commit that the asset made; where it found nothing to do, one without rows, so that later ones follow."""
@@ -70,7 +73,7 @@ class CounterfactualLake(RecordedLake):
         if self._target.replaces_rows:
             return self.replace(plan, none.select(self._target.content_schema.names)).commit
         marks = plan.previous.watermarks if plan.previous else None
-        return super().append(plan, self.frame(self._target, none), watermarks=marks).commit
+        return super().append(plan, none, watermarks=marks).commit
 
     @override
     def _plan(self) -> RecordedPlan:

@@ -49,7 +49,7 @@ from sda_platform_tests.campaign.simulated_engine import SimulatedEngine, Simula
 from sda_platform_tests.campaign.simulated_partner import Delivery
 from sda_platform_tests.campaign.simulated_reading import unsynced_versions
 from sda_platform_tests.campaign.simulated_subscriber import SimulatedSubscriber
-from sda_platform_tests.support.delta_tables import rows_of, stamped
+from sda_platform_tests.support.delta_tables import in_columns, rows_of
 from sda_platform_tests.support.segments import START_NS
 
 LAKE, LANDING = "sim:///lake", "sim:///landing"
@@ -237,7 +237,7 @@ class World:
     def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
         """How the engine, which works in a process of its own, writes ``rows``."""
         path = delta_log.table_directory(log.uri).path
-        declared = stamped(plan, rows) if mode == "append" else rows
+        declared = in_columns(plan, rows)
 
         def write(manifest: CommitManifest) -> None:
             transaction = Transaction(plan.table.app_id, plan.sequence, manifest.to_json())
@@ -353,7 +353,7 @@ def alert(lake: Lake) -> None:
     plan = lake.plan(ALERTED)
     if plan.is_empty:
         return
-    lake.append(plan, lake.frame(CONJUNCTION_ALERTS, alerts_of(lake.new_rows(plan, RAW_RECORDS))))
+    lake.append(plan, alerts_of(lake.new_rows(plan, RAW_RECORDS)))
 
 
 def alerts_of(records: pa.Table) -> pa.Table:

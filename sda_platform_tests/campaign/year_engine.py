@@ -25,7 +25,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform_tests.support.delta_tables import stamped
+from sda_platform_tests.support.delta_tables import in_columns
 
 _SMALL_BYTES = 2**18
 _MS_PER_HOUR = 3_600_000
@@ -114,7 +114,7 @@ class YearEngine:
     def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
         """An engine of `lake.commit`, for appends."""
         assert mode == "append", "no table of the year replaces rows"
-        content = stamped(plan, rows).drop_columns([c for c in self.absent if c in plan.table.arrow_schema.names])
+        content = in_columns(plan, rows).drop_columns([c for c in self.absent if c in plan.table.arrow_schema.names])
 
         def write(manifest: CommitManifest) -> None:
             self._need_space(log.uri)

@@ -89,7 +89,7 @@ def test_rows_are_the_same_through_a_staged_file_and_through_the_connection(
     for way, least_bytes in (("staged", 0), ("direct", 2**40)):
         monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", least_bytes)
         lake = Lake(str(tmp_path / way), MissionClock(0, 0, 0.0), lambda: spark)
-        lake.append(planned(lake.log(RAW_RECORDS)), lake.frame(RAW_RECORDS, rows))
+        lake.append(planned(lake.log(RAW_RECORDS)), rows)
         stored.append(lake.log(RAW_RECORDS).rows().sort_by("record_number"))
     assert stored[0].equals(stored[1])
     assert list((tmp_path / "staged" / "_staging").iterdir()) == []
@@ -319,7 +319,7 @@ def test_statements_of_few_rows_are_interpreted_and_larger_ones_compiled(
     rows = rows_of(OBSERVATIONS, [{"observation_id": "a", "sensor_time_ns": 5}])
 
     def appended() -> dict[str, str]:
-        lake.append(planned(log), lake.frame(OBSERVATIONS, rows))
+        lake.append(planned(log), rows)
         return {name: str(spark.conf.get(name)) for name in COMPILED}
 
     assert appended() == INTERPRETED

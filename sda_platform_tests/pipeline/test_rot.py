@@ -25,7 +25,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
     segment = SegmentRef("radar", "a.seg", "0" * 64, 1, 1)
     plan = made.plan_landing(RAW_RECORDS, made.head(RAW_RECORDS), [segment])
     rows = [{"record_number": n, "payload": random.Random(n).randbytes(24)} for n in range(5_000)]
-    made.append(plan, made.frame(RAW_RECORDS, rows_of(RAW_RECORDS, rows)))
+    made.append(plan, rows_of(RAW_RECORDS, rows))
     return made
 
 

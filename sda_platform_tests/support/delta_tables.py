@@ -85,7 +85,7 @@ def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Call
 
     It checks no transaction id by itself, and knows no other writer, as one Spark server does; so both is done here.
     """
-    declared = stamped(plan, rows) if mode == "append" else rows
+    declared = in_columns(plan, rows)
 
     def write(checkpoint: CommitManifest) -> None:
         with _one_at_a_time(Path(log.uri)):
@@ -101,7 +101,7 @@ def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) ->
 
     A commit that was refused is not tried again upon the next version: only a new plan may do that.
     """
-    declared = stamped(plan, rows) if mode == "append" else rows
+    declared = in_columns(plan, rows)
 
     def write(checkpoint: CommitManifest) -> None:
         # An object of its own: a write moves it to the next version.
@@ -114,7 +114,7 @@ def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) ->
 
 def unchecked(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
     """An engine that commits whatever was committed meanwhile: a control, which must be found out."""
-    declared = stamped(plan, rows) if mode == "append" else rows
+    declared = in_columns(plan, rows)
 
     def write(checkpoint: CommitManifest) -> None:
         while True:
@@ -132,10 +132,9 @@ def _one_at_a_time(table: Path) -> Iterator[None]:
         yield
 
 
-def stamped(plan: Plan, rows: pa.Table) -> pa.Table:
-    """``rows`` in the columns of the plan's table, each with the plan's sequence."""
-    sequences = pa.repeat(pa.scalar(plan.sequence, pa.int64()), rows.num_rows)
-    return rows.append_column(COMMIT_SEQUENCE, sequences).select(plan.table.arrow_schema.names)
+def in_columns(plan: Plan, rows: pa.Table) -> pa.Table:
+    """``rows`` in the columns of the plan's table."""
+    return rows.select(plan.table.arrow_schema.names)
 
 
 def _write(

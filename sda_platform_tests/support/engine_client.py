@@ -131,7 +131,7 @@ def write_rows(lake: Lake, table: Table, ids: Iterable[int]) -> CommitReceipt:
     segment = SegmentRef("radar", f"{lake.run_id}.seg", "0" * 64, 1, 1)
     plan = lake.plan_landing(table, lake.head(table), [segment])
     rows = rows_of(table, [row_of(table, number) for number in ids])
-    return lake.replace(plan, rows) if table.replaces_rows else lake.append(plan, lake.frame(table, rows))
+    return lake.replace(plan, rows) if table.replaces_rows else lake.append(plan, rows)
 
 
 def row_of(table: Table, number: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.commit import settle
+from sda_platform.lake.commit import settle, stamped
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.planning import Plan, plan_segments
@@ -42,7 +42,7 @@ from sda_platform_tests.campaign.scheduling import ConnectionLost
 from sda_platform_tests.campaign.simulated_delta import SimulatedDelta
 from sda_platform_tests.campaign.simulated_engine import ConcurrentTransaction, HeldTable
 from sda_platform_tests.support.crashes import crash_at
-from sda_platform_tests.support.delta_tables import stamped
+from sda_platform_tests.support.delta_tables import in_columns
 from sda_platform_tests.support.segments import described
 from sda_platform_tests.support.segments import land as seal_into
 
@@ -205,7 +205,7 @@ class _Store(Lake):
     def __init__(self, log: HeldTable) -> None:
         super().__init__("", MissionClock(0, 0, 0.0), without_session)
         self._log = log
-        self.engine = lambda _log, plan, rows, _mode: partial(log.write, rows=stamped(plan, rows))
+        self.engine = lambda _log, plan, rows, _mode: partial(log.write, rows=in_columns(plan, rows))
 
     def open(self) -> "_Store":
         return self

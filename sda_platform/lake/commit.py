@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,18 @@ from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Mode = Literal["append", "overwrite"]
-# Prepares to write rows (a frame of the engine's own kind, each row with its commit_sequence) in a mode, as a plan's
-# commit; the result writes them under a manifest.
-Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[CommitManifest], None]]
+
+
+class CommitEngine(Protocol):
+    """Prepares to write rows as a plan's commit; the result writes them under a manifest.
+
+    ``rows`` are a frame of the engine's own kind, each with its ``commit_sequence``.
+    """
+
+    def __call__(
+        self, log: TableLog, plan: Plan, rows: Any, mode: Mode, where: str | None = None, /
+    ) -> Callable[[CommitManifest], None]:
+        """``where``: an overwrite replaces the rows for which this SQL is true; without it, all rows."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ def append(
     rows: Any,
     *,
     is_stamped: bool = False,
-    engine: Engine | None = None,
+    engine: CommitEngine | None = None,
     nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
     watermarks: Mapping[str, int] | None = None,
@@ -89,21 +98,24 @@ def overwrite(
     rows: Any,
     *,
     changed: int,
-    engine: Engine | None = None,
+    where: str | None = None,
+    engine: CommitEngine | None = None,
     nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> CommitReceipt:
-    """Write ``rows`` as the whole new content of the table, as the plan's commit.
+    """Write ``rows`` in the place of the table's rows for which the SQL ``where`` is true, as the plan's commit.
 
-    Each row has a ``commit_sequence``: the plan's own in ``changed`` of them, which the manifest counts, and the one
-    that it had before in the others. Raises as `append` does.
+    Without ``where`` they are the whole new content. Each row has a ``commit_sequence``: the plan's own in ``changed``
+    of them, which the manifest counts, and the one that it had before in the others. Raises as `append` does.
     """
     manifest = plan.manifest(nonce or new_nonce(), {**(counts or {}), CHANGED_ROWS: changed})
-    write = (engine or with_spark)(log, plan, rows, "overwrite")
+    write = (engine or with_spark)(log, plan, rows, "overwrite", where)
     return settle(log, plan, manifest, partial(write, manifest))
 
 
-def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callable[[CommitManifest], None]:
+def with_spark(
+    log: TableLog, plan: Plan, rows: DataFrame, mode: Mode, where: str | None = None, /
+) -> Callable[[CommitManifest], None]:
     """Prepare Spark's write of ``rows``. Raises SchemaMismatch.
 
     Transaction id and manifest are options of this one write. In the session's configuration they would be those of
@@ -116,6 +128,7 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callab
         writer = declared.write.format("delta").mode(mode)
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", manifest.to_json()).option("mergeSchema", adds_columns)
+        writer = writer if where is None else writer.option("replaceWhere", where)
         writer.options(**(table_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
 
     return write

@@ -26,7 +26,7 @@ from sda_platform.lake.log_commits import Head
 from sda_platform.lake.lost_tables import require_new, shown_by_consumers
 from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
-from sda_platform.lake.replacement import with_changes
+from sda_platform.lake.replacement import replaced_where, with_changes
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -45,7 +45,7 @@ class Lake:
     """The tables below ``uri``, seen from one run."""
 
     # The engine that writes, and the nonces of its attempts; both can be replaced together.
-    engine: commit.Engine = staticmethod(commit.with_spark)
+    engine: commit.CommitEngine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
     # What merges files of a table.
     merge: merging.Merge = staticmethod(merging.in_own_process)
@@ -266,7 +266,10 @@ class Lake:
         they were, with the sequence that wrote them; see `lake.commit.overwrite`.
         """
         table = plan.table
-        content = with_changes(table, self.current_rows(plan), changed, plan.sequence, removed)
+        in_part = table.keeps_other_files and plan.base_version >= 0
+        where = replaced_where(table, changed, plan.sequence, removed) if in_part else None
+        others = table.arrow_schema.empty_table() if in_part else self.current_rows(plan)
+        content = with_changes(table, others, changed, plan.sequence, removed)
         failpoints.hit("lake.transformed", table.name)
         try:
             receipt = commit.overwrite(
@@ -274,6 +277,7 @@ class Lake:
                 plan,
                 self.frame(table, content, stamped=True),
                 changed=changed.num_rows,
+                where=where,
                 engine=self.engine,
                 nonce=self.new_nonce(),
                 counts=counts,

@@ -31,6 +31,18 @@ def with_changes(
     return whole.sort_by([(name, "ascending") for name in table.key])
 
 
+def replaced_where(table: Table, changed: pa.Table, sequence: int, removed: pa.Table | None = None) -> str:
+    """The rows that the commit ``sequence`` of these rows replaces, as SQL; it is true of the changed rows themselves.
+
+    The table's key is one integer column.
+    """
+    (key,) = table.key
+    parts = [changed[key], *([] if removed is None else [removed[key]])]
+    keys = sorted({number for part in parts for number in part.to_pylist()})
+    own = f"{COMMIT_SEQUENCE} = {sequence}"
+    return f"{own} OR {key} IN ({', '.join(map(str, keys))})" if keys else own
+
+
 def _without(table: Table, current: pa.Table, keys: pa.Table) -> pa.Table:
     """``current`` without the rows that have one of ``keys``."""
     numbered = current.select(table.key).append_column(_ROW, pa.array(range(current.num_rows), pa.int64()))

@@ -73,7 +73,9 @@ class Table:
     ``key`` identifies a row; ``time_column`` is an instant that follows from the key. A search for the duplicates of
     some rows therefore reads only the files that cover their times. Rows stay as they were written, unless
     ``replaces_rows``: then a commit writes the whole table again, with other rows for some keys. The table as of an
-    earlier commit is an old version of it, and a search for duplicates reads the whole key.
+    earlier commit is an old version of it, and a search for duplicates reads the whole key. If it also
+    ``keeps_other_files``, a commit writes only the files again that have a row of such a key. That is for large rows of
+    which a commit changes few; the key is one integer.
 
     Inputs are declared here and nowhere else. Of the tables that it ``consumes`` every commit is consumed once. Tables
     that it ``reads`` are pinned as a snapshot; their commits give it nothing to do. ``feedback`` is consumed as well,
@@ -89,6 +91,7 @@ class Table:
     time_column: str
     lineage: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
     replaces_rows: bool = False
+    keeps_other_files: bool = False
     consumes: tuple["Table", ...] = ()
     reads: tuple["Table", ...] = ()
     feedback: Callable[[], tuple["Table", ...]] = tuple

@@ -234,8 +234,11 @@ class World:
         self._runs += 1
         run_tables(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s, SimulatedOwners(self)), self.subscriber)
 
-    def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+    def writing(
+        self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode, where: str | None = None, /
+    ) -> Callable[[CommitManifest], None]:
         """How the engine, which works in a process of its own, writes ``rows``."""
+        assert where is None, "no table of the simulation keeps files of which a row changes"
         path = delta_log.table_directory(log.uri).path
         declared = in_columns(plan, rows)
 

@@ -111,8 +111,11 @@ class YearEngine:
         """Forget everything; each table is read from its log again."""
         self._snapshots.clear()
 
-    def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+    def writing(
+        self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode, where: str | None = None, /
+    ) -> Callable[[CommitManifest], None]:
         """An engine of `lake.commit`, for appends."""
+        assert where is None
         assert mode == "append", "no table of the year replaces rows"
         content = in_columns(plan, rows).drop_columns([c for c in self.absent if c in plan.table.arrow_schema.names])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,7 +80,9 @@ def commit(
     return checkpoint
 
 
-def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+def with_delta_rs(
+    log: TableLog, plan: Plan, rows: pa.Table, mode: Mode, where: str | None = None, /
+) -> Callable[[CommitManifest], None]:
     """How delta-rs writes Arrow rows, in the place of `lake.commit.with_spark`.
 
     It checks no transaction id by itself, and knows no other writer, as one Spark server does; so both is done here.
@@ -91,12 +93,14 @@ def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Call
         with _one_at_a_time(Path(log.uri)):
             stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
             if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
-                _write(stored or log.uri, plan.table, declared, checkpoint, mode)
+                _write(stored or log.uri, plan.table, declared, checkpoint, mode, where)
 
     return write
 
 
-def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+def by_conditional_put(
+    log: TableLog, plan: Plan, rows: pa.Table, mode: Mode, where: str | None = None, /
+) -> Callable[[CommitManifest], None]:
     """How delta-rs writes Arrow rows into an object store, whose conditional put alone excludes other writers.
 
     A commit that was refused is not tried again upon the next version: only a new plan may do that.
@@ -107,19 +111,21 @@ def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) ->
         # An object of its own: a write moves it to the next version.
         stored = DeltaTable(log.uri, storage_options=delta_options(log.uri)) if log.version() >= 0 else None
         if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
-            _write(stored or log.uri, plan.table, declared, checkpoint, mode, max_commit_retries=0)
+            _write(stored or log.uri, plan.table, declared, checkpoint, mode, where, max_commit_retries=0)
 
     return write
 
 
-def unchecked(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+def unchecked(
+    log: TableLog, plan: Plan, rows: pa.Table, mode: Mode, where: str | None = None, /
+) -> Callable[[CommitManifest], None]:
     """An engine that commits whatever was committed meanwhile: a control, which must be found out."""
     declared = in_columns(plan, rows)
 
     def write(checkpoint: CommitManifest) -> None:
         while True:
             with suppress(CommitFailedError):
-                return _write(log.uri, plan.table, declared, checkpoint, mode)
+                return _write(log.uri, plan.table, declared, checkpoint, mode, where)
 
     return write
 
@@ -143,13 +149,15 @@ def _write(
     rows: pa.Table,
     checkpoint: CommitManifest,
     mode: Mode = "append",
+    where: str | None = None,
     *,
     max_commit_retries: int | None = None,
 ) -> None:
     write_deltalake(
         target,
         rows.cast(table.arrow_schema),
-        mode=mode,
+        mode=cast(Any, mode),  # delta-rs has one signature for each mode
+        predicate=where,
         configuration=table_properties(table),
         storage_options=delta_options(target) if isinstance(target, str) else None,
         commit_properties=CommitProperties(

@@ -111,7 +111,7 @@ def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def held_by(place: Path) -> commit.Engine:
+def held_by(place: Path) -> commit.CommitEngine:
     """Spark, whose statement reports that it has begun and then waits at the gate in ``place``."""
 
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -120,8 +120,10 @@ def held_by(place: Path) -> commit.Engine:
             (place / "gate").read_text()  # a named pipe: this returns when it was written to
             yield batch
 
-    def engine(log: TableLog, plan: Plan, rows: DataFrame, mode: commit.Mode) -> Callable[[CommitManifest], None]:
-        return commit.with_spark(log, plan, rows.coalesce(1).mapInArrow(wait, rows.schema), mode)
+    def engine(
+        log: TableLog, plan: Plan, rows: DataFrame, mode: commit.Mode, where: str | None = None, /
+    ) -> Callable[[CommitManifest], None]:
+        return commit.with_spark(log, plan, rows.coalesce(1).mapInArrow(wait, rows.schema), mode, where)
 
     return engine
 

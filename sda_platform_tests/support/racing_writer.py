@@ -17,14 +17,14 @@ from typing import Any
 import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.commit import Engine, append, with_spark
+from sda_platform.lake.commit import CommitEngine, append, with_spark
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.support.delta_tables import by_conditional_put, lake_at, rows_of, unchecked, with_delta_rs
 
 ROWS_PER_BATCH = 3
-_DELTA_RS: dict[str, Engine] = {
+_DELTA_RS: dict[str, CommitEngine] = {
     "delta-rs": with_delta_rs,
     "conditional-put": by_conditional_put,
     "unchecked": unchecked,
@@ -56,7 +56,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(told) + "\n")
 
 
-def opened(engine: str, root: str, name: str) -> tuple[Engine, Callable[[pa.Table], Any]]:
+def opened(engine: str, root: str, name: str) -> tuple[CommitEngine, Callable[[pa.Table], Any]]:
     """The engine of this name, ready to write, and how it takes rows."""
     if engine in _DELTA_RS:
         return _DELTA_RS[engine], lambda rows: rows

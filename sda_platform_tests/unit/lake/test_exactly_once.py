@@ -205,7 +205,7 @@ class _Store(Lake):
     def __init__(self, log: HeldTable) -> None:
         super().__init__("", MissionClock(0, 0, 0.0), without_session)
         self._log = log
-        self.engine = lambda _log, plan, rows, _mode: partial(log.write, rows=in_columns(plan, rows))
+        self.engine = lambda _log, plan, rows, _mode, _where=None: partial(log.write, rows=in_columns(plan, rows))
 
     def open(self) -> "_Store":
         return self

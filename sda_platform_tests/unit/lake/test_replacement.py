@@ -2,11 +2,12 @@
 
 import dataclasses
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform.clock import MissionClock
@@ -14,13 +15,15 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.replacement import with_changes
+from sda_platform.lake.manifest import SegmentRef
+from sda_platform.lake.replacement import replaced_where, with_changes
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import commit, no_engine, rows_of, with_delta_rs
 
 _CHANGES_AT = 7
+_ALONE = dataclasses.replace(TRACKS, consumes=(), reads=())
 
 
 def tracks(*rows: tuple[int, int, float]) -> pa.Table:
@@ -65,6 +68,13 @@ def test_two_changes_of_one_key_are_an_invariant_error() -> None:
         with_changes(TRACKS, tracks(), tracks((1, 1, 0.5), (1, 1, 1.5)), 2)
 
 
+def test_a_commit_replaces_its_own_rows_and_those_of_changed_and_removed_keys() -> None:
+    changed, removed = tracks((2, 1, 1.5)), tracks((3, 1, 0.5), (1, 1, 0.5))
+    assert replaced_where(TRACKS, changed, 4) == "commit_sequence = 4 OR norad_id IN (2)"
+    assert replaced_where(TRACKS, changed, 4, removed) == "commit_sequence = 4 OR norad_id IN (1, 2, 3)"
+    assert replaced_where(TRACKS, tracks(), 4) == "commit_sequence = 4", "no row that there is"
+
+
 class DeltaRsLake(Lake):
     """A lake whose engine is delta-rs."""
 
@@ -94,3 +104,42 @@ def test_an_overwrite_that_a_crash_interrupts_at_any_step_is_made_exactly_once__
         assert facts(log.rows().sort_by("norad_id")) == [(1, 1, 0.5), (2, 2, 1.5), (3, 2, 1.5)]
         assert (broken_chain(log.commits()), log.head().sequence, log.commits()[0].rows_written) == ([], 2, 2)
     assert number >= 5, "it passes several points"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sets(st.integers(1, 9), max_size=4), st.sets(st.integers(1, 9), max_size=3)),
+        min_size=1,
+        max_size=5,
+    )
+)
+@settings(max_examples=20, deadline=None)
+def test_whether_other_files_are_kept_changes_no_row__D1(commits: list[tuple[set[int], set[int]]]) -> None:
+    """Whatever changes and is removed; and the files of other rows are kept."""
+    with TemporaryDirectory() as directory:
+        whole = DeltaRsLake(f"{directory}/whole", MissionClock(1, 0, 0.0), no_engine, "run")
+        in_part = DeltaRsLake(f"{directory}/part", MissionClock(1, 0, 0.0), no_engine, "run")
+        found = []
+        for lake, table in ((whole, _ALONE), (in_part, dataclasses.replace(_ALONE, keeps_other_files=True))):
+            for number, (changed, removed) in enumerate(commits):
+                segment = SegmentRef("radar", f"{number}.seg", "0" * 64, 1, 1)
+                plan = lake.plan_landing(table, lake.head(table), [segment])
+                rows = tracks(*((key, 1, float(number)) for key in sorted(changed)))
+                lake.replace(plan, rows, removed=tracks(*((key, 1, 0.0) for key in sorted(removed - changed))))
+            log = lake.log(table)
+            assert [c.rows_written for c in reversed(log.commits())] == [len(changed) for changed, _ in commits]
+            found.append(facts(log.rows().sort_by("norad_id")))
+        assert found[0] == found[1]
+
+
+def test_a_commit_writes_only_the_files_again_that_have_a_changed_row(tmp_path: Path) -> None:
+    table = dataclasses.replace(_ALONE, keeps_other_files=True)
+    lake = DeltaRsLake(str(tmp_path), MissionClock(1, 0, 0.0), no_engine, "run")
+    files = []
+    for number, keys in enumerate(((1, 2), (3, 4), (2,))):
+        plan = lake.plan_landing(table, lake.head(table), [SegmentRef("radar", f"{number}.seg", "0" * 64, 1, 1)])
+        lake.replace(plan, tracks(*((key, 1, 0.5) for key in keys)))
+        files.append(set(lake.log(table).live_files()["path"].to_pylist()))
+    assert len(files[0] & files[1]) == 1, "the first file is kept"
+    assert files[1] - files[0] <= files[2] and not files[0] & files[2], "then only the second"
+    assert facts(lake.log(table).rows().sort_by("norad_id")) == [(1, 1, 0.5), (2, 3, 0.5), (3, 2, 0.5), (4, 2, 0.5)]

@@ -246,6 +246,18 @@ class AlertSettings(FleetFile):
     revise_miss_km: float = setting(1.0, "Change of the miss distance that is sent, km.", "ALERT_REVISE_MISS_KM", gt=0)
 
 
+class RefinementSettings(FleetFile):
+    """How many tracks are refined at a time. Those of the fleet and of objects in open events come first."""
+
+    at_once: int = setting(
+        20,
+        "Most tracks that a run refines into element sets, and into ephemerides: in ten minutes, about two seconds "
+        "each.",
+        "REFINED_AT_ONCE",
+        ge=2,
+    )
+
+
 class SchedulingSettings(SensorFile, FleetFile, Parallelism):
     """Sensors, objects and horizon of the tasking of sensors."""
 

@@ -24,6 +24,7 @@ from sda_platform.setting_sections import (
     FusionSettings,
     GrowthSettings,
     IntakeSettings,
+    RefinementSettings,
     SchedulingSettings,
     ScreeningSettings,
     SettingsSection,
@@ -147,6 +148,7 @@ class Settings(BaseSettings):
     weather: SpaceWeatherSettings = SpaceWeatherSettings()
     screening: ScreeningSettings = ScreeningSettings()
     alerting: AlertSettings = AlertSettings()
+    refinement: RefinementSettings = RefinementSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     vitals: VitalsSettings = VitalsSettings()
 

@@ -206,14 +206,15 @@ _KINDS: Mapping[str, str] = {
     "correction log": "adds inserts and retracts, with a revision for each entry of a key; "
     "a row holds now if the last entry of its key is an insert",
     "one per key, replaced": "writes the whole table again; rows that do not change keep their `commit_sequence`",
+    "one per key, replaced in part": "writes the files again that have a row of a changed key; other files stay",
 }
 """How the rows of a table change → what a commit does."""
 
 
 def _rows(table: Table) -> str:
-    appended, log, replaced = _KINDS
+    appended, log, replaced, replaced_in_part = _KINDS
     if table.replaces_rows:
-        return replaced
+        return replaced_in_part if table.keeps_other_files else replaced
     return log if issubclass(table.model, CorrectionLogModel) else appended
 
 

@@ -4,6 +4,7 @@ import dagster as dg
 
 from sda_platform.conjunction import assets
 from sda_platform.conjunction.checks import checks
+from sda_platform.conjunction.objects_of_interest import InterestResource
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.sensors import suspected_manoeuvres
@@ -29,5 +30,9 @@ def defs(settings: Settings) -> dg.Definitions:
         ],
         asset_checks=checks,
         sensors=[suspected_manoeuvres],
-        resources={"screening": screening, "alerting": AlertingResource(**settings.alerting.model_dump())},
+        resources={
+            "screening": screening,
+            "alerting": AlertingResource(**settings.alerting.model_dump()),
+            "refinement": InterestResource(**settings.refinement.model_dump()),
+        },
     )

@@ -27,16 +27,12 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbit_determination.ephemeris_refinement import (
-    EPHEMERIS_SCHEMA,
-    Turn,
-    in_turn,
-    withdrawn,
-)
+from sda_platform.orbit_determination.ephemeris_refinement import EPHEMERIS_SCHEMA, withdrawn, without_room
 from sda_platform.orbit_determination.ephemeris_refinement import refined_ephemerides as predicted
 from sda_platform.orbit_determination.publication import publish
 from sda_platform.orbit_determination.recognition import REACH_NS
-from sda_platform.orbit_determination.refinement import ARC_NS, TOGETHER_NS, due, refined
+from sda_platform.orbit_determination.refinement import ARC_NS, MIN_INTERVAL_NS, due, refined
+from sda_platform.orbit_determination.resource import RefinementResource
 from sda_platform.orbit_determination.tables import (
     ELEMENT_PUBLICATIONS,
     PROVISIONAL_ELEMENTS,
@@ -44,6 +40,7 @@ from sda_platform.orbit_determination.tables import (
     REFINED_EPHEMERIDES,
 )
 from sda_platform.orbit_determination.tracklets import tracklets, uncorrelated
+from sda_platform.orbit_determination.turns import Turn
 from sda_platform.orbit_determination.uncorrelated_tracks import (
     ANGLES_ONLY_MEMORY_NS,
     MEMORY_NS,
@@ -58,58 +55,85 @@ from sda_platform.replay.history import History
 
 
 @table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
-def refined_elements(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
+def refined_elements(
+    lake: LakeResource, refinement: RefinementResource, weather: SpaceWeatherResource
+) -> dg.MaterializeResult[Any]:
     """Mean elements of tracked objects that follow the numerical prediction of their windows, where clearly better.
 
     `element_publications` publishes them to the catalogue as one more source, below the surveillance network's
-    priority and above republished sets.
+    priority and above republished sets. A run refines a limited number of tracks, those of the fleet and of objects in
+    open events first.
     """
     store = lake.open()
-    here = weather.near(store.clock.now_ns())
-    plan = store.plan(REFINED_ELEMENTS, settings={"weather": here.recorded()})
-    if plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns < TOGETHER_NS:
-        return nothing_new(store, plan, "refinements are grouped over ten minutes, so that they are screened together")
-    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
-    chosen = due(store.new_rows(plan, TRACKS, columns), store.earlier_rows(plan, ["norad_id", "epoch_time_ns"]))
+    refinement, here = refinement.at_present(store), weather.near(store.clock.now_ns())
+    settings = {"refinement": refinement.recorded(), "weather": here.recorded()}
+    plan = store.plan(REFINED_ELEMENTS, settings=settings)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    tracks = tracks_read(store, plan)
+    chosen, turn = whose_turn(plan, tracks, earlier_sets(store, plan, tracks), refinement)
     if not chosen.num_rows:
-        return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
+        return nothing_new(store, plan, "no track is due: too few windows, or refined lately")
     windows, published = evidence_of(store, plan, chosen)
     rows = refined(windows, chosen, published, plan.as_of_ns, here.dynamics())
-    receipt = store.append(plan, rows, counts={"due": chosen.num_rows})
+    counts = {"due": chosen.num_rows, **turn.counts()}
+    receipt = store.append(plan, rows, counts=counts)
     return materialized(store, receipt, due=chosen.num_rows, space_weather=here.stated(), **median_gain(rows))
 
 
 @table_asset(REFINED_EPHEMERIDES, jobs=[ORBIT_DETERMINATION])
-def refined_ephemerides(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
+def refined_ephemerides(
+    lake: LakeResource, refinement: RefinementResource, weather: SpaceWeatherResource
+) -> dg.MaterializeResult[Any]:
     """Numerical predictions of tracked objects for a day, with covariances, where clearly better than the set in force.
 
     Screening and assessments use them above element sets, and below the ephemerides of operators. One ends after a day,
-    or with a suspected manoeuvre. At most 20 tracks are refined in ten minutes, in turn, and 200 ephemerides are held.
+    or with a suspected manoeuvre. A run refines a limited number of tracks, those of the fleet and of objects in open
+    events first. At most 200 ephemerides are held; the oldest of other objects make room.
     """
     store = lake.open()
-    here = weather.near(store.clock.now_ns())
-    plan = store.plan(REFINED_EPHEMERIDES, settings={"weather": here.recorded()})
+    refinement, here = refinement.at_present(store), weather.near(store.clock.now_ns())
+    settings = {"refinement": refinement.recorded(), "weather": here.recorded()}
+    plan = store.plan(REFINED_EPHEMERIDES, settings=settings)
     if plan.is_empty:
         return nothing_new(store, plan)
-    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
-    tracks = store.log(TRACKS).rows(columns, version=plan.window(TRACKS).upto_version)
+    tracks = tracks_read(store, plan)
     held = store.current_rows(plan).select(["norad_id", "epoch_time_ns", "usable_until_ns"])
     ended = withdrawn(held, tracks, plan.as_of_ns)
     current = held.filter(pc.invert(pc.is_in(held["norad_id"], ended["norad_id"].combine_chunks())))
-    turn = Turn.of(plan.previous)
-    chosen = in_turn(tracks, current, turn.number) if turn.is_over(plan.as_of_ns) else tracks.slice(0, 0)
+    chosen, turn = whose_turn(plan, tracks, current, refinement)
     if not chosen.num_rows and not ended.num_rows:
         return nothing_new(store, plan, "no track is due: too few windows, or refined lately")
     rows = EPHEMERIS_SCHEMA.empty_table()
     if chosen.num_rows:
         windows, published = evidence_of(store, plan, chosen)
         rows = predicted(windows, chosen, published, plan.as_of_ns, here.dynamics())
-        turn = Turn(plan.as_of_ns, chosen["norad_id"][-1].as_py())
+    removed = pa.concat_tables([ended, without_room(current, rows, refinement.first or ())])
     counts = {"due": chosen.num_rows, "ended": ended.num_rows}
-    receipt = store.replace(plan, rows, removed=ended, counts={**counts, **turn.counts()})
+    receipt = store.replace(plan, rows, removed=removed, counts={**counts, **turn.counts()})
     return materialized(
         store, receipt, **counts, accepted=rows.num_rows, space_weather=here.stated(), **median_gain(rows)
     )
+
+
+def tracks_read(store: Lake, plan: Plan) -> pa.Table:
+    """The tracks that the plan has consumed, with the columns that refinements need."""
+    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
+    return store.log(TRACKS).rows(columns, version=plan.window(TRACKS).upto_version)
+
+
+def earlier_sets(store: Lake, plan: Plan, tracks: pa.Table) -> pa.Table:
+    """Number and epoch of the refined element sets that are so new that one of the tracks may not be due."""
+    oldest_ns = (pc.min(tracks["epoch_time_ns"]).as_py() or 0) - MIN_INTERVAL_NS
+    return store.earlier_rows(plan, ["norad_id", "epoch_time_ns"], ds.field("epoch_time_ns") > oldest_ns)
+
+
+def whose_turn(
+    plan: Plan, tracks: pa.Table, products: pa.Table, refinement: RefinementResource
+) -> tuple[pa.Table, Turn]:
+    """The tracks to refine into one kind of product now, after earlier ``products``, and the turn after it."""
+    waiting = due(tracks, products)
+    return Turn.of(plan.previous).next(waiting, refinement.first or (), refinement.at_once, plan.as_of_ns)
 
 
 def evidence_of(store: Lake, plan: Plan, tracks: pa.Table) -> tuple[pa.Table, dict[int, dict[str, Any]]]:

@@ -1,9 +1,8 @@
-"""Ephemerides of tracked objects: which are withdrawn, whose turn it is, and the ephemerides. Arrow in, Arrow out."""
+"""Ephemerides of tracked objects: which are withdrawn, which have no room, and new ones. Arrow in, Arrow out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from sda_platform.catalog.orbits import propagator_of
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.lake.manifest import CommitManifest
-from sda_platform.orbit_determination.refinement import BETTER, MIN_WINDOWS, TOGETHER_NS, due, windows_since
+from sda_platform.orbit_determination.refinement import BETTER, MIN_WINDOWS, windows_since
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orbits.determination.held_back import HeldBack, prediction_held_back
 from sda_platform.orbits.determination.track_elements import NoFit
@@ -23,32 +21,8 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 
 EPHEMERIS_SCHEMA = REFINED_EPHEMERIDES.content_schema
-MOST_AT_ONCE = 20
-"""Refinements of a run, about two seconds each: the pool's next run must not wait for long."""
 MOST_HELD = 200
-"""Ephemerides that the table holds at a time, 70 kB each. Each commit writes the table anew."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """When tracks were refined last, mission time, and the catalogue number up to which."""
-
-    at_ns: int = 0
-    number: int = 0
-
-    @classmethod
-    def of(cls, manifest: CommitManifest | None) -> Turn:
-        """As a commit of the table counts it."""
-        counts = manifest.counts if manifest else {}
-        return cls(counts.get("turn_ns", 0), counts.get("turn_number", 0))
-
-    def counts(self) -> dict[str, int]:
-        """Among the counts of the next commit."""
-        return {"turn_ns": self.at_ns, "turn_number": self.number}
-
-    def is_over(self, as_of_ns: int) -> bool:
-        """Whether the next tracks may be refined: their objects are screened together."""
-        return as_of_ns - self.at_ns >= TOGETHER_NS
+"""Ephemerides that the table holds at a time, 70 kB each: an assessment reads all of them."""
 
 
 def withdrawn(held: pa.Table, tracks: pa.Table, as_of_ns: int) -> pa.Table:
@@ -64,21 +38,17 @@ def withdrawn(held: pa.Table, tracks: pa.Table, as_of_ns: int) -> pa.Table:
     return held.filter(pa.array(gone, pa.bool_()))
 
 
-def in_turn(tracks: pa.Table, held: pa.Table, after_number: int) -> pa.Table:
-    """At most MOST_AT_ONCE due tracks, by catalogue number from ``after_number`` on and round again.
+def without_room(held: pa.Table, renewed: pa.Table, first: Collection[int]) -> pa.Table:
+    """The ``held`` ephemerides that are beyond MOST_HELD with the ``renewed`` ones: the oldest, ``first`` objects last.
 
-    Objects without an ephemeris are left out beyond MOST_HELD. ``held``: current ephemerides.
+    Columns: norad_id, epoch_time_ns of ``held``; norad_id of ``renewed``, which stay.
     """
-    waiting, known = due(tracks, held), set(held["norad_id"].to_pylist())
-    numbers = waiting["norad_id"].to_pylist()
-    room, chosen = MOST_HELD - len(known), list[int]()
-    for row in sorted(range(len(numbers)), key=lambda row: (numbers[row] <= after_number, numbers[row])):
-        if numbers[row] not in known:
-            if room <= 0:
-                continue
-            room -= 1
-        chosen.append(row)
-    return waiting.take(pa.array(chosen[:MOST_AT_ONCE], pa.int64()))
+    is_kept = np.isin(held["norad_id"].to_numpy(), renewed["norad_id"].to_numpy())
+    others = held.filter(pa.array(~is_kept))
+    surplus = max(others.num_rows + renewed.num_rows - MOST_HELD, 0)
+    is_first = np.isin(others["norad_id"].to_numpy(), np.fromiter(first, np.int64, len(first)))
+    order = np.lexsort((others["norad_id"].to_numpy(), others["epoch_time_ns"].to_numpy(), is_first))
+    return others.take(pa.array(np.sort(order[:surplus])))
 
 
 def refined_ephemerides(

@@ -1,4 +1,4 @@
-"""Refinement: which tracks to refine now, and the element sets from their windows. Arrow in, Arrow out."""
+"""Refinement: which tracks are due, and the element sets from their windows. Arrow in, Arrow out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,26 +20,24 @@ from sda_platform.orbits.tracking.track_filter import filter_tracks
 REFINED_SCHEMA = REFINED_ELEMENTS.content_schema
 ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 """Span of the windows of a fit, event time."""
-TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND
-"""Smallest interval of refinements, mission time: screening one set costs almost as much as screening many."""
 MIN_WINDOWS = 6
 """Windows that a refinement needs."""
 BETTER = 0.5
 """Share of the published sigma that a product's must not exceed."""
-# An earlier successor adds little information, and causes another screening.
-_MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
+MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
+"""Smallest age of a product that is replaced: an earlier one adds little, and causes another screening."""
 
 
 def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
-    """The tracks to refine: alive, observed often enough, and some time after the object's last refined set.
+    """The tracks that may be refined: alive, observed often enough, and some time after the object's last refined set.
 
-    ``tracks`` are rows of `tracks`; ``refined`` earlier refinements, with ``norad_id`` and ``epoch_time_ns``.
+    ``tracks`` are rows of `tracks`; ``refined`` earlier products, with ``norad_id`` and ``epoch_time_ns``.
     """
     last: dict[int, int] = {}
     for row in refined.to_pylist():
         last[row["norad_id"]] = max(row["epoch_time_ns"], last.get(row["norad_id"], 0))
     numbers, epochs_ns = tracks["norad_id"].to_pylist(), tracks["epoch_time_ns"].to_pylist()
-    is_due = [epoch - last.get(number, 0) >= _MIN_INTERVAL_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
+    is_due = [epoch - last.get(number, 0) >= MIN_INTERVAL_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
     alive = pc.is_in(tracks["state"], pa.array(ALIVE))
     enough = pc.greater_equal(tracks["windows"], MIN_WINDOWS)
     return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(is_due, pa.bool_()))).sort_by("norad_id")

@@ -132,6 +132,7 @@ REFINED_EPHEMERIDES = Table(
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in ("state", "covariance")},
     },
     replaces_rows=True,
+    keeps_other_files=True,
     consumes=(TRACKS,),
     reads=(FUSED_TRACKS, ORBITAL_CATALOG),
 )

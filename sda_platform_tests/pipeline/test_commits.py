@@ -25,6 +25,7 @@ from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.restoration import remove_strays, restore_rows
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.replay.digest import digest
@@ -251,6 +252,26 @@ def test_rows_that_do_not_change_keep_their_sequence_and_are_not_counted__D1(
     changed = lake.new_rows(lake.plan(reader), ORBITAL_CATALOG, ["norad_id"])
     assert sorted(changed.column("norad_id").to_pylist()) == [1, 2, 3]
     assert sorted(log.rows_of((1, 3), ["norad_id"]).column("norad_id").to_pylist()) == [2, 3]
+
+
+def test_a_commit_in_part_writes_only_the_files_again_that_have_a_changed_row__D1(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By the engine: one commit each, with rows changed and removed; without any, no file changes."""
+    table = replace(REFINED_EPHEMERIDES, consumes=(), reads=())
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    lake.reads_unverified = True
+    log, files = lake.log(table), []
+    for changed, removed in (((1, 2), ()), ((3, 4), ()), ((2,), (3,)), ((), ())):
+        rows, gone = (rows_of(table, [{"norad_id": number} for number in part]) for part in (changed, removed))
+        lake.replace(planned(log), rows, removed=gone)
+        files.append(frozenset(log.live_files()["path"].to_pylist()))
+    assert sequences(log) == {1: 1, 2: 3, 4: 2}
+    assert [c.rows_written for c in log.commits()] == [0, 1, 2, 2]
+    assert (broken_chain(log.commits()), log.version()) == ([], 3)
+    assert files[0] <= files[1] and files[2] == files[3]
+    with pytest.raises(CommitConflict):
+        lake.replace(replace(planned(log), sequence=3), rows_of(table, [{"norad_id": 1}]))
 
 
 def test_a_key_that_changes_twice_in_one_commit_is_an_invariant_error(spark: SparkSession, tmp_path: Path) -> None:

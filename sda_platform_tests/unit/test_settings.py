@@ -15,6 +15,7 @@ from pydantic_settings import SettingsError
 
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.cli.main import main
+from sda_platform.conjunction.objects_of_interest import InterestResource
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
@@ -86,6 +87,7 @@ SECTIONS = {
     "alerting": AlertingResource,
     "scheduling": TaskingResource,
     "weather": SpaceWeatherResource,
+    "refinement": InterestResource,
 }
 VARIABLES = {
     "SDA_ALERT_DILUTION_RED_PC",
@@ -110,6 +112,7 @@ VARIABLES = {
     "SDA_FLEET",
     "SDA_IDLE_AFTER_S",
     "SDA_ORPHAN_GRACE_S",
+    "SDA_REFINED_AT_ONCE",
     "SDA_SCREENING_AT_ONCE",
     "SDA_SCREENING_FLEET_INTERNAL",
     "SDA_SCREENING_HORIZON_H",

@@ -8,7 +8,7 @@ import numpy as np
 
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, published_sigma_km
 from sda_platform.orbits.dynamics.numerical import Dynamics
-from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbits_of_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.propagation import Propagator
@@ -49,16 +49,21 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
     """
     if not np.isfinite(track.state).all():
         raise NoFit("the track has no state")
-    epoch_ns = int(track.epoch_ns[0])
-    time_ns = epoch_ns + _steps_ns(track.state)
     orbit = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+    ephemeris = ephemeris_of_orbit(orbit, dynamics)
+    sampled_ns = ephemeris.usable_from_ns + _SAMPLED_S * _SECOND_NS
+    return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
+
+
+def ephemeris_of_orbit(orbit: UncertainOrbits, dynamics: Dynamics) -> Ephemeris:
+    """The numerical prediction of one orbit for SPAN_S. Raises NoFit where it meets the ground."""
+    epoch_ns = int(orbit.epoch_ns[0])
+    time_ns = epoch_ns + _steps_ns(orbit.state)
     state, covariance = orbit.along(dynamics, time_ns).in_teme(dynamics)
     if not (np.isfinite(state).all() and np.isfinite(covariance).all()):
-        raise NoFit("the track's prediction has no closed orbit")
+        raise NoFit("the prediction has no closed orbit")
     # Covariances change slowly along the orbit: every second state has one, the last one too.
-    ephemeris = Ephemeris(time_ns, state, time_ns[::2], covariance[::2, :6, :6], epoch_ns, int(time_ns[-1]))
-    sampled_ns = epoch_ns + _SAMPLED_S * _SECOND_NS
-    return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
+    return Ephemeris(time_ns, state, time_ns[::2], covariance[::2, :6, :6], epoch_ns, int(time_ns[-1]))
 
 
 def _steps_ns(state: FloatArray) -> IntArray:

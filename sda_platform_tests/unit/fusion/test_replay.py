@@ -21,11 +21,13 @@ from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.orbit_determination.refinement import TOGETHER_NS
+from sda_platform.orbit_determination.resource import RefinementResource
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
+from sda_platform.orbit_determination.turns import TOGETHER_NS
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.history import Span
+from sda_platform.setting_sections import RefinementSettings
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
 from sda_platform_tests.support.scenes import START_NS
 from sda_platform_tests.support.windows import WINDOW_NS, beacons, published, some_catalogue
@@ -33,7 +35,11 @@ from sda_platform_tests.unit.fusion.test_time_bias import TERM, TERM_NS, observe
 from sda_platform_tests.unit.orbit_determination.test_discovery import observations
 from sda_platform_tests.unit.orbit_determination.test_recognition import TOLD_APART, TWINS, meetings, seen
 
-RESOURCES = {"fusion": FusionResource(window_s=30), "weather": SpaceWeatherResource()}
+RESOURCES = {
+    "fusion": FusionResource(window_s=30),
+    "refinement": RefinementResource(),
+    "weather": SpaceWeatherResource(),
+}
 
 
 @pytest.fixture
@@ -116,34 +122,36 @@ def tracked(lake: Lake) -> list[dict[str, Any]]:
     return list(found.to_pylist())
 
 
-def test_refined_ephemerides__F_replay(lake: Lake) -> None:
-    """The second commit continues in turn, and leaves out whom the first refined just now."""
+@pytest.mark.parametrize("table", [REFINED_ELEMENTS, REFINED_EPHEMERIDES], ids=lambda table: str(table.name))
+def test_refined_products__F_replay(lake: Lake, table: Table) -> None:
+    """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
     tracks = tracked(lake)
-    for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
+    for moved, elapsed_ns in ((tracks[:1], 0), (tracks[1:], TOGETHER_NS - 1), ([], 1)):
         lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
         if moved:
-            held = lake.log(TRACKS).rows().to_pylist() if lake.log(TRACKS).head().commit else []
-            commit(lake, TRACKS, [row for row in moved if row["norad_id"] not in {h["norad_id"] for h in held}])
-        materialize(lake, REFINED_EPHEMERIDES)
-    refined = lake.log(REFINED_EPHEMERIDES).rows(["norad_id", "commit_sequence"]).to_pylist()
+            commit(lake, TRACKS, moved)
+        materialize(lake, table)
+    refined = lake.log(table).rows(["norad_id", "commit_sequence"]).to_pylist()
     assert {row["norad_id"]: row["commit_sequence"] for row in refined} == {
         row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
     }
-    (found,) = replay_lake(lake, f"{lake.uri}-again", RESOURCES, tables=[REFINED_EPHEMERIDES])
+    (found,) = replay_lake(lake, f"{lake.uri}-again", RESOURCES, tables=[table])
     assert (found.first_sequence, found.last_sequence, found.differences) == (1, 2, ())
 
 
-def test_refined_elements__F_replay(lake: Lake) -> None:
-    """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
+def test_objects_of_interest_are_refined_first_in_a_replay_too__F_replay(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit records them, so a replay needs neither the fleet nor the events of then."""
     tracks = tracked(lake)
-    for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
-        lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
-        commit(lake, TRACKS, moved)
+    numbers = sorted(row["norad_id"] for row in tracks)
+    commit(lake, TRACKS, tracks)
+    refinement = RefinementResource(**RefinementSettings(at_once=2).model_dump())
+    with monkeypatch.context() as then:
+        then.setattr(RefinementResource, "objects_of_interest", lambda *_: numbers[2:])
+        then.setitem(RESOURCES, "refinement", refinement)
         materialize(lake, REFINED_ELEMENTS)
-    refined = lake.log(REFINED_ELEMENTS).rows(["norad_id", "commit_sequence"]).to_pylist()
-    assert {row["norad_id"]: row["commit_sequence"] for row in refined} == {
-        row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
-    }
-    second = lake.log(REFINED_ELEMENTS).commits()[0]
-    assert second.manifest.as_of_ns == lake.clock.now_ns()
-    assert_replayed(lake, REFINED_ELEMENTS)
+    refined = lake.log(REFINED_ELEMENTS).rows(["norad_id"])["norad_id"].to_pylist()
+    assert sorted(refined) == [numbers[0], numbers[2]]
+    (found,) = replay_lake(lake, f"{lake.uri}-again", RESOURCES, tables=[REFINED_ELEMENTS])
+    assert found.differences == ()

@@ -1,4 +1,4 @@
-"""Our own ephemerides: whose turn it is, which end, what they hold, and when a state comes from one."""
+"""Our own ephemerides: which end or make room, what they hold, and when a state comes from one."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_t
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.orbit_determination import ephemeris_refinement
 from sda_platform.orbit_determination.checks import unsound_refinements
-from sda_platform.orbit_determination.ephemeris_refinement import in_turn, withdrawn
+from sda_platform.orbit_determination.ephemeris_refinement import withdrawn, without_room
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orbits.determination.track_elements import SPAN_S
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
@@ -69,20 +69,14 @@ def track_rows(numbers: range) -> pa.Table:
     )
 
 
-def test_due_tracks_take_turns_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ephemeris_refinement, "MOST_AT_ONCE", 4)
-    tracks, nothing = track_rows(range(1, 11)), held()
-    assert in_turn(tracks, nothing, 0)["norad_id"].to_pylist() == [1, 2, 3, 4]
-    assert in_turn(tracks, nothing, 8)["norad_id"].to_pylist() == [9, 10, 1, 2], "and round again"
-    lately = held((9, AS_OF_NS - SECOND_NS, AS_OF_NS + SECOND_NS))
-    assert in_turn(tracks, lately, 8)["norad_id"].to_pylist() == [10, 1, 2, 3]
-    assert in_turn(tracks.slice(0, 0), nothing, 8).num_rows == 0
-
-
-def test_beyond_what_the_table_may_hold_only_held_ephemerides_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ephemeris_refinement, "MOST_HELD", 3)
-    old = held((4, 0, AS_OF_NS), (8, 0, AS_OF_NS))
-    assert in_turn(track_rows(range(1, 11)), old, 2)["norad_id"].to_pylist() == [3, 4, 8]
+def test_the_oldest_ephemerides_make_room_and_those_of_interest_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ephemeris_refinement, "MOST_HELD", 4)
+    current = held((1, 10, AS_OF_NS), (2, 20, AS_OF_NS), (3, 30, AS_OF_NS), (4, 40, AS_OF_NS))
+    renewed = held((5, 50, AS_OF_NS), (4, 50, AS_OF_NS))
+    assert without_room(current, renewed, [])["norad_id"].to_pylist() == [1]
+    assert without_room(current, renewed, [1, 2])["norad_id"].to_pylist() == [3]
+    assert without_room(current, renewed, [1, 2, 3])["norad_id"].to_pylist() == [1], "the oldest, if all are"
+    assert without_room(current, held((4, 50, AS_OF_NS)), []).num_rows == 0, "one that is renewed needs no more room"
 
 
 def test_an_ephemeris_ends_after_a_day_or_with_a_suspected_manoeuvre_at_its_epoch_or_later() -> None:

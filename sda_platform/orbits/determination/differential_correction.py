@@ -9,10 +9,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
-from sda_platform.orbits.determination.least_squares import ArcPrior, is_plausible, solve
+from sda_platform.orbits.determination.least_squares import ArcPrior, GoodnessOfFit, solve
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.mean_elements import (
     DIFFERENCE,
@@ -39,7 +38,7 @@ class UncertainElements:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Correction(UncertainElements):
+class Correction(UncertainElements, GoodnessOfFit):
     """Differentially corrected elements."""
 
     r_teme_km: FloatArray
@@ -47,17 +46,6 @@ class Correction(UncertainElements):
     """(3,), (3,) at the epoch."""
     covariance_teme: FloatArray
     """(6, 6) at the epoch, km and km/s."""
-    chi_square: float
-    """Of the observations used."""
-    degrees_of_freedom: int
-    """Components used, less six unknowns."""
-    used: npt.NDArray[np.bool_]
-    """(m,) which observations the fit uses; the others were unusable or outliers."""
-
-    @property
-    def is_plausible(self) -> bool:
-        """Whether noise explains the residuals."""
-        return is_plausible(self.chi_square, self.degrees_of_freedom)
 
 
 def correct_elements(observations: ObservationArrays, elements: ElementSets) -> Correction:

@@ -52,12 +52,9 @@ class ArcPrior:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LeastSquares:
-    """What fits the observations best."""
+class GoodnessOfFit:
+    """How well a fit explains the observations (m,) of one object."""
 
-    unknowns: FloatArray
-    covariance: FloatArray
-    """(k, k)"""
     chi_square: float
     """Of the observations used and of the deviation from the prior."""
     degrees_of_freedom: int
@@ -65,10 +62,21 @@ class LeastSquares:
     used: BoolArray
     """(m,) which observations the fit uses; the others were unusable or outliers."""
 
+    @property
+    def is_plausible(self) -> bool:
+        """Whether noise alone leaves residuals of this size in at least one of a million fits."""
+        freedom = self.degrees_of_freedom
+        return freedom >= 0 and bool(chi2.sf(self.chi_square, max(freedom, 1)) > _IMPLAUSIBLE)
 
-def is_plausible(chi_square: float, degrees_of_freedom: int) -> bool:
-    """Whether noise alone leaves residuals of this size in at least one of a million fits."""
-    return degrees_of_freedom >= 0 and bool(chi2.sf(chi_square, max(degrees_of_freedom, 1)) > _IMPLAUSIBLE)
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LeastSquares(GoodnessOfFit):
+    """The unknowns that fit the observations best."""
+
+    unknowns: FloatArray
+    """(k,)"""
+    covariance: FloatArray
+    """(k, k)"""
 
 
 def solve(observations: ObservationArrays, motion: ArcMotion, start: FloatArray, prior: ArcPrior) -> LeastSquares:

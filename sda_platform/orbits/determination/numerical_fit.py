@@ -9,10 +9,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.least_squares import ArcPrior, LeastSquares, is_plausible, solve
+from sda_platform.orbits.determination.least_squares import ArcPrior, GoodnessOfFit, LeastSquares, solve
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
 from sda_platform.orbits.elements import FloatArray, IntArray
@@ -24,21 +23,11 @@ _NODES_NS = 300_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class NumericalFit:
+class NumericalFit(GoodnessOfFit):
     """The orbit that fits one object's observations best."""
 
     orbit: UncertainOrbits
     """One row."""
-    chi_square: float
-    """Of the observations used and of the deviation from what was known before."""
-    degrees_of_freedom: int
-    used: npt.NDArray[np.bool_]
-    """(m,) which observations the fit uses; the others were unusable or outliers."""
-
-    @property
-    def is_plausible(self) -> bool:
-        """Whether noise explains the residuals."""
-        return is_plausible(self.chi_square, self.degrees_of_freedom)
 
 
 def fit_orbit(
@@ -96,7 +85,7 @@ def _one_orbit(epoch_ns: int, unknowns: FloatArray, covariance: FloatArray) -> U
 
 
 def _reported(fit: LeastSquares, orbit: UncertainOrbits) -> NumericalFit:
-    return NumericalFit(orbit, fit.chi_square, fit.degrees_of_freedom, fit.used)
+    return NumericalFit(fit.chi_square, fit.degrees_of_freedom, fit.used, orbit)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

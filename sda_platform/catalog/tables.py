@@ -23,7 +23,7 @@ ELEMENTS = "elements"
 IN_FORCE, LOST, CONCURRENT, SUPERSEDED = "in force", "lost", "concurrent", "superseded"
 """What became of a claim: it holds, a better one holds, other edits contradict it, or an edit had seen it."""
 OWN_ORIGINATOR = "SDA PLATFORM"
-"""Who publishes the element sets that the platform determined itself."""
+"""Who publishes what the platform determined itself: element sets, ephemerides and conjunction data messages."""
 CAME_INTO_FORCE = "came_into_force"
 """Among the counts of a commit of `orbital_catalog`: usable sets, consumed earlier, whose epoch has come since the last
 commit. If the commit consumed nothing, they are its cause."""

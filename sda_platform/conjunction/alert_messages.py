@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.instants import format_epoch
@@ -12,7 +13,6 @@ from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
 
-ORIGINATOR = "SDA-PLATFORM"
 # The standard names only the 2D integral; for the other methods a comment is added.
 _KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS", "unknown": "UNKNOWN"}
 _MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
@@ -39,7 +39,7 @@ def assessment_message(
     }
     fields = {
         "CREATION_DATE": _instant(created_ns),
-        "ORIGINATOR": ORIGINATOR,
+        "ORIGINATOR": OWN_ORIGINATOR,
         "MESSAGE_ID": f"{assessment['event_id']}-{assessment['sequence']}",
         "TCA": format_epoch(tca_ns),
         **{keyword: f"{1000 * value:.6f}" for keyword, value in metres.items()},

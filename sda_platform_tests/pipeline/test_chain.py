@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, OWN_ORIGINATOR
 from sda_platform.cli.cdm import alert_message
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
@@ -211,7 +211,7 @@ def _a_second_delivery_changes_no_row_and_is_counted(platform: Platform) -> None
 
 def _others_speak(platform: Platform, alert: str) -> None:
     """One received message agrees with one of our events, and another has no event: both are listed."""
-    same = alert_message(platform.lake, alert, "kvn").replace(b"SDA-PLATFORM", b"18 SDS")
+    same = alert_message(platform.lake, alert, "kvn").replace(OWN_ORIGINATOR.encode(), b"18 SDS")
     unknown = Told(pair=(FLEET[0], 99_999), stated=2e-4)
     assert land(platform.zone("messages"), "theirs.kvn", same + messages_of([unknown]))
     result = platform.run("catalog_to_alerts", only=["received_cdms", "dead_letters", "conjunction_assessments"])

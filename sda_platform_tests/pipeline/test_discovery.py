@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG, OWN_ORIGINATOR
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS
@@ -71,7 +71,7 @@ def test_fragments_that_no_one_published_are_found_catalogued_and_screened(platf
     entries = platform.rows(ORBITAL_CATALOG, "norad_id", "originator", "object_name").to_pylist()
     provisional = {row["norad_id"]: row for row in entries if row["norad_id"] in seen}
     assert set(provisional) == set(seen)
-    assert {row["originator"] for row in provisional.values()} == {"SDA PLATFORM"}
+    assert {row["originator"] for row in provisional.values()} == {OWN_ORIGINATOR}
     told = {e.asset_key.to_user_string(): e.materialization.metadata for e in result.get_asset_materialization_events()}  # type: ignore[union-attr]
     screened = told["conjunction_candidates"]
     assert (screened["screening"].value, screened["changed"].value) == ("changed objects", len(seen))

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.catalog.ephemeris_decoding import decode
-from sda_platform.catalog.tables import EPHEMERIDES_FEED
+from sda_platform.catalog.tables import EPHEMERIDES_FEED, OWN_ORIGINATOR
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.formats.segments import describe_segment
@@ -66,7 +66,7 @@ def test_what_is_written_is_read_with_every_digit(home: Path, name: str, segment
     assert read["error_kind"] is None, read["error_reason"]
     expected = row()
     assert {column: read[column] for column in SAME} == {column: expected[column] for column in SAME}
-    assert read["originator"] == "SDA PLATFORM"
+    assert read["originator"] == OWN_ORIGINATOR
     assert read["reference_frame"] == "TEME"
     assert read["state"] == expected["state"], "TEME of date is what the platform works in: no digit changes"
     assert read["covariance"] == pytest.approx(expected["covariance"], rel=1e-9)

@@ -42,7 +42,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1, help="how many approaches")
     parser.add_argument("--observers", type=int, default=24)
     parser.add_argument("--before", type=float, default=15.0, help="minutes of observations before the burn")
-    parser.add_argument("--after", type=float, default=10.0, help="most minutes after it")
+    parser.add_argument(
+        "--after", type=float, default=10.0, help="most minutes after the first observation since the burn"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     table = catalogue_table()

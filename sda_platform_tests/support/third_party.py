@@ -46,6 +46,8 @@ WINDOW_NS, STEP_NS = 30 * NANOSECONDS_PER_SECOND, 10 * NANOSECONDS_PER_SECOND
 BEFORE_TCA_NS = 5 * HOUR_NS
 WANTED_KM = 0.06
 SAME_EVENT_NS = 600 * NANOSECONDS_PER_SECOND
+WAIT_S = 600.0
+"""Longest time from the burn to the first observation that follows it."""
 SCREENING, POLICY = ScreeningSettings(), AlertPolicy(AlertSettings())
 SCREENED = Volume.sphere(SCREENING.threshold_km)
 # Larger fields and a larger reach make up for the observers and objects that are left out: two dozen observers see the
@@ -183,12 +185,13 @@ class Play:
     seed: int = 1
 
     def run(self, *, before_s: float, after_s: float) -> Timeline:
-        """Simulate and process the time around the burn; ends when the event is red, or ``after_s`` after the burn.
+        """Simulate and process the time around the burn; ends when the event is red, or ``after_s`` after the first
+        observation that follows it. Without one in WAIT_S it ends then.
 
         Windows, tracks, candidates, assessments and levels are those of the platform's functions, every 10 s.
         """
         segments = simulate(
-            "constellation", start_time_ns=self.burn_ns - round(before_s * 1e9), duration_s=before_s + after_s,
+            "constellation", start_time_ns=self.burn_ns - round(before_s * 1e9), duration_s=before_s + WAIT_S + after_s,
             seed=self.seed, objects=self.objects, truth_from_ns=START_NS, manoeuvres=self.burns, segment_seconds=10.0,
             plan=ObservingPlan(catalogue_error_s=ERROR_S, constellation=self.seen_by),
         )  # fmt: skip
@@ -201,7 +204,7 @@ class Play:
         line, first_ns = Timeline(objects=len(self.objects)), None
         for segment in segments:
             now_ns = segment.available_time_ns
-            if now_ns > self.burn_ns + after_s * 1e9:
+            if now_ns > (self.burn_ns + WAIT_S * 1e9 if first_ns is None else first_ns + after_s * 1e9):
                 break
             fresh = decode_segments([(segment.data, segment.meta)])
             fresh = fresh.filter(fresh["error_kind"].is_null()).drop_columns(["payload", "segment"])

@@ -6,7 +6,7 @@ associated.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from sda_platform.orbit_determination.uncorrelated_tracks import (
 )
 from sda_platform.orbits import frames
 from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
+from sda_platform.orbits.equinoctial import equinoctial_covariance
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.observed_truth import EPOCH_NS, HOUR_NS, random_start
@@ -35,6 +36,7 @@ from sda_platform_tests.support.windows import WINDOW_NS, as_rows
 STEP_NS = 1_200 * SECOND_NS
 # Seconds of a pass, between observations, and from pass to pass of one object at least.
 _RADAR, _TELESCOPE = (180, 3, 0), (3_600, 10, 9_000)
+_ROUNDS, _WHOLE_STEPS, _CONVERGED = 30, 6, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,26 +137,60 @@ class Errors:
 
 
 def errors(body: Body, row: dict[str, Any], time_ns: IntArray, dynamics: Dynamics) -> Errors:
-    """Errors of a row's orbit at ``time_ns`` (k,), the first of which is its epoch.
-
-    Covariances are propagated midway between orbit and truth: over tens of kilometres, those at the orbit bend.
-    """
+    """Errors of a row's orbit at ``time_ns`` (k,), the first of which is its epoch."""
     ((one,),) = earlier_sets(pa.Table.from_pylist([row], PROVISIONAL_SCHEMA), dynamics).values()
-    orbit, truth = one.orbit, body.states(time_ns)
-    in_gcrf = dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, time_ns[None])[0]
-    states = dynamics.to_teme(in_gcrf, time_ns)
-    midway = replace(orbit, state=(orbit.state + dynamics.to_gcrf(truth[:1], time_ns[:1])) / 2)
-    middles, covariances = midway.along(dynamics, time_ns).in_teme(dynamics)
-    _, covariances = equinoctial_covariance(middles, covariances[:, :6, :6])
-    gaps = equinoctial(truth[:, :3], truth[:, 3:]) - equinoctial(states[:, :3], states[:, 3:])
-    gaps[:, 5] = (gaps[:, 5] + np.pi) % (2 * np.pi) - np.pi
-    sigma = np.sqrt(np.einsum("kii->ki", covariances))
-    shape, scaled = covariances / (sigma[:, :, None] * sigma[:, None]), gaps / sigma
+    return errors_of(one.orbit, body.states(time_ns), time_ns, dynamics)
+
+
+def errors_of(orbit: UncertainOrbits, truth: FloatArray, time_ns: IntArray, dynamics: Dynamics) -> Errors:
+    """Errors of an orbit (1) against true states (k, 6), TEME, at ``time_ns`` (k,), the first of which is its epoch.
+
+    An orbit that is hundreds of kilometres off after half a day is uncertain along a curve, and no normal distribution
+    of states then. Its unknowns at the epoch are normal. The squared error is therefore the least square of a deviation
+    of these, with process noise, that leads to the true state. It is linearised about that deviation, not about the
+    orbit.
+
+    Source: Bell & Cathey 1993, The iterated Kalman filter update as a Gauss-Newton method.
+    """
+    in_gcrf = dynamics.to_gcrf(truth, time_ns)
+    states, covariances = orbit.along(dynamics, time_ns).in_teme(dynamics)
+    _, in_equinoctial = equinoctial_covariance(states, covariances[:, :6, :6])
+    start = np.append(in_gcrf[0], orbit.coefficients[0])
     return Errors(
-        square=np.einsum("ki,ki->k", scaled, np.linalg.solve(shape, scaled[:, :, None])[:, :, 0]),
+        square=np.array([
+            _least_square(orbit, start, state, int(at_ns), dynamics)
+            for state, at_ns in zip(in_gcrf, time_ns.tolist(), strict=True)
+        ]),
         off_km=np.linalg.norm(states[:, :3] - truth[:, :3], axis=1),
-        along_sigma_km=np.linalg.norm(states[:, :3], axis=1) * sigma[:, 5],
-    )
+        along_sigma_km=np.linalg.norm(states[:, :3], axis=1) * np.sqrt(in_equinoctial[:, 5, 5]),
+    )  # fmt: skip
+
+
+def _least_square(
+    orbit: UncertainOrbits, start: FloatArray, state: FloatArray, at_ns: int, dynamics: Dynamics
+) -> float:
+    """The least square by Gauss-Newton from the unknowns ``start`` (8,); ``state`` (6,) is true at ``at_ns``, GCRF.
+
+    Raises ArithmeticError where it does not converge.
+    """
+    claimed, unknowns, square = np.append(orbit.state[0], orbit.coefficients[0]), start, np.inf
+    for number in range(_ROUNDS):
+        here = UncertainOrbits(orbit.epoch_ns, unknowns[None, :6], unknowns[None, 6:], np.zeros((1, 8, 8)))
+        reached, partials = dynamics.transitions(here.state, here.coefficients, here.epoch_ns, np.array([at_ns]))
+        noise = here.at(dynamics, np.array([at_ns])).covariance[0, :6, :6]
+        # At the epoch, where the parts of the covariance are of like size.
+        back = np.linalg.inv(partials[0, :, :6])
+        design = np.hstack([np.eye(6), back @ partials[0, :, 6:]])
+        gap = back @ (state - reached[0]) - design @ (claimed - unknowns)
+        spread = design @ orbit.covariance[0] @ design.T + back @ noise @ back.T
+        unit = 1 / np.sqrt(np.diag(spread))
+        weighted = unit * np.linalg.solve(spread * np.outer(unit, unit), unit * gap)
+        before, square = square, float(gap @ weighted)
+        if abs(square - before) < _CONVERGED:
+            return square
+        step = claimed + orbit.covariance[0] @ design.T @ weighted - unknowns
+        unknowns = unknowns + (step if number < _WHOLE_STEPS else step / 2)
+    raise ArithmeticError("the least square does not converge")
 
 
 def _passes(

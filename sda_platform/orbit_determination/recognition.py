@@ -90,11 +90,11 @@ def continued(
 ) -> NumericalFit | None:
     """The orbit from these observations and ``before``; None if the joint fit is less likely than 1 in 1,000.
 
-    ``alone`` is the orbit from the observations alone: the earlier orbit adds six degrees of freedom to its chi-square.
+    ``alone`` is the orbit from the observations alone: the earlier orbit adds six degrees of freedom to its cost. An
+    observation near the bound of outliers may be one in either fit only.
     """
     try:
         joined = continued_orbit(before.orbit, observations, int(alone.orbit.epoch_ns[0]), dynamics)
     except (NoOrbit, np.linalg.LinAlgError):  # or a covariance that rounding left without an inverse
         return None
-    fits = np.array_equal(joined.used, alone.used) and joined.chi_square - alone.chi_square <= GATE
-    return joined if fits else None
+    return joined if joined.cost - alone.cost <= GATE else None

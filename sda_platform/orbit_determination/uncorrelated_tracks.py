@@ -81,16 +81,20 @@ def discovered(
     owners = [_owner(numbers, chain) for chain, _ in confirmed]
     earlier = _earlier(confirmed, owners, known, followed, dynamics)
     free = iter(sorted(set(ANALYST_SATELLITE_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
-    rows = []
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
     for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
         if owner is not None and sum(t.observations.num_rows for t in chain) < _MORE_OBSERVATIONS * counts[owner]:
             continue
         joined = None if before is None else continued(before, _observations(chain), alone, dynamics)
         basis = None if joined is None else before
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
-        if number is not None:
-            rows.append(_row(number, chain, joined or alone, basis, as_of_ns, dynamics))
-    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["norad_id"]), PROVISIONAL_SCHEMA)
+        if number is None:
+            continue
+        # Of two chains of one object with the same epoch, which is the key, the next commit has the other.
+        key = (number, int(alone.orbit.epoch_ns[0]))
+        if key not in rows:
+            rows[key] = _row(number, chain, joined or alone, basis, as_of_ns, dynamics)
+    return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PROVISIONAL_SCHEMA)
 
 
 def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], dict[int, int]]:
@@ -123,17 +127,57 @@ def _earlier(
     followed: Set[int],
     dynamics: Dynamics,
 ) -> list[EarlierSet | None]:
-    """The set that each orbit may continue: its own number's last set from other observations, or that of an
-    unobserved object.
+    """The set that each orbit may continue: its own number's last set from other observations, or that of an object
+    without fits.
+
+    That object may have a chain of its own now, which did not link with these tracklets: a part of a pass determines an
+    orbit badly. Then both chains must fit as one orbit, and continue a set before them. A sensor that tracks both at
+    once proves that they are two.
     """
     sets = earlier_sets(known, dynamics)
-    gone = [of_one[-1] for number, of_one in sets.items() if number not in followed and number not in owners]
-    matches = recognise([one.orbit for one in gone], [fit.orbit for _, fit in confirmed], dynamics)
-    again = {met: gone[which] for met, which in matches.items()}
+    # Those without a chain first: they are compared with all chains, the others with those of no number only.
+    last = [of_one[-1] for number, of_one in sets.items() if number not in followed]
+    current = frozenset(owners)
+    last.sort(key=lambda one: one.number in current)
+    chains = [chain for chain, _ in confirmed]
+    apart, number_of = _chains_apart(chains), np.array([owner or 0 for owner in owners], dtype=np.int64)
+    settled = np.zeros((len(last), len(chains)), dtype=bool)
+    for row, one in enumerate(last):
+        own = number_of == one.number
+        settled[row] = apart[own].any(axis=0) | (own.any() & (number_of > 0))
+    matches = recognise([one.orbit for one in last], [fit.orbit for _, fit in confirmed], settled, dynamics)
+    again = {
+        met: _set_before_all(
+            last[which],
+            sets,
+            chains[met],
+            [chains[n] for n in np.flatnonzero(number_of == last[which].number)],
+            dynamics,
+        )
+        for met, which in matches.items()
+        if owners[met] is None
+    }
     return [
         again.get(position) if owner is None else set_before(sets.get(owner, ()), chain)
         for position, ((chain, _), owner) in enumerate(zip(confirmed, owners, strict=True))
     ]
+
+
+def _set_before_all(
+    one: EarlierSet,
+    sets: Mapping[int, Sequence[EarlierSet]],
+    chain: Sequence[Tracklet],
+    own: Sequence[Sequence[Tracklet]],
+    dynamics: Dynamics,
+) -> EarlierSet | None:
+    """The set that ``chain`` continues together with its object's ``own`` chains; without any, ``one``."""
+    if not own:
+        return one
+    together = [*chain, *(tracklet for each in own for tracklet in each)]
+    before, fit = set_before(sets[one.number], together), _fitted(together, dynamics)
+    if before is None or fit is None:
+        return None
+    return before if continued(before, _observations(together), fit, dynamics) is not None else None
 
 
 def _confirmed(
@@ -155,6 +199,16 @@ def _confirmed(
         elif len(chain) > 1:
             waiting += [[tracklet] for tracklet in chain]
     return sorted(sure, key=lambda each: (each[0][0].observations["sensor_time_ns"][0].as_py(), each[0][0].name))
+
+
+def _chains_apart(chains: Sequence[Sequence[Tracklet]]) -> npt.NDArray[np.bool_]:
+    """Which pairs (n, n) of chains are two objects, by any of their tracklets."""
+    of_chain = np.repeat(np.arange(len(chains)), [len(chain) for chain in chains])
+    one, other = np.nonzero(_distinct([tracklet for chain in chains for tracklet in chain]))
+    apart = np.zeros((len(chains),) * 2, dtype=bool)
+    apart[of_chain[one], of_chain[other]] = True
+    np.fill_diagonal(apart, val=False)
+    return apart
 
 
 def _distinct(found: Sequence[Tracklet]) -> npt.NDArray[np.bool_]:

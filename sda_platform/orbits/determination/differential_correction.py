@@ -70,6 +70,7 @@ def correct_elements(observations: ObservationArrays, elements: ElementSets) -> 
         chi_square=fit.chi_square,
         degrees_of_freedom=fit.degrees_of_freedom,
         used=fit.used,
+        cost=fit.cost,
     )
 
 

@@ -61,6 +61,8 @@ class GoodnessOfFit:
     """Components used, less the unknowns that no prior determines."""
     used: BoolArray
     """(m,) which observations the fit uses; the others were unusable or outliers."""
+    cost: float
+    """Chi-square, where each outlier counts as much as the bound of outliers: it compares fits with other outliers."""
 
     @property
     def is_plausible(self) -> bool:
@@ -109,12 +111,14 @@ def solve(observations: ObservationArrays, motion: ArcMotion, start: FloatArray,
     used[order[usable[active]]] = True
     scale = np.linalg.norm(rows, axis=0)
     inverse = np.linalg.pinv(rows / scale, rcond=1e-15) / scale[:, None]
+    chi_square = float(_squares(residual)[active].sum() + np.sum((prior.weight @ (unknowns - start)) ** 2))
     return LeastSquares(
         unknowns=unknowns,
         covariance=inverse @ inverse.T,
-        chi_square=float(_squares(residual)[active].sum() + np.sum((prior.weight @ (unknowns - start)) ** 2)),
+        chi_square=chi_square,
         degrees_of_freedom=int(sure.dimension[active].sum()) + prior.determined - len(start),
         used=used,
+        cost=chi_square + float(chi2.isf(_OUTLIER_PROBABILITY, sure.dimension[~active]).sum()),
     )
 
 

@@ -58,18 +58,26 @@ def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None 
     return chains
 
 
-def recognise(known: Sequence[UncertainOrbits], found: Sequence[UncertainOrbits], dynamics: Dynamics) -> dict[int, int]:
+def recognise(
+    known: Sequence[UncertainOrbits], found: Sequence[UncertainOrbits], are_settled: BoolArray, dynamics: Dynamics
+) -> dict[int, int]:
     """The ``known`` orbit that each orbit ``found`` later continues, where both have exactly one candidate.
 
     All are of one row. Returns positions in ``known`` by positions in ``found``. Ambiguous cases are left out: in a
-    debris cloud an object may well be nearest to a neighbour's prediction.
+    debris cloud an object may well be nearest to a neighbour's prediction. ``are_settled``: (k, n) pairs of which it is
+    known already whether one continues the other; they are no candidates.
     """
     if not known or not found:
         return {}
     later = UncertainOrbits.stack(found)
-    parts = [known[first : first + _AT_ONCE] for first in range(0, len(known), _AT_ONCE)]
-    distances = np.vstack([_distances_from(UncertainOrbits.stack(part), later, dynamics) for part in parts])
-    possible = np.isfinite(distances)
+    distances = np.full(are_settled.shape, np.inf)
+    for first in range(0, len(known), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        unsettled = np.flatnonzero(~are_settled[part].all(axis=0))
+        if len(unsettled):
+            earlier = UncertainOrbits.stack(known[part])
+            distances[part, unsettled] = _distances_from(earlier, later.take(unsettled), dynamics)
+    possible = np.isfinite(distances) & ~are_settled
     sole = possible & (possible.sum(axis=0) == 1) & (possible.sum(axis=1, keepdims=True) == 1)
     return {int(later): int(earlier) for earlier, later in np.argwhere(sole)}
 

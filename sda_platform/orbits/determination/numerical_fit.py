@@ -85,7 +85,7 @@ def _one_orbit(epoch_ns: int, unknowns: FloatArray, covariance: FloatArray) -> U
 
 
 def _reported(fit: LeastSquares, orbit: UncertainOrbits) -> NumericalFit:
-    return NumericalFit(fit.chi_square, fit.degrees_of_freedom, fit.used, orbit)
+    return NumericalFit(fit.chi_square, fit.degrees_of_freedom, fit.used, fit.cost, orbit)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,8 +5,10 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
+from sda_platform.orbit_determination import uncorrelated_tracks
 from sda_platform.orbit_determination.recognition import earlier_sets
 from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
@@ -130,6 +132,32 @@ def test_an_orbit_is_not_continued_by_what_flies_elsewhere_and_not_while_its_obj
     assert not {row["norad_id"] for row in numbered(strangers, only).values()} & set(only["norad_id"].to_pylist())
     seen_now = frozenset(first["norad_id"].to_pylist())
     assert not {row["norad_id"] for row in numbered(met(1), first, seen_now).values()} & seen_now
+
+
+def test_a_tracklet_that_does_not_link_with_its_objects_current_one_keeps_the_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where both continue the earlier set as one orbit; a neighbour's tracklet does not."""
+    monkeypatch.setattr(uncorrelated_tracks, "link", lambda orbits, _: [[number] for number in range(len(orbits))])
+    rows = seen(1, 180)
+    is_late = pc.greater(rows["sensor_time_ns"], meetings()[1] + 40 * SECOND_NS)
+    early, late = rows.filter(pc.invert(is_late)), rows.filter(is_late)
+    place = late.column_names.index("native_track_id")
+    late = late.set_column(place, "native_track_id", pc.binary_join_element_wise("late", late["native_track_id"], "-"))
+    first = numbered(met(0))
+    numbers = {piece: row["norad_id"] for piece, row in first.items()}
+    now = tuple(tracklets(early))
+    known = pa.concat_tables([table(first), table(numbered(now, table(first)))])
+    again = numbered((*now, *tracklets(late)), known)
+    kept = {piece for piece, row in again.items() if row["norad_id"] in numbers.values()}
+    assert all(again[piece]["norad_id"] == numbers[piece] for piece in kept)
+    assert len(kept & TOLD_APART) >= len(TOLD_APART) - 1
+    assert all(
+        row["earlier_epoch_ns"] == first[piece]["epoch_time_ns"] for piece, row in again.items() if piece in kept
+    )
+    without = tuple(t for t in (*now, *tracklets(late)) if t.name != f"{RADAR}/late-1-{NEIGHBOURS[0]}")
+    strangers = numbered(without, known)
+    assert strangers[NEIGHBOURS[1]]["norad_id"] != numbers[NEIGHBOURS[0]]
 
 
 def test_a_set_without_a_covariance_is_not_continued() -> None:

@@ -33,8 +33,9 @@ def published(home: Path, service: str) -> str | None:
 
 
 def is_stopping(home: Path) -> bool:
-    """Whether the platform of ``home`` ends its processes now."""
-    return bool(_content(home, PLATFORM).get("is_stopping"))
+    """Whether the platform of ``home`` ends its processes now; what a killed supervisor left counts for nothing."""
+    found = _content(home, PLATFORM)
+    return bool(found.get("is_stopping")) and Path(f"/proc/{found.get('pid')}").exists()
 
 
 def _content(home: Path, service: str) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConnection:
-    """A connection that can read the files below ``directories``, and no other."""
+    """A connection that can read the files below ``directories``, its own temporary ones, and no other."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "python_enable_replacements": "false",
         "memory_limit": f"{limits.memory_mb}MB",

@@ -15,7 +15,13 @@ from sda_platform.archive.errors import QueryRefused
 _FUNCTIONS = {"generate_series", "json_each", "json_tree", "range", "repeat", "unnest"}
 """Functions that make rows and read no file and no table, in a FROM clause."""
 _IN_FILE_NAMES = {".", "/"}
-"""DuckDB reads a file in place of a table that it does not know, if the name has the ending of a format."""
+_SCHEMAS = [
+    [*catalogue, schema]
+    for catalogue in ([], ["memory"])
+    for schema in ("main", "active", "information_schema", "pg_catalog")
+]
+"""What may be before the name of a table. DuckDB reads a file in place of a table that it does not know, if all parts
+of the name, joined by dots, have the ending of a format."""
 
 
 def parsed_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
@@ -25,15 +31,19 @@ def parsed_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
 
 
 def refuse_files(parsed: Any) -> None:
-    """Raise QueryRefused if a parsed query reads anything but tables and the functions above."""
+    """Raise QueryRefused if a parsed query reads anything but tables and the functions above, or is no query."""
+    if parsed.get("error"):
+        raise QueryRefused(f"a query is one SELECT statement: {parsed['error_message']}")
     for node in nodes(parsed):
         if node.get("type") == "TABLE_FUNCTION":
             function = str(node["function"].get("function_name", "this")).lower()
             if function not in _FUNCTIONS:
                 allowed = ", ".join(sorted(_FUNCTIONS))
                 raise QueryRefused(f"a query reads tables; {function} is disabled, of such functions it has {allowed}")
-        if node.get("type") == "BASE_TABLE" and _IN_FILE_NAMES & set(node["table_name"]):
-            raise QueryRefused(f"a query reads tables; {node['table_name']!r} is the name of a file")
+        if node.get("type") == "BASE_TABLE":
+            *within, name = node["qualified_name"]["path"]
+            if _IN_FILE_NAMES & set(name) or (within and within not in _SCHEMAS):
+                raise QueryRefused(f"a query reads tables; {'.'.join((*within, name))!r} is the name of a file")
 
 
 def names(parsed: Any) -> Iterator[str]:

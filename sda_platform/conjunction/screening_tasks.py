@@ -1,6 +1,6 @@
 """The tasks of a screening: a span of time and a group of objects each, a pure call of `screening.search`.
 
-A worker of Spark imports this module for a task. It therefore knows neither Dagster nor the tables; the paths of
+A worker of Spark imports this module for a task. It therefore imports neither Dagster nor the tables; the paths of
 ephemerides come with it only where objects have one.
 """
 

@@ -74,7 +74,7 @@ class Table:
     some rows therefore reads only the files that cover their times. Rows stay as they were written, unless
     ``replaces_rows``: then a commit writes the whole table again, with other rows for some keys. The table as of an
     earlier commit is an old version of it, and a search for duplicates reads the whole key. If it also
-    ``keeps_other_files``, a commit writes only the files again that have a row of such a key. That is for large rows of
+    ``keeps_other_files``, a commit rewrites only the files that have a row of such a key. That is for large rows of
     which a commit changes few; the key is one integer.
 
     Inputs are declared here and nowhere else. Of the tables that it ``consumes`` every commit is consumed once. Tables

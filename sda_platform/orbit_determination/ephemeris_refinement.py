@@ -22,7 +22,7 @@ from sda_platform.orbits.tracking.track_filter import filter_tracks
 
 EPHEMERIS_SCHEMA = REFINED_EPHEMERIDES.content_schema
 MOST_HELD = 200
-"""Ephemerides that the table holds at a time, 70 kB each: an assessment reads all of them."""
+"""Ephemerides that the table holds at a time, 60 kB each: an assessment reads all of them."""
 
 
 def withdrawn(held: pa.Table, tracks: pa.Table, as_of_ns: int) -> pa.Table:

@@ -90,7 +90,7 @@ def discovered(
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is None:
             continue
-        # Of two chains of one object with the same epoch, which is the key, the next commit has the other.
+        # One of two chains of an object counts if their epochs, which are keys, are equal; the other is numbered later.
         key = (number, int(alone.orbit.epoch_ns[0]))
         if key not in rows:
             rows[key] = _row(number, chain, joined or alone, basis, as_of_ns, dynamics)

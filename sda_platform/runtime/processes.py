@@ -124,14 +124,13 @@ def stop_all(services: Iterable[Service], number: int, grace_s: float) -> None:
     stopped = list(services)
     for service in stopped:
         service.signal(number)
-    await_end(stopped, grace_s)
+    await_end(stopped, time.monotonic() + grace_s)
 
 
-def await_end(services: Iterable[Service], grace_s: float) -> None:
-    """Wait until the process groups have ended; kill the remaining processes after ``grace_s`` seconds."""
+def await_end(services: Iterable[Service], until_s: float) -> None:
+    """Wait until the process groups have ended; kill what remains at ``until_s`` of the monotonic clock, seconds."""
     waiting = list(services)
-    deadline = time.monotonic() + grace_s
-    while any(service.is_alive for service in waiting) and time.monotonic() < deadline:
+    while any(service.is_alive for service in waiting) and time.monotonic() < until_s:
         time.sleep(0.05)
     for service in waiting:
         service.signal(signal.SIGKILL)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -77,17 +78,19 @@ class ServiceGroup(Mapping[str, Service]):
 
     def end(self) -> None:
         """End all services; the engine once no run can need it."""
-        self._write_state(is_stopping=True)
+        with suppress(OSError):  # of a full disk; sensors that wait then end later
+            self._write_state(is_stopping=True)
         engine = [service for name, service in self._services.items() if name == "engine"]
         others = [service for name, service in self._services.items() if name != "engine"]
         # SIGINT also reaches the run workers, which are in the worker host's group: they record their runs as failed.
         for service in others:
             service.signal(signal.SIGINT)
-        await_end([service for name, service in self._services.items() if name == "run-workers"], _DAGSTER_GRACE_S)
+        until_s = time.monotonic() + _DAGSTER_GRACE_S
+        await_end([service for name, service in self._services.items() if name == "run-workers"], until_s)
         for service in engine:
             service.signal(signal.SIGTERM)
-        await_end(others, _DAGSTER_GRACE_S)
-        await_end(engine, _ENGINE_GRACE_S)
+        await_end(others, until_s)
+        await_end(engine, time.monotonic() + _ENGINE_GRACE_S)
 
     def _write_state(self, *, is_stopping: bool = False) -> None:
         processes = {

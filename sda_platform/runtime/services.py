@@ -18,7 +18,7 @@ DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the probe that is repeated later, of the
 # engine to the statements of the warm-up.
-_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server", "watchdog")
+_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
 _CODE_SERVER_THREADS = 24
 SCRIPTS = Path(sysconfig.get_path("scripts"))

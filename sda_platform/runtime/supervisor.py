@@ -145,6 +145,7 @@ class Platform:
     def _run(self) -> None:
         try:
             self._bring_up()
+            self._started.set()
             while not self._stop_requested.wait(_TICK_S):
                 self._watch()
         except PlatformError as failure:
@@ -152,8 +153,10 @@ class Platform:
         except Exception as error:  # a programming error: report it to the caller and end the processes
             self._failure = PlatformError(f"the supervisor failed: {type(error).__name__}: {error}")
         finally:
-            self._tear_down()
-            self._ended.set()
+            try:
+                self._tear_down()
+            finally:
+                self._ended.set()
 
     def _bring_up(self) -> None:
         self._sweep_left_overs()
@@ -188,8 +191,6 @@ class Platform:
             self._report("engine: warm")
         self._start_watchdog()
         self._report(f"the platform is up: {self._services.addresses.webserver}")
-        self._started.set()
-        self._services.await_ready("watchdog", services.DAGSTER_READY_S)
         self._watch_answers()
 
     def _start_webserver(self, workspace: Path, port: int) -> None:

@@ -10,8 +10,8 @@ import org.apache.hadoop.fs.{ChecksumFs, DelegateToFileSystem, FileStatus, FsCon
 
 /** Hadoop's file system of this machine, which asks Java instead of starting programs.
   *
-  * Without Hadoop's native library, which PySpark does not have, the original starts `chmod` for the permissions of each
-  * file, and `readlink` to see whether a name is a link: thirty processes for one commit of Delta.
+  * PySpark does not have Hadoop's native library. Without it, the original starts `chmod` for the permissions of each
+  * file, and `readlink` to see whether a name is a link. For one commit of Delta it starts thirty processes.
   */
 class RawLocalFiles extends RawLocalFileSystem {
   override def setPermission(path: Path, permission: FsPermission): Unit =

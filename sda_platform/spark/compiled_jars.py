@@ -51,8 +51,8 @@ class CompiledJar:
             check=False,
         )
         if done.returncode or not partial.is_file():
-            said = (done.stdout + done.stderr).strip()[-1000:]
-            raise NotCompiled(f"{self.source_name} could not be compiled:\n{said}")
+            output = (done.stdout + done.stderr).strip()[-1000:]
+            raise NotCompiled(f"{self.source_name} could not be compiled:\n{output}")
         return partial.replace(directory / self.file_name)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.runtime import guardian, platform_home
+from sda_platform.runtime import guardian, liveness, platform_home
 from sda_platform.runtime.class_archive import ArchiveFailed, require_usable
 from sda_platform.spark.class_archive import archive_path
 from sda_platform.spark.engine import python_path
@@ -155,9 +155,8 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
         assert json.load(answer)["dagster_version"] == dg.__version__
     expected = {"engine", "code-server", "run-workers", "webserver", "daemon", "watchdog"}
     assert set(platform.state["processes"]) == expected
-    assert eventually(lambda: "watchdog: ready" in platform.output, 60), "it starts last, and nothing waits for it"
-    with urllib.request.urlopen(f"{addresses['watchdog']}/metrics", timeout=10) as answer:
-        assert answer.status == 200
+    metrics = liveness.page_answers(f"{addresses['watchdog']}/metrics")
+    assert eventually(lambda: bool(metrics(10.0)), 60), "it starts last, and nothing waits for it"
     assert eventually(lambda: dg.DagsterRunStatus.STARTED in {run.status for run in platform.runs()}, 60)
 
 

@@ -42,7 +42,7 @@ def refuse_files(parsed: Any) -> None:
                 raise QueryRefused(f"a query reads tables; {function} is disabled, of such functions it has {allowed}")
         if node.get("type") == "BASE_TABLE":
             *within, name = node["qualified_name"]["path"]
-            if _IN_FILE_NAMES & set(name) or (within and within not in _SCHEMAS):
+            if _IN_FILE_NAMES & set(name) or (within and [part.lower() for part in within] not in _SCHEMAS):
                 raise QueryRefused(f"a query reads tables; {'.'.join((*within, name))!r} is the name of a file")
 
 

@@ -68,7 +68,7 @@ def epochs(lake: Lake, as_of: str, projection: Projection = "snapshot_time") -> 
 
 def test_one_query_reads_every_table_as_the_decision_read_it__MV4(lake: Lake) -> None:
     sql = """SELECT a.risk, c.epoch_time_ns, count(e.norad_id) AS sets
-             FROM active.conjunction_alerts a JOIN orbital_catalog c ON c.norad_id = a.norad_id_1
+             FROM Active.conjunction_alerts a JOIN orbital_catalog c ON c.norad_id = a.norad_id_1
              JOIN element_sets e ON e.norad_id = c.norad_id GROUP BY ALL"""
     then = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT)).rows(sql)
     assert then.to_pylist() == [{"risk": "red", "epoch_time_ns": 100, "sets": 1}]

@@ -74,10 +74,7 @@ def overhead(home: Path, spark: SparkResource, rounds: int, batches: int) -> Res
 
 
 def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
-    """One tiny commit, from planning to the receipt, on a log of 20 and of 2,000 commits.
-
-    With the snapshot prefetch of a run, and without it.
-    """
+    """One tiny commit, from planning to the receipt, on a log of 20 and of 2,000 commits."""
     rows, platforms = _one_row(Inputs(home / "latency", 1, 1)), {}
     for length in (SHORT_LOG, LONG_LOG):
         ours = PlatformIngest(home / f"log-{length}", spark)
@@ -88,12 +85,7 @@ def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
         lake = ours.lake
         return timed(lambda: lake.append(_next_plan(lake), rows))
 
-    def anticipated(ours: PlatformIngest, number: int) -> float:
-        ours.prefetch().wait()
-        return commit(ours, number)
-
-    entries = [Entry(name, partial(anticipated, ours)) for name, ours in platforms.items()]
-    entries += [Entry(f"{name}, not anticipated", partial(commit, ours)) for name, ours in platforms.items()]
+    entries = [Entry(name, partial(commit, ours)) for name, ours in platforms.items()]
     seconds = contest(entries, 6 * rounds)
     short, long = platforms
     gates = [Gate(f"p50 s, {name}", statistics.median(seconds[name]), 0.6, at_least=False) for name in platforms]

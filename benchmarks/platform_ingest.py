@@ -24,7 +24,6 @@ from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.spark.session import SparkResource
-from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
 START_NS = 1_730_419_200_000_000_000
 _MILLISECOND_NS = 1_000_000
@@ -104,13 +103,8 @@ class PlatformIngest:
 
     def land(self) -> None:
         """What a run of `raw_records` does."""
-        self.prefetch()
         landed = replace(RAW_RECORDS, zones=("optical",))
         land(self._lake_resource, self._landing, landed, decode_segments, report=lambda _: None)
-
-    def prefetch(self) -> SnapshotPrefetch:
-        """What a run does at its start; returns at once."""
-        return self._lake_resource.prefetch([RAW_RECORDS, OBSERVATIONS])
 
     def observe(self) -> None:
         """What a run of `observations` does."""

@@ -44,6 +44,7 @@ _INPUTS = (
     "setup/system_packages.py",
     "sda_platform/spark/jars.py",
     "sda_platform/spark/compiled_jars.py",
+    "sda_platform/spark/DeltaCommits.scala",
     "sda_platform/spark/LocalFiles.scala",
 )
 # Where systems keep the certificates that they trust, for a Python that was built to look elsewhere.

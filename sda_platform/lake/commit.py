@@ -28,6 +28,9 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Mode = Literal["append", "overwrite"]
 
+DATA_SOURCE = "org.apache.spark.sql.delta.sda.DeltaCommits"
+"""The format of frames that are committed: Delta's write, which does not look up the log (`DeltaCommits.scala`)."""
+
 
 class CommitEngine(Protocol):
     """Prepares to write rows as a plan's commit; the result writes them under a manifest.
@@ -125,7 +128,7 @@ def with_spark(
     declared = _as_declared(plan.table, rows, is_described=plan.base_version < 0 or adds_columns)
 
     def write(manifest: CommitManifest) -> None:
-        writer = declared.write.format("delta").mode(mode)
+        writer = declared.write.format(DATA_SOURCE).mode(mode)
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", manifest.to_json()).option("mergeSchema", adds_columns)
         writer = writer if where is None else writer.option("replaceWhere", where)

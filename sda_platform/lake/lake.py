@@ -34,6 +34,8 @@ from sda_platform.lake.verdicts import Verdicts
 
 # From this size on, a file is the faster way to the engine (`benchmarks/ingest.py`).
 _STAGED_FROM_BYTES = 4 * 2**20
+# Up to this many rows, a second task costs more than it saves.
+_ONE_FILE_ROWS = 10_000
 
 
 def without_session() -> SparkSession:
@@ -220,7 +222,8 @@ class Lake:
             return session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
         session = compilation.choose(self.session, INTERPRETED)
         # Spark cannot infer the columns of an Arrow table without rows, and it stops reading at an empty chunk.
-        return session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
+        frame = session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
+        return frame.coalesce(1) if rows.num_rows <= _ONE_FILE_ROWS else frame
 
     def clear_staging(self) -> None:
         """Remove the files that `frame` left for the engine; its frames cannot be read afterwards."""

@@ -15,10 +15,8 @@ from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orchestration.table_asset import tables_written_by
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.spark.session import SparkResource
-from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
 
 class LakeResource(dg.ConfigurableResource[Lake]):
@@ -28,41 +26,19 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
     spark: dg.ResourceDependency[SparkResource]
     _run_id: str = PrivateAttr(default="none")
-    _prefetch: SnapshotPrefetch | None = PrivateAttr(default=None)
-    _next_to_prefetch: tuple[Table, ...] = PrivateAttr(default=())
     _logs: dict[str, TableLog] = PrivateAttr(default_factory=dict)
     _copies: LocalCopies | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Remember the run for the manifests' sake, and have the engine look at the tables that it may write."""
+        """Remember the run for the manifests' sake."""
         self._logs, self._copies = {}, LocalCopies()
         if context.run is not None:
             self._run_id = context.run.run_id
-            self._next_to_prefetch = tables_written_by(context.run)
-            self.prefetch(self._next_to_prefetch)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
-        """Leave no question behind: the session may end next."""
-        if self._prefetch is not None:
-            self._prefetch.end()
+        """Remove the copies of files that the run made."""
         if self._copies is not None:
             self._copies.remove()
-
-    def prefetch_for_next_run(self) -> None:
-        """Have the engine rebuild the states of the run's tables, which its commits changed, once a run.
-
-        Called when no commit on the way to the alerts is left. So the next run finds the states known. After a run that
-        failed or ended too soon, it requests them at its start.
-        """
-        if self._next_to_prefetch:
-            tables, self._next_to_prefetch = self._next_to_prefetch, ()
-            self.prefetch(tables)
-
-    def prefetch(self, tables: Iterable[Table]) -> SnapshotPrefetch:
-        """Expect commits to ``tables``, in this order; those that do not exist yet do no harm."""
-        uris = [f"{self.uri}/{table.name}" for table in tables]
-        self._prefetch = SnapshotPrefetch(lambda: self.spark.spark_session, uris)
-        return self._prefetch
 
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""

@@ -12,7 +12,7 @@ from sda_platform.clock import iso
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table, in_flow_order
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.retries import with_retries
 from sda_platform.orchestration.step_order import at_priority
@@ -87,13 +87,6 @@ def declared(table: Table) -> TableAsset:
 def tables_of(job: Job) -> tuple[Table, ...]:
     """The tables that ``job`` materializes."""
     return tuple(each.table for each in DECLARED.values() if job in each.jobs)
-
-
-def tables_written_by(run: dg.DagsterRun) -> tuple[Table, ...]:
-    """The tables that ``run`` may commit to, in the order of its steps."""
-    selected = [*(key.to_user_string() for key in run.asset_selection or ()), *(run.step_keys_to_execute or ())]
-    of_job = [name for name, each in DECLARED.items() if any(job.name == run.job_name for job in each.jobs)]
-    return in_flow_order(DECLARED[name].table for name in selected or of_job if name in DECLARED)
 
 
 def zones_of(job: Job) -> tuple[str, ...]:

@@ -93,7 +93,6 @@ def _health_checks(table: Table, freshness: DataFreshness) -> dg.AssetChecksDefi
 
     @dg.multi_asset_check(name=f"{table.name}_health", specs=specs, op_tags=AFTER_ALERTS)
     def health(lake: LakeResource) -> Any:
-        lake.prefetch_for_next_run()
         store = lake.open()
         log = store.log(table)
         yield log_is_sound(log, Path(lake.home))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.lake import compilation
+from sda_platform.lake.commit import DATA_SOURCE
 from sda_platform.settings import Settings, require_known_variables
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import attach
@@ -46,7 +47,7 @@ def _commit(spark: SparkSession, rows: DataFrame, scratch: Path) -> None:
     table = f"{scratch.absolute()}/warm-up"
     shutil.rmtree(table, ignore_errors=True)
     for version, mode in enumerate(("append", "append", "overwrite"), start=1):
-        writer = rows.write.format("delta").mode(mode).option("userMetadata", "warm-up")
+        writer = rows.write.format(DATA_SOURCE).mode(mode).option("userMetadata", "warm-up")
         writer.option("txnAppId", "warm-up").option("txnVersion", version).save(table)
     spark.sql(f"SELECT pool, count(*), max(range_m) FROM delta.`{table}` GROUP BY pool").toArrow()
     shutil.rmtree(table, ignore_errors=True)

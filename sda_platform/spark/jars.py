@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sda_platform.spark.compiled_jars import LOCAL_FILES, LOG_STORE, NotCompiled
+from sda_platform.spark.compiled_jars import LOG_STORE, PLATFORM, NotCompiled
 from sda_platform.spark.java import Java, JavaMissing, find_java
 
 _FETCH_TIMEOUT_S = 1_800
@@ -87,7 +87,7 @@ def jar_paths(directory: Path | None = None, *, with_s3: bool = False) -> list[P
     Raises JarsMissing; trusts the checksums that were verified when they were fetched.
     """
     root = directory or cache_directory()
-    usual = [root / jar.file_name for jar in (*DELTA_JARS, LOCAL_FILES)]
+    usual = [root / jar.file_name for jar in (*DELTA_JARS, PLATFORM)]
     _require(usual, "Delta", "make setup")
     s3 = [root / jar.file_name for jar in (*S3_JARS, LOG_STORE)] if with_s3 else []
     _require(s3, "S3", "python -m sda_platform.spark.jars --s3")
@@ -120,7 +120,7 @@ def fetch(java: Java, directory: Path | None = None, *, with_s3: bool = False) -
             # Checked, then moved in one step: a jar under its final name is always whole.
             (Path(scratch) / jar.file_name).replace(root / jar.file_name)
     fetched = [root / jar.file_name for jar in wanted]
-    for compiled in (LOCAL_FILES, *([LOG_STORE] if with_s3 else [])):
+    for compiled in (PLATFORM, *([LOG_STORE] if with_s3 else [])):
         if not (root / compiled.file_name).is_file():
             others = [root / jar.file_name for jar in jars]
             fetched.append(compiled.compile_into(root, java, spark_jars_directory(), others))

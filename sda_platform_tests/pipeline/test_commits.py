@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,10 +27,8 @@ from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.restoration import remove_strays, restore_rows
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
-from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.replay.digest import digest
-from sda_platform.spark.session import SparkResource
 from sda_platform_tests.support.delta_tables import rows_of
 
 
@@ -310,21 +309,51 @@ def test_the_catalogue_does_not_depend_on_the_order_in_which_sets_arrive(spark: 
     assert found[0].equals(found[1])
 
 
-def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
+def test_a_commit_costs_one_job_of_the_engine_however_it_writes(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither the transaction's version nor the files that an overwrite replaces are looked up in the log."""
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    appended = partial(lake.append, rows=rows_of(OBSERVATIONS, [{"observation_id": "a", "sensor_time_ns": 5}]))
+    replaced = partial(lake.replace, changed=rows_of(ORBITAL_CATALOG, [{"norad_id": 1}]))
+    for table, write in ((OBSERVATIONS, appended), (ORBITAL_CATALOG, replaced)):
+        write(planned(lake.log(table)))  # the first creates the table
+        for _ in range(2):
+            before = jobs_of(spark)
+            write(planned(lake.log(table)))
+            assert (table.name, jobs_of(spark) - before) == (table.name, 1)
+
+
+@pytest.mark.parametrize("checksum", ["absent", "damaged"])
+def test_without_a_sound_checksum_file_a_commit_asks_the_log(
+    spark: SparkSession, tmp_path: Path, checksum: str
+) -> None:
+    lake = Lake(str(tmp_path / "lake"), MissionClock(1, 0, 0.0), lambda: spark)
+    for name in ("a", "b"):
+        lake.append(planned(lake.log(OBSERVATIONS)), observations(spark, name))
+        improved(spark, lake.log(ORBITAL_CATALOG), (1, ord(name), 0))
+    moved = Path(shutil.move(tmp_path / "lake", tmp_path / "moved"))  # the engine has nothing of it in memory
+    appended, replaced = log_of(OBSERVATIONS, moved), log_of(ORBITAL_CATALOG, moved)
+    for file in list(moved.glob("*/_delta_log/*.crc")):
+        if checksum == "absent" or file.name.startswith("."):  # Hadoop's own checksums of the files
+            file.unlink()
+        else:
+            file.write_bytes(file.read_bytes()[:100] + bytes(100))
+    with pytest.raises(CommitConflict):
+        append(appended, replace(planned(appended), sequence=2), observations(spark, "again"))
+    append(appended, planned(appended), observations(spark, "c"))
+    improved(spark, replaced, (1, 200, 0), (2, 200, 0))
+    assert (ids(appended), catalogue(replaced)) == (["a", "b", "c"], {1: "200/0", 2: "200/0"})
+
+
+def test_an_overwrite_replaces_the_files_that_another_writer_left_without_a_checksum(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    jobs = {}
-    for way in ("anticipated", "surprising"):
-        resource = LakeResource(uri=str(tmp_path / way), home=str(tmp_path), spark=SparkResource(remote="local"))
-        log = log_of(OBSERVATIONS, tmp_path / way)
-        append(log, planned(log), observations(spark, "a"))
-        if way == "anticipated":
-            resource.prefetch([RAW_RECORDS, OBSERVATIONS]).wait()
-        before = jobs_of(spark)
-        append(log, planned(log), observations(spark, "b"))
-        jobs[way] = jobs_of(spark) - before
-        assert ids(log) == ["a", "b"]
-    assert jobs["anticipated"] < jobs["surprising"]
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    improved(spark, log, (1, 10, 0), (2, 10, 0))
+    DeltaTable(log.uri).optimize.compact()
+    write_deltalake(log.uri, rows_of(ORBITAL_CATALOG, [{"norad_id": 3, "object_name": "3"}]), mode="append")
+    improved(spark, log, (1, 11, 0))
+    assert catalogue(log) == {1: "11/0", 2: "10/0", 3: "3"}
+    assert len(log.rows(["norad_id"])) == 3
 
 
 def jobs_of(spark: SparkSession) -> int:

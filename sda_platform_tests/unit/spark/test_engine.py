@@ -8,7 +8,7 @@ import pytest
 from sda_platform.definitions import default_resources
 from sda_platform.settings import Settings
 from sda_platform.spark import engine, jars
-from sda_platform.spark.compiled_jars import LOCAL_FILES, LOG_STORE
+from sda_platform.spark.compiled_jars import LOG_STORE, PLATFORM
 from sda_platform.spark.java import Java
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import RECONNECTING, session_id
@@ -21,7 +21,7 @@ def _cached_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     directory = jars.cache_directory()
     directory.mkdir(parents=True)
-    for jar in (*jars.DELTA_JARS, LOCAL_FILES):
+    for jar in (*jars.DELTA_JARS, PLATFORM):
         (directory / jar.file_name).write_bytes(b"a jar")
     return directory
 

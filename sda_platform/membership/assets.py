@@ -7,7 +7,6 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.landing.decoding import one_by_one
-from sda_platform.membership.pictures import views_picture
 from sda_platform.membership.tables import FLEET_MEMBERSHIP, MEMBERSHIP_FEED, MEMBERSHIP_OBSERVATIONS
 from sda_platform.membership.transforms import decode, disputed, merged
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
@@ -59,6 +58,8 @@ def shown_fleet(fleet: list[dict[str, Any]]) -> dict[str, Any]:
     """Registered members by status, the table of those that are not alive, and who holds whom for what."""
     if not fleet:
         return {}
+    from sda_platform.membership.pictures import views_picture
+
     facts: dict[str, Any] = dict(Counter(f"now_{row['status'] or 'silent'}" for row in fleet if row["is_registered"]))
     facts["disputed"] = sum(1 for _ in disputed(fleet))
     worst = sorted(

@@ -8,13 +8,12 @@ other writer.
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
 
 from sda_platform import audit_log
-from sda_platform.archive.impact import impact_of
-from sda_platform.archive.recomputed_alerts import RecomputedImpact, recompute_impact
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.reconciling import reconcile
@@ -28,6 +27,9 @@ from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
+
+if TYPE_CHECKING:
+    from sda_platform.archive.recomputed_alerts import RecomputedImpact
 
 _SHOWN = 20
 
@@ -56,8 +58,11 @@ class InputConfig(dg.Config):
     source: str = Field(description="A segment (name or SHA-256), a sensor, or an element set (25544@EPOCH).")
 
 
-def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> RecomputedImpact:
+def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> "RecomputedImpact":
     """What the alerts would be without the chosen input. Raises UnknownInput, NotReplayable."""
+    # With DuckDB, which every process that loads the definitions would import.
+    from sda_platform.archive.impact import impact_of
+    from sda_platform.archive.recomputed_alerts import recompute_impact
     from sda_platform.definitions import default_resources  # which loads this package
 
     tables, resources = {table.name: table for table in TABLES}, default_resources(settings)

@@ -1,4 +1,7 @@
-"""Compile what is compiled, so that no first frame waits: numba compiles at the first call and keeps the result."""
+"""Compile what is compiled, so that no first frame waits: numba compiles at the first call and keeps the result.
+
+python -m sda_platform.edge.kernels
+"""
 
 import numpy as np
 
@@ -20,3 +23,7 @@ def compile_kernels() -> None:
         packets.forget(same)
         same.packed(0)
         cut_stream(buffer, is_big_endian=True)
+
+
+if __name__ == "__main__":
+    compile_kernels()

@@ -15,6 +15,7 @@ from sda_platform.cli.catalog import catalog
 from sda_platform.cli.ground import ground
 from sda_platform.cli.sql import sql
 from sda_platform.cli.whatif import whatif
+from sda_platform.runtime.program import collect_seldom
 from sda_platform.settings import Settings, UnknownSetting
 
 
@@ -26,6 +27,7 @@ from sda_platform.settings import Settings, UnknownSetting
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
     """Turn sensor data about objects in orbit into conjunction alerts, each delivered exactly once."""
+    collect_seldom()
     try:
         context.obj = Settings(home=home) if home else Settings()
     except ValidationError as error:

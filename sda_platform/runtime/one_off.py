@@ -1,10 +1,11 @@
 """A process that the supervisor runs once, such as the verification of the lake. Stdlib only."""
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sda_platform.runtime.program import program_command
 
 
 @dataclass
@@ -21,7 +22,7 @@ class OneOff:
         """Start it; an earlier log is replaced."""
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", *self.arguments],
+                program_command("-m", *self.arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

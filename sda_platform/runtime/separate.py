@@ -12,7 +12,6 @@ SDA_HOME, which may be a volume. Each listens where the others look for it, so o
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +22,7 @@ from sda_platform.runtime import guardian, liveness, platform_home, services
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock
 from sda_platform.runtime.processes import Service
+from sda_platform.runtime.program import program_command
 from sda_platform.runtime.services import Addresses
 from sda_platform.settings import Settings
 from sda_platform.spark import engine
@@ -75,7 +75,7 @@ def _watchdog(settings: Settings, environment: Mapping[str, str]) -> Service:
 
 
 def _verification(settings: Settings, environment: Mapping[str, str]) -> Service:
-    command = [sys.executable, "-m", "sda_platform.runtime.verification"]
+    command = program_command("-m", "sda_platform.runtime.verification")
     home = settings.home.absolute()
     return Service("verification", command, environment, home, home / "logs" / "verification.log", lambda: False)
 

@@ -1,7 +1,6 @@
 """The platform's long-running processes: their commands, when each is ready, and the probe of each while it runs."""
 
 import math
-import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from sda_platform.runtime import liveness, platform_home
 from sda_platform.runtime.liveness import MISSES, Liveness, Question
 from sda_platform.runtime.processes import Service
+from sda_platform.runtime.program import program_command
 from sda_platform.spark import engine
 from sda_platform.spark.java import find_java
 
@@ -81,8 +81,8 @@ def webserver_service(
 
 def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) -> Service:
     """Dagster's daemon."""
-    command = [str(SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
-    return _python("daemon", command, home, environment, lambda: True)
+    arguments = [str(SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
+    return _python("daemon", arguments, home, environment, lambda: True)
 
 
 def collector_service(home: Path, environment: Mapping[str, str], config: Path) -> Service:
@@ -136,4 +136,4 @@ def _python(
     name: str, arguments: list[str], home: Path, environment: Mapping[str, str], is_ready: Callable[[], bool]
 ) -> Service:
     log = home / "logs" / f"{name}.log"
-    return Service(name, [sys.executable, *arguments], environment, home, log, is_ready)
+    return Service(name, program_command(*arguments), environment, home, log, is_ready)

@@ -45,6 +45,7 @@ def leave_archives_out() -> None:
 def preload() -> list[str]:
     """Import what the workers need; returns the names that are not installed here."""
     missing = []
+    gc.disable()
     for name in PRELOADED:
         try:
             importlib.import_module(name)
@@ -53,6 +54,7 @@ def preload() -> list[str]:
     # Objects loaded so far exist as long as the daemon: the garbage collectors of its forks must not touch (copy) them.
     gc.collect()
     gc.freeze()
+    gc.enable()
     return missing
 
 

@@ -30,6 +30,12 @@ def cut_records(data: bytes, segment_format: str) -> CutRecords:
     return _as_columns(list(split_records(data, segment_format))) if cut is None else cut
 
 
+def count_records(data: bytes, segment_format: str) -> int:
+    """How many records `split_records` yields."""
+    known = format_named(segment_format)
+    return known.framing.count(data) if known and known.framing.count else len(cut_records(data, segment_format))
+
+
 def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
     """The records of several segments, one after the other."""
     parts = [*cuts, _as_columns([])]

@@ -78,7 +78,8 @@ class Framing:
     `pack` is the inverse of `split`: payloads, their received times (ns) and the segment's header to a segment.
     `split_stream` cuts a stream of chunks into segments of at most so many bytes, at ends of records. `looks_ended`
     returns whether a stream with these last bytes may be complete. `cut` does what `split` does for many records at
-    once, or returns None where it cannot.
+    once, or returns None where it cannot. `count` is the number of records that `split` yields; None where nothing
+    counts them sooner.
     """
 
     split: Callable[[bytes], Iterator[RawRecord]]
@@ -87,6 +88,7 @@ class Framing:
     looks_ended: Callable[[bytes], bool]
     header: Callable[[bytes], bytes] = _no_header
     cut: Callable[[bytes], CutRecords | None] = _not_at_once
+    count: Callable[[bytes], int] | None = None
     is_stamped: bool = False
 
     @property

@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.cutting import count_records
 
 SEGMENT_META_VERSION: Final = 1
 _TEXT_FIELDS: Final = ("feed", "format", "sha256")
@@ -72,7 +72,7 @@ def describe_segment(
         feed=feed,
         format=segment_format,
         bytes=len(data),
-        records=len(cut_records(data, segment_format)),
+        records=count_records(data, segment_format),
         sha256=hashlib.sha256(data).hexdigest(),
         sealed_time_ns=sealed_time_ns,
         sealed_wall_time_ns=sealed_wall_time_ns,

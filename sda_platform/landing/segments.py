@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.cutting import count_records
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.manifest import SegmentRef
@@ -157,7 +157,7 @@ def defect_of(segment: PendingSegment, data: bytes) -> str | None:
         return f"{name}: truncated: has {len(data)} bytes, metadata says {meta.bytes}"
     if hashlib.sha256(data).hexdigest() != meta.sha256:
         return f"{name}: checksum differs from the metadata's {meta.sha256[:12]}…"
-    records = len(cut_records(data, meta.format))
+    records = count_records(data, meta.format)
     if records != meta.records:
         return f"{name}: metadata says {meta.records} records, found {records}"
     return None

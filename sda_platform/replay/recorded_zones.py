@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
-from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.cutting import count_records
 from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Head
@@ -37,7 +37,7 @@ class RecordedZones(TableZones):
             return segment
         if segment.meta is None:
             raise InvalidRequest(f"{segment.zone}/{segment.name}: its metadata is unreadable, so its format is unknown")
-        sha256, records = hashlib.sha256(data).hexdigest(), len(cut_records(data, segment.meta.format))
+        sha256, records = hashlib.sha256(data).hexdigest(), count_records(data, segment.meta.format)
         meta = replace(segment.meta, bytes=len(data), sha256=sha256, records=records)
         return replace(segment, data=data, sha256=sha256, meta=meta, defect=None)
 

@@ -27,6 +27,10 @@ def _cut_lines(data: bytes) -> CutRecords:
     return _cut(list(filter(None, texts)), np.flatnonzero(list(map(len, texts))) + 1)
 
 
+def _count_lines(data: bytes) -> int:
+    return sum(1 for line in data.split(b"\n") if line.strip(BLANK))
+
+
 def _cut(payloads: list[bytes], lines: Positions) -> CutRecords:
     count = len(payloads)
     return CutRecords(np.arange(count), payloads, np.full(count, NOT_STAMPED, np.int64), lines, {})
@@ -147,7 +151,7 @@ def _ends_a_line(tail: bytes) -> bool:
     return tail.endswith(b"\n")
 
 
-LINES: Final = Framing(_split_lines, _pack, split_at(_after_line), _ends_a_line, cut=_cut_lines)
+LINES: Final = Framing(_split_lines, _pack, split_at(_after_line), _ends_a_line, cut=_cut_lines, count=_count_lines)
 CSV: Final = Framing(
     _split_csv,
     _pack_csv,

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
-from sda_platform.formats.cutting import cut_records, join_cuts, split_records
+from sda_platform.formats.cutting import count_records, cut_records, join_cuts, split_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.identity import observation_ids
@@ -113,6 +113,7 @@ def test_columns_of_records_are_the_records__for_any_bytes(segment_format: str, 
     cuts = [cut_records(segment, segment_format) for segment in segments]
     expected = [cut_one_by_one(segment, segment_format) for segment in segments]
     assert [as_rows(cut) for cut in cuts] == expected
+    assert [count_records(segment, segment_format) for segment in segments] == list(map(len, expected))
     assert as_rows(join_cuts(cuts)) == [row for rows in expected for row in rows]
 
 

@@ -15,7 +15,7 @@ from upath import UPath
 from sda_platform import failpoints
 
 # What file systems answer that have no hard links; there `create` is not exclusive.
-_WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # What an object store answers to a conditional put of an object that exists, or that another client is putting.
 _PRECONDITION_FAILED, _CONCURRENT_PUT = "PreconditionFailed", "ConditionalRequestConflict"
 
@@ -58,7 +58,7 @@ def _give_new_name(partial: UPath, path: UPath) -> bool:
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno not in _WITHOUT_LINKS:
+            if error.errno not in WITHOUT_LINKS:
                 raise
         else:
             return True

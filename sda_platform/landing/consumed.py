@@ -4,7 +4,7 @@ Sound segments are in ``archive/``. The data is named by the segment's hash, the
 name. Rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
 separate them. Defective segments are in ``quarantine/`` under their own name. A file in ``names/`` records that bytes
 were consumed under that name: an empty one for sound bytes that were the first, otherwise with the hash of the second
-delivery. It is made after the metadata is archived and before the name is free.
+delivery (`name_marks`). It is made after the metadata is archived and before the name is free.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from upath import UPath
 from sda_platform.lake import durable
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.listing import changed_s, holds_file, is_local, list_directory, path_of, status
+from sda_platform.landing.name_marks import create_mark
 from sda_platform.landing.segments import (
     NAME_CONFLICT,
     REPORTED,
@@ -44,6 +45,7 @@ class ConsumedSegments:
         self._sound = zone_root / "archive"
         self._defective = zone_root / "quarantine"
         self._names = zone_root / "names"
+        self._empty_mark = zone_root / ".mark"
         self.places = (self._sound, self._defective, self._names)
 
     def holds(self, sha256: str) -> bool:
@@ -60,9 +62,7 @@ class ConsumedSegments:
 
     def mark_name(self, name: str, delivered_again: str = "") -> None:
         """Record that a sound segment of this name was consumed, or the hash of the bytes that were delivered again."""
-        mark = self.name_mark(name)
-        if not mark.exists():
-            mark.write_text(delivered_again)
+        create_mark((self._names, quarantined_name(name)), delivered_again, self._empty_mark)
 
     def has_other_bytes(self, name: str, sha256: str) -> bool:
         """Whether a name belongs to consumed bytes other than those that were delivered again under it."""

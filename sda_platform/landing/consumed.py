@@ -120,11 +120,16 @@ class ConsumedSegments:
 
     def place(self, segment: SegmentRef) -> tuple[UPath, UPath]:
         """Where data and metadata of a consumed segment go."""
+        place, data, meta = self.names_at_rest(segment)
+        return place / data, place / meta
+
+    def names_at_rest(self, segment: SegmentRef) -> tuple[UPath, str, str]:
+        """The directory of a consumed segment, and the names that its data and metadata have there."""
         if segment.defect is not None:
-            return segment_at(self.quarantined(segment.name, segment.sha256))
-        data, nameless = segment_at(self._sound / segment.sha256)
-        named = f"{segment.sha256}.{segment.name}{META_SUFFIX}"
-        return data, data.with_name(named) if is_kept(segment.name) else nameless
+            mark = _mark_of(segment.name, segment.sha256)
+            return self._defective, mark, mark + META_SUFFIX
+        named = f"{segment.sha256}.{segment.name}" if is_kept(segment.name) else segment.sha256
+        return self._sound, segment.sha256, named + META_SUFFIX
 
     def metadata(self, segment: SegmentRef) -> UPath:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""

@@ -32,7 +32,7 @@ def take(
     """
     finish_last_commit(zones, head)
     failpoints.hit("intake.before_listing")
-    found = [segment for zone in zones for segment in (*zone.pending(), *take_orphans(zone, orphaned_before_s))]
+    found = [segment for zone in zones for segment in _found_in(zone, orphaned_before_s)]
     found.sort(key=lambda s: (s.due_time_ns, s.feed, s.name))
     failpoints.hit("intake.listed")
     taken: dict[str, LoadedSegment] = {}
@@ -54,6 +54,12 @@ def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
     consumed = head.commit.manifest.segments if head.commit else ()
     for zone in zones:
         zone.acknowledge([s for s in consumed if s.zone == zone.feed])
+
+
+def _found_in(zone: LandingZone, orphaned_before_s: float) -> list[PendingSegment]:
+    """The pending segments and the orphans of ``zone``, of one listing."""
+    listing = zone.listing()
+    return [*zone.pending(listing), *take_orphans(zone, orphaned_before_s, listing)]
 
 
 def _fresh(

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from upath import UPath
@@ -19,6 +20,8 @@ _NO_SUCH_FILE = frozenset(
     {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
 )
 _ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f])")
+# Opening must neither follow a link nor wait for the other end of a pipe.
+_AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ def list_directory(directory: UPath) -> Listing:
 
 def is_local(path: UPath) -> bool:
     """Whether the operating system's own calls reach this path."""
-    return path.protocol in ("", "file")
+    return isinstance(path, os.PathLike)
 
 
 def shown_name(stored: str) -> str:
@@ -59,20 +62,6 @@ def path_of(directory: UPath, name: str) -> UPath:
     return path if stored == name or status(path) is not None else directory / stored
 
 
-def holds_file(directory: UPath, name: str) -> bool:
-    """Whether ``directory`` has a file of this name. A local one is found without a path object, which costs more.
-
-    Any other answer of the file system is an OSError: a file that cannot be looked up may exist.
-    """
-    if not is_local(directory):
-        return bool((directory / name).exists())
-    try:
-        os.stat(f"{directory}/{name}")  # noqa: PTH116 - the call without a path object
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
 def status(path: UPath) -> Any:
     """The stat result of a regular file; None where there is no such file."""
     try:
@@ -86,13 +75,91 @@ def status(path: UPath) -> Any:
 
 def bytes_at(path: UPath) -> bytes | None:
     """The content of a regular file; None where there is no such file."""
-    if is_local(path) and status(path) is None:
-        return None
+    if is_local(path):
+        return _local_bytes(path.path)
     try:
         return bytes(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def move_file(source: UPath, target: UPath) -> bool:
+    """Rename a regular file; False if there is none at ``source``."""
+    if is_local(source):
+        return _moved(source.path, target.path)
+    try:
+        source.rename(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# What follows finds local files by text: a path object for each of many files costs more than the calls of the system.
+
+
+def bytes_in(directory: UPath, name: str) -> bytes | None:
+    """`bytes_at` of the file that ``directory`` shows as ``name``."""
+    return _local_bytes(_text_of(directory, name)) if is_local(directory) else bytes_at(path_of(directory, name))
+
+
+def holds_file(directory: UPath, name: str) -> bool:
+    """Whether ``directory`` has a file of exactly this name.
+
+    Any other answer of the file system is an OSError: a file that cannot be looked up may exist.
+    """
+    if not is_local(directory):
+        return bool((directory / name).exists())
+    try:
+        os.stat(f"{directory}/{name}")  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def move_between(source: tuple[UPath, str], target: tuple[UPath, str]) -> bool:
+    """`move_file` from what a directory shows as a name to exactly a name in another."""
+    if not is_local(source[0]):
+        return move_file(path_of(*source), target[0] / target[1])
+    return _moved(_text_of(*source), f"{target[0]}/{target[1]}")
+
+
+def _text_of(directory: UPath, name: str) -> str:
+    """`path_of` as text."""
+    return str(path_of(directory, name)) if "\\" in name else f"{directory}/{name}"
+
+
+def _local_bytes(path: str) -> bytes | None:
+    try:
+        descriptor = os.open(path, _AT_ONCE)
     except OSError as error:
-        if _is_absent(path, error):
+        if error.errno in _NO_SUCH_FILE or (error.errno == errno.EACCES and not _is_regular(path)):
             return None
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return b"".join(iter(partial(os.read, descriptor, found.st_size + 1), b""))
+    finally:
+        os.close(descriptor)
+
+
+def _moved(source: str, target: str) -> bool:
+    if not _is_regular(source):
+        return False
+    try:
+        os.rename(source, target)  # noqa: PTH104
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError as error:
+        if error.errno in _NO_SUCH_FILE:
+            return False
         raise
 
 

@@ -14,7 +14,7 @@ from upath import UPath
 
 from sda_platform.lake.storage import location
 from sda_platform.landing.consumed import META_SUFFIX
-from sda_platform.landing.listing import changed_s, is_local, shown_name, status
+from sda_platform.landing.listing import Listing, changed_s, is_local, shown_name, status
 from sda_platform.landing.segments import PendingSegment
 from sda_platform.landing.zone import LandingZone
 
@@ -41,9 +41,13 @@ class Orphan:
         return f"{shown_name(str(self.path))}: {self.reason}, {wall_s - self.changed_s:,.0f} s old"
 
 
-def find_orphans(zone: LandingZone, before_s: float) -> list[Orphan]:
-    """The orphans of ``zone`` that have not changed since the wall time ``before_s``, by name."""
-    return sorted((o for o in _lone_files(zone) if o.changed_s <= before_s), key=lambda o: o.path.name)
+def find_orphans(zone: LandingZone, before_s: float, listing: Listing | None = None) -> list[Orphan]:
+    """The orphans of ``zone`` that have not changed since the wall time ``before_s``, by name.
+
+    ``listing`` is a recent one of ``pending/``; by default, the directory is listed now.
+    """
+    orphans = _lone_files(zone, listing or zone.listing())
+    return sorted((o for o in orphans if o.changed_s <= before_s), key=lambda o: o.path.name)
 
 
 def orphaned_names(zone: LandingZone, before_s: float) -> list[str]:
@@ -51,10 +55,10 @@ def orphaned_names(zone: LandingZone, before_s: float) -> list[str]:
     return [orphan.name for orphan in find_orphans(zone, before_s) if orphan.name is not None]
 
 
-def take_orphans(zone: LandingZone, before_s: float) -> list[PendingSegment]:
+def take_orphans(zone: LandingZone, before_s: float, listing: Listing | None = None) -> list[PendingSegment]:
     """The same orphans as defective segments; partial files, on which no sender relies, are removed."""
     segments = []
-    for orphan in find_orphans(zone, before_s):
+    for orphan in find_orphans(zone, before_s, listing):
         if orphan.is_partial:
             orphan.path.unlink(missing_ok=True)
         if orphan.name is None:
@@ -75,8 +79,7 @@ def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
     return [Orphan(p, reason.format(p.name), p.stat().st_mtime) for p in folders if p.name not in known]
 
 
-def _lone_files(zone: LandingZone) -> Iterator[Orphan]:
-    listing = zone.listing()
+def _lone_files(zone: LandingZone, listing: Listing) -> Iterator[Orphan]:
     names = {*listing.files, *listing.unreadable}
     for name in listing.files:
         is_meta = name.endswith(META_SUFFIX)

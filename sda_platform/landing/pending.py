@@ -8,7 +8,7 @@ from upath import UPath
 from sda_platform.formats.segments import MetaError, parse_segment_meta
 from sda_platform.lake.storage import location
 from sda_platform.landing.consumed import META_SUFFIX
-from sda_platform.landing.listing import Listing, bytes_at, changed_s, list_directory, path_of, status
+from sda_platform.landing.listing import Listing, bytes_in, changed_s, list_directory, path_of, status
 from sda_platform.landing.segments import (
     LoadedSegment,
     PendingSegment,
@@ -27,18 +27,21 @@ class PendingSegments:
         self.root = location(root) / feed
         self._pending = self.root / "pending"
 
-    def pending(self) -> list[PendingSegment]:
-        """The pending segments, oldest seal first. Reads metadata only."""
+    def pending(self, listing: Listing | None = None) -> list[PendingSegment]:
+        """The pending segments, oldest seal first. Reads metadata only.
+
+        ``listing`` is a recent one of the directory; by default, it is listed now.
+        """
         segments = []
-        for name in self.pending_names():
+        for name in self.pending_names(listing):
             with suppress(PermissionError):  # permission was withdrawn after the listing, which omits unreadable files
                 segment = self.describe(name)
                 segments += [segment] if segment is not None else []  # None: consumed since the listing
         return sorted(segments, key=lambda s: (s.sealed_time_ns, s.name))
 
-    def pending_names(self) -> list[str]:
+    def pending_names(self, listing: Listing | None = None) -> list[str]:
         """Sorted names of the pending segments that have both data and metadata."""
-        found = set(self.pending_files())
+        found = set((listing or self.listing()).files)
         return sorted(name for name in found if name + META_SUFFIX in found)
 
     def pending_files(self) -> list[str]:
@@ -64,7 +67,7 @@ class PendingSegments:
 
     def read(self, segment: PendingSegment) -> LoadedSegment:
         """Read the segment's data; if data and metadata disagree, the result has the defect as text."""
-        data = bytes_at(self.pending_path(segment.name)) or b""
+        data = bytes_in(self._pending, segment.name) or b""
         defect = defect_of(segment, data)
         if segment.meta is not None and is_known_by_bytes(segment.name, defect):
             sha256 = segment.meta.sha256  # `defect_of` compared it with the data
@@ -82,13 +85,11 @@ class PendingSegments:
 
     def describe(self, name: str) -> PendingSegment | None:
         """Read the metadata of the pending segment ``name``; None if there is no such segment."""
-        return self._describe(name, self.pending_path(name + META_SUFFIX))
+        text = bytes_in(self._pending, name + META_SUFFIX)
+        return None if text is None else self._described(name, text)
 
-    def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
-        """Read the metadata of the segment ``name`` from ``meta_path``; None if the file does not exist."""
-        text = bytes_at(meta_path)
-        if text is None:
-            return None
+    def _described(self, name: str, text: bytes) -> PendingSegment:
+        """The segment ``name`` with the metadata in ``text``."""
         try:
             meta = parse_segment_meta(text)
         except MetaError as error:

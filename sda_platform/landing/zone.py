@@ -20,7 +20,7 @@ from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
-from sda_platform.landing.listing import bytes_at, is_local, status
+from sda_platform.landing.listing import bytes_at, bytes_in, holds_file, move_between, move_file
 from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
     DUPLICATE,
@@ -129,31 +129,30 @@ class LandingZone(PendingSegments):
         failpoints.hit("landing.acknowledged")
 
     def _move_away(self, segment: SegmentRef) -> None:
-        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
+        place, data_at_rest, meta_at_rest = self.archive.names_at_rest(segment)
         # Read first: a move by another run after this line leaves the data in the archive.
-        data, moved = bytes_at(waiting), False
-        is_at_rest = resting.exists()  # if True, pending data of this name arrived later
+        data, moved = bytes_in(self._pending, segment.name), False
+        is_at_rest = holds_file(place, data_at_rest)  # if True, pending data of this name arrived later
         is_own = not is_at_rest and self._is_own(segment, data)
         if is_own:
-            _move(waiting_meta, resting_meta)
+            move_between((self._pending, segment.name + META_SUFFIX), (place, meta_at_rest))
             failpoints.hit("landing.metadata_moved")
         if segment.defect is None and not is_at_rest:
             # After the metadata is archived: a mark without metadata would make a repeated segment a conflict.
             # Before the name is free: later, a sender could seal other bytes that then become a conflict.
             self.archive.mark_name(segment.name)
         if is_own:
-            moved = _move(waiting, resting)
+            moved = move_between((self._pending, segment.name), (place, data_at_rest))
             failpoints.hit("landing.data_moved")
         # If its data is missing or was replaced after the read, the archive must still record it as consumed. A
         # defective segment that was completed after the read is kept with the bytes that were reported.
         if not is_at_rest and not moved:
-            self._put_at_rest(resting, data if data and segment_is(segment, data) else b"")
+            self._put_at_rest(place, data_at_rest, data if data and segment_is(segment, data) else b"")
 
-    def _put_at_rest(self, resting: UPath, data: bytes) -> None:
-        """Write ``data`` to ``resting`` through ``pending/``, where the sweep removes partial files."""
-        partial = self._pending / f".{resting.name}"
-        durable.write(partial, data)
-        _move(partial, resting)
+    def _put_at_rest(self, place: UPath, name: str, data: bytes) -> None:
+        """Write ``data`` as ``name`` in ``place`` through ``pending/``, where the sweep removes partial files."""
+        durable.write(self._pending / f".{name}", data)
+        move_between((self._pending, f".{name}"), (place, name))
 
     def _discard(self, segment: SegmentRef) -> None:
         """Remove a second delivery, unless something else waits under its name by now: other bytes, or a whole segment
@@ -228,8 +227,8 @@ class LandingZone(PendingSegments):
         if data is None:
             problem = f"has other bytes ({len(found[0][0])}, not {segment.bytes})" if found else "is missing"
             raise SegmentLost(f"{resting}: {self.feed}/{segment.name}, which a commit consumed, {problem}")
-        described = self._describe(segment.name, at_rest) or self._describe(segment.name, its_meta)
-        meta = described.meta if described else None
+        texts = (text for path in (at_rest, its_meta) if (text := bytes_at(path)) is not None)
+        meta = next((self._described(segment.name, text).meta for text in texts), None)
         if segment.defect is None and meta is None:
             raise SegmentLost(f"{at_rest}: the metadata of {self.feed}/{segment.name} is missing or unreadable")
         return LoadedSegment(self.feed, segment.name, segment.sha256, data, meta, segment.defect)
@@ -249,14 +248,14 @@ class LandingZone(PendingSegments):
             if segment.defect is None:
                 self.archive.name_mark(segment.name).unlink(missing_ok=True)
             if segment_is(segment, bytes_at(resting) or b""):
-                _move(resting, waiting)
+                move_file(resting, waiting)
             else:  # it is pending already and must not be recorded as consumed
                 resting.unlink(missing_ok=True)
             failpoints.hit("landing.data_restored")
         # Without the sync, a power loss could keep the metadata alone, which means a consumed segment.
         durable.sync(self._places)
         for segment, name in zip(segments, names, strict=True):
-            _move(self.archive.metadata(segment), self._waiting(name)[1])
+            move_file(self.archive.metadata(segment), self._waiting(name)[1])
             failpoints.hit("landing.metadata_restored")
         durable.sync(self._places)
         failpoints.hit("landing.restored")
@@ -282,7 +281,7 @@ class LandingZone(PendingSegments):
         for name, sha256 in consumed:
             segment = SegmentRef(self.feed, name, sha256, 0, 0)
             if known_as[sha256] == sha256 and not self.archive.metadata(segment).exists():
-                _move(self._waiting(name)[1], self.archive.place(segment)[1])
+                move_file(self._waiting(name)[1], self.archive.place(segment)[1])
                 self.archive.mark_name(name)
         if consumed:
             durable.sync(self._places)
@@ -307,14 +306,3 @@ class LandingZone(PendingSegments):
 def _names_of(segment: SegmentRef) -> list[str]:
     """The names under which a consumed segment can be pending again: its own, or a hash of the bytes."""
     return [segment.name, *([segment.sha256] if is_known_by_bytes(segment.name, segment.defect) else [])]
-
-
-def _move(source: UPath, target: UPath) -> bool:
-    """Rename the regular file ``source``; False if it does not exist."""
-    if is_local(source) and status(source) is None:
-        return False
-    try:
-        source.rename(target)
-    except FileNotFoundError:
-        return False
-    return True

@@ -19,6 +19,7 @@ from sda_platform.failpoints import InjectedFault
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
+from sda_platform.landing.decode_memory import memory_of_the_system
 from sda_platform.landing.segments import (
     UNDECODABLE,
     LoadedSegment,
@@ -80,6 +81,7 @@ def fate_of(segment: SegmentRef) -> str:
     return "conflict" if defect_kind(segment.defect) == "name_conflict" else "quarantined"
 
 
+@memory_of_the_system()
 def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:
     """Decode ``segments`` into rows with the columns of ``table``; those that state a defect come first."""
     schema = table.content_schema

@@ -13,16 +13,21 @@ did not burn, and the longest screening. The last line of each seed is the same 
 """
 
 import argparse
+import itertools
 import statistics
+from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.sky import Sky
 from sda_platform_tests.support.third_party import (
     BEFORE_TCA_NS,
     ERROR_S,
     HOUR_NS,
     START_NS,
+    Approach,
     Play,
     Timeline,
     approaches,
@@ -51,7 +56,7 @@ def main() -> None:
     propagator = propagator_of(table)
     begin_ns = START_NS + round(given.before * 60e9) + BEFORE_TCA_NS
     found: dict[float, list[Timeline]] = {}
-    for approach in approaches(table, propagator, begin_ns, begin_ns + 6 * HOUR_NS)[: given.pairs]:
+    for approach in itertools.islice(_approaches(table, propagator, begin_ns), given.pairs):
         pair = [int(propagator.elements.norad_id[row]) for row in (approach.fleet, approach.third)]
         burn_ns = approach.tca_ns - BEFORE_TCA_NS
         objects = around(table, pair, burn_ns, given.observers)
@@ -78,6 +83,12 @@ def main() -> None:
             f"{size:g} m/s: suspected after {_median(suspected)} s, alert after {_median(yellow)} s (medians); "
             f"{in_time} of {len(lines)} within {_PROMISED_S:.0f} s"
         )
+
+
+def _approaches(table: pa.Table, propagator: Propagator, begin_ns: int) -> Iterator[Approach]:
+    """The approaches of three days, which are searched as far as is needed."""
+    for start_ns in range(begin_ns, begin_ns + 72 * HOUR_NS, 6 * HOUR_NS):
+        yield from approaches(table, propagator, start_ns, start_ns + 6 * HOUR_NS)
 
 
 def _told(line: Timeline) -> str:

@@ -7,7 +7,9 @@ for ten hours, with published sets fitted to the 36 hours before. Printed are me
 fits and filtered states (6 expected) and of positions predicted 30 minutes to 24 hours ahead (3), with their 95 %
 bounds, errors and claims, suspected manoeuvres, and errors of the published sets at the same times. Windows of one
 object share the error of its set, so the bounds of their mean are those of the means by object. With `--burns`, burns
-along the track are counted that are found, with their delay.
+along the track are counted that are found, with their delay. With `--directions`, observers in orbit see the objects
+instead, with so many directions in each window in the mean, and only suspected manoeuvres are counted: with halves of
+windows' observers, and without.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, read_sp
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
 from sda_platform_tests.support import satkit_truth
-from sda_platform_tests.support.observed_truth import HOUR_NS, REGIMES, SEEN_NS, Burn, ObservedTruth, observed
+from sda_platform_tests.support.observed_truth import HOUR_NS, REGIMES, SEEN_NS, Burn, ObservedTruth, directed, observed
 
 AHEAD_S = (1800, 7200, 43_200, 86_400)
 BURNS_M_S = (0.05, 0.2, 1.0)
@@ -35,6 +37,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--constant-weather", action="store_true", help="F10.7 150 and Ap 15 instead of the observed")
     parser.add_argument("--burns", action="store_true", help="also find burns of 0.05, 0.2 and 1 m/s")
+    parser.add_argument("--directions", type=float, help="directions from orbit in each window, in the mean")
     options = parser.parse_args()
     if not satkit_truth.AVAILABLE:
         parser.error(satkit_truth.WHY_NOT)
@@ -42,6 +45,9 @@ def main() -> None:
     dynamics = Dynamics(weather)
     for regime in options.regimes:
         rng = np.random.default_rng([options.seed, REGIMES.index(regime)])
+        if options.directions:
+            print(_by_directions(regime, options.objects, rng, options.directions, dynamics), flush=True)
+            continue
         seen = [observed(regime, rng, hours=10, later_s=AHEAD_S) for _ in range(options.objects)]
         print(_regime(regime, [each for each in seen if each is not None], dynamics), flush=True)
         for speed_m_s in BURNS_M_S if options.burns else ():
@@ -69,6 +75,22 @@ def _regime(regime: str, objects: list[ObservedTruth], dynamics: Dynamics) -> st
             f"{_bounds(3, len(square))}: error {error:.0f} m, sigma {sigma:.0f} m, published set {published:.0f} m"
         )
     return "\n".join(lines)
+
+
+def _by_directions(regime: str, count: int, rng: np.random.Generator, per_window: float, dynamics: Dynamics) -> str:
+    """How many of ``count`` objects are suspected of a manoeuvre, and how many windows have several observers."""
+    windows, halved, suspected = 0, 0, np.zeros(2, np.int64)
+    for _ in range(count):
+        seen = directed(regime, rng, hours=10, per_window=per_window)
+        if seen is None or seen.halves is None:
+            continue
+        windows, halved = windows + len(seen.fits.epoch_ns), halved + len(seen.halves.window)
+        tracks = [filter_tracks(seen.fits, seen.published, [0], dynamics, halves=each) for each in (seen.halves, None)]
+        suspected += [int(track.manoeuvre_ns[0] > 0) for track in tracks]
+    return (
+        f"{regime}: {count} objects, {windows} windows, {halved} of several observers: "
+        f"{suspected[0]} suspected of a manoeuvre, {suspected[1]} without halves"
+    )
 
 
 def _mean_and_error(values: FloatArray) -> tuple[float, float]:

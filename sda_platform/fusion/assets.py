@@ -93,7 +93,7 @@ def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeR
     lost.
 
     State changes have hysteresis. An object whose windows contradict the filtered covariance twice in a row has a
-    suspected manoeuvre, with time and size.
+    suspected manoeuvre, with time and size. One window is enough if directions of several observers contradict it.
     """
     store = lake.open()
     here = weather.near(store.clock.now_ns())

@@ -12,13 +12,14 @@ from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, lower
 from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.correction_log import content
-from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.estimation import StateFits
+from sda_platform.orbits.tracking.observer_halves import fit_halves
 from sda_platform.orbits.tracking.progress import fuse_window
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected
 
@@ -80,8 +81,18 @@ def _fuse(
         return TRACK_SCHEMA.empty_table()
     used = found.fits.used
     members = _members(ids[used], found.group[used], len(found.objects))
-    middle_ns = np.full(len(found.objects), start_ns + window_ns // 2, dtype=np.int64)
-    return _fits(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members)
+    middle_ns = start_ns + window_ns // 2
+    halves = _half_fits(len(found.objects), *fit_halves(observations, found, propagator, middle_ns))
+    return _fits(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members, halves)
+
+
+def _half_fits(count: int, objects: IntArray, states: FloatArray, covariances: FloatArray) -> list[FloatArray | None]:
+    """The column `half_fits` of ``count`` objects; ``objects`` (h,) have states (h, 2, 6), covariances (h, 2, 6, 6)."""
+    lower = lower_triangles(covariances.reshape(-1, 6, 6)).reshape(len(objects), 2, 21)
+    column: list[FloatArray | None] = [None] * count
+    for row, terms in zip(objects.tolist(), np.concatenate([states, lower], axis=2), strict=True):
+        column[row] = terms.ravel()
+    return column
 
 
 def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: int) -> list[list[str]]:
@@ -95,8 +106,9 @@ def _fits(
     fits: StateFits,
     elements: ElementSets,
     start_ns: int,
-    middle_ns: npt.NDArray[np.int64],
+    middle_ns: int,
     members: list[list[str]],
+    half_fits: list[FloatArray | None],
 ) -> pa.Table:
     basis = rtn_basis(fits.predicted_r_teme_km, fits.predicted_v_teme_km_s)
     predicted = np.concatenate([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s], axis=1)
@@ -107,7 +119,7 @@ def _fits(
         "fit_id": [str(uuid.uuid5(_FIT_NAMESPACE, f"{n}/{start_ns}")) for n in norad_id.tolist()],
         "norad_id": norad_id,
         "window_start_ns": np.full(len(norad_id), start_ns),
-        "epoch_time_ns": middle_ns,
+        "epoch_time_ns": np.full(len(norad_id), middle_ns),
         **dict(zip(STATE_AND_COVARIANCE, [*state.T, lower_triangles(fits.covariance_teme).tolist()], strict=True)),
         "predicted_state": predicted.tolist(),
         "predicted_covariance": lower_triangles(fits.prior_covariance_teme).tolist(),
@@ -120,6 +132,7 @@ def _fits(
         "isl_count": fits.isl_count,
         "rejected_count": fits.outliers_rejected,
         "observation_ids": members,
+        "half_fits": half_fits,
     }
     is_accepted = fits.converged & np.array([len(m) > 0 for m in members])
     fields = [pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA]

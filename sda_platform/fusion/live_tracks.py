@@ -22,9 +22,10 @@ from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.kept_orbits import BASIS_DTYPE, KeptOrbits
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
-from sda_platform.orbits.tracking.window_information import WindowFits
+from sda_platform.orbits.tracking.window_information import WindowFits, WindowHalves
 
-WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
+FIT_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
+WINDOW_COLUMNS = (*FIT_COLUMNS, "half_fits")
 CHANGE_COLUMNS = ("norad_id", "epoch_time_ns")
 KEPT_COLUMNS = ("kept_time_ns", "kept_orbit", "kept_unexplained", "kept_basis")
 TRACK_SCHEMA = TRACKS.content_schema
@@ -98,7 +99,7 @@ def _filtered_rows(
     order = np.argsort(propagator.elements.norad_id, kind="stable")
     index = order[np.searchsorted(propagator.elements.norad_id, numbers, sorter=order)]
     fits = window_fits(rows)
-    filtered = filter_tracks(fits, propagator, index, dynamics, _kept_orbits(kept, numbers))
+    filtered = filter_tracks(fits, propagator, index, dynamics, _kept_orbits(kept, numbers), _halves(rows))
     last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
     seen_ns = [each.tolist() for each in np.split(fits.epoch_ns, last[:-1] + 1)]
     lives = [
@@ -126,7 +127,7 @@ def _kept_orbits(kept: pa.Table, numbers: IntArray) -> KeptOrbits:
 
 
 def window_fits(rows: pa.Table) -> WindowFits:
-    """Rows with WINDOW_COLUMNS, in order of object and time, as arrays."""
+    """Rows with FIT_COLUMNS, in order of object and time, as arrays."""
     columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS))
     _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
     return WindowFits(
@@ -144,6 +145,14 @@ def _lives(rows: pa.Table) -> dict[int, Life]:
     columns = ("norad_id", "state", "state_since_ns", "last_seen_ns", "streak")
     facts = zip(*(rows[name].to_pylist() for name in columns), strict=True)
     return {number: Life(*life) for number, *life in facts}
+
+
+def _halves(rows: pa.Table) -> WindowHalves:
+    """The column `half_fits` of these rows as arrays."""
+    column = rows["half_fits"]
+    window = np.flatnonzero(column.is_valid().to_numpy())
+    terms = flat(column.take(pa.array(window))).reshape(len(window), 2, 27)
+    return WindowHalves(window, terms[:, :, :6], covariance_from_lower(terms[:, :, 6:]).reshape(-1, 2, 6, 6))
 
 
 def _earlier(life: Life | None, first_ns: int) -> Life | None:

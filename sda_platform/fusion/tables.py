@@ -76,6 +76,12 @@ class FusedTrack(ObjectState, CorrectionLogModel):
         dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
         description="The observations in the fit, sorted.",
     )
+    half_fits: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="Of directions from several observers: the fits of the observer with the most of them, and of the "
+        "others; each is a state (6) and the lower triangle of its covariance (21).",
+    )
 
 
 FUSED_TRACKS = Table(

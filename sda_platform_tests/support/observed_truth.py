@@ -12,7 +12,7 @@ from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.window_information import WindowFits
+from sda_platform.orbits.tracking.window_information import WindowFits, WindowHalves
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.published_sets import fit_elements
 from sda_platform_tests.support.scenes import SECOND_NS, observe, place, window_fits
@@ -24,6 +24,7 @@ SEEN_NS = EPOCH_NS + 36 * HOUR_NS
 REGIMES = ("low", "medium", "geostationary", "eccentric")
 _FIT_NOISE = np.array([0.3] * 3 + [3e-4] * 3)
 _READINGS = 10
+_DIRECTION_SIGMA_RAD = float(np.hypot(10, 3)) * np.pi / 648_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class ObservedTruth:
     """(w, 6) at the windows' middles, the platform's TEME."""
     later: FloatArray
     """(k, 6) at the times ``later_ns``, relative to the last window."""
+    halves: WindowHalves | None = None
+    """Of windows with several observers; None: one observer a window."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,19 +73,12 @@ def observed(
     regime: str, rng: np.random.Generator, *, hours: int, later_s: tuple[int, ...] = (), burn: Burn | None = None
 ) -> ObservedTruth | None:
     """An object of the regime, seen for so many hours; None without windows or where SGP4 cannot describe it."""
-    start = random_start(regime, rng)
-    areas = satkit_truth.Areas(float(rng.uniform(0.005, 0.03)), float(rng.uniform(0.01, 0.03)))
-    step_s = 900 if regime in ("low", "eccentric") else 1800
-    before_ns = EPOCH_NS + np.arange(0, 36 * 3600 + 1, step_s, dtype=np.int64) * SECOND_NS
-    states = satkit_truth.propagated(start, EPOCH_NS, before_ns, areas=areas)
-    grid_ns = SEEN_NS + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
-    last = satkit_truth.propagated(states[-1], SEEN_NS, grid_ns, areas=areas)
-    in_teme = satkit_truth.in_teme(last, grid_ns)
+    areas, before_ns, states = _before(regime, rng)
+    grid_ns, in_teme = _windows_of(states[-1], areas, hours)
     window, source = _seen(regime, in_teme, grid_ns, rng)
     if len(window) < 3:
         return None
-    published_from = satkit_truth.in_teme(states, before_ns)
-    published = _published(published_from, before_ns)
+    published = _published(satkit_truth.in_teme(states, before_ns), before_ns)
     if published is None:
         return None
     group = np.repeat(np.arange(len(window)), _READINGS)
@@ -103,6 +99,60 @@ def observed(
     good = np.flatnonzero(found.converged)
     truth = motion[np.searchsorted(wanted, middle)]
     return ObservedTruth(published, fits.take(good), truth[good], motion[np.searchsorted(wanted, later_ns)])
+
+
+def directed(regime: str, rng: np.random.Generator, *, hours: int, per_window: float) -> ObservedTruth | None:
+    """The same, seen from orbit by others, from random directions and distances of 300 to 2,000 km.
+
+    Windows have ``per_window`` directions in the mean, each of another observer, with noise of 10 arcseconds and a bias
+    of 3 arcseconds, and their halves.
+    """
+    areas, before_ns, states = _before(regime, rng)
+    published = _published(satkit_truth.in_teme(states, before_ns), before_ns)
+    if published is None:
+        return None
+    grid_ns, in_teme = _windows_of(states[-1], areas, hours)
+    count = rng.poisson(per_window, len(grid_ns))
+    window = np.flatnonzero(count)
+    seen = np.repeat(np.arange(len(window)), count[window])
+    line = rng.normal(size=(len(seen), 3))
+    line /= np.linalg.norm(line, axis=1, keepdims=True)
+    sigma_km = _DIRECTION_SIGMA_RAD * rng.uniform(300, 2000, len(seen))
+    measured_km = in_teme[window][seen, :3] + sigma_km[:, None] * rng.normal(size=(len(seen), 3))
+    information = np.zeros((len(seen), 6, 6))
+    information[:, :3, :3] = (np.eye(3) - line[:, :, None] * line[:, None, :]) / sigma_km[:, None, None] ** 2
+    vector = np.einsum("sij,sj->si", information[:, :, :3], measured_km)
+    halves = np.zeros((2, len(window), 6, 6)), np.zeros((2, len(window), 6))
+    half = np.diff(seen, prepend=-1) == 0
+    for total, each in zip(halves, (information, vector), strict=True):
+        np.add.at(total, (half.astype(np.int64), seen), each)
+    prior = _prior_fits(published, grid_ns[window])
+    several = np.flatnonzero(count[window] > 1)
+    parts = [_updated(prior.take(several), of[several], to[several]) for of, to in zip(*halves, strict=True)]
+    return ObservedTruth(
+        published,
+        _updated(prior, halves[0].sum(axis=0), halves[1].sum(axis=0)),
+        in_teme[window],
+        np.zeros((0, 6)),
+        WindowHalves(
+            several, np.stack([part.state for part in parts], 1), np.stack([part.covariance for part in parts], 1)
+        ),
+    )
+
+
+def _before(regime: str, rng: np.random.Generator) -> tuple[satkit_truth.Areas, IntArray, FloatArray]:
+    """An object of the regime: its areas, and times and states (n, 6), GCRF, from EPOCH_NS to SEEN_NS."""
+    start = random_start(regime, rng)
+    areas = satkit_truth.Areas(float(rng.uniform(0.005, 0.03)), float(rng.uniform(0.01, 0.03)))
+    step_s = 900 if regime in ("low", "eccentric") else 1800
+    before_ns = EPOCH_NS + np.arange(0, 36 * 3600 + 1, step_s, dtype=np.int64) * SECOND_NS
+    return areas, before_ns, satkit_truth.propagated(start, EPOCH_NS, before_ns, areas=areas)
+
+
+def _windows_of(start: FloatArray, areas: satkit_truth.Areas, hours: int) -> tuple[IntArray, FloatArray]:
+    """Middles of all windows since SEEN_NS, and the states there, the platform's TEME."""
+    grid_ns = SEEN_NS + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
+    return grid_ns, satkit_truth.in_teme(satkit_truth.propagated(start, SEEN_NS, grid_ns, areas=areas), grid_ns)
 
 
 def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_truth.Areas) -> FloatArray:
@@ -150,15 +200,26 @@ def _published(truth: FloatArray, time_ns: IntArray) -> Propagator | None:
 
 
 def _windows(truth: FloatArray, time_ns: IntArray, prior: Propagator) -> WindowFits:
+    own = np.diag(_FIT_NOISE**-2)
+    return _updated(_prior_fits(prior, time_ns), own, truth @ own)
+
+
+def _prior_fits(published: Propagator, time_ns: IntArray) -> WindowFits:
+    """Windows of one object without observations."""
     row = np.zeros(len(time_ns), np.int64)
-    _, r, v = prior.at(row, time_ns)
-    errors = tracking_prior_rtn(prior, row, time_ns, r, v)
-    prior_covariance = rtn_to_teme(errors, r, v)
-    information, own = np.linalg.inv(prior_covariance), np.diag(_FIT_NOISE**-2)
-    covariance: FloatArray = np.asarray(np.linalg.inv(information + own), np.float64)
-    weighted = np.einsum("wij,wj->wi", information, np.hstack([r, v])) + truth @ own
+    _, r, v = published.at(row, time_ns)
+    covariance = rtn_to_teme(tracking_prior_rtn(published, row, time_ns, r, v), r, v)
+    state = np.hstack([r, v])
+    return WindowFits(row, time_ns, state, covariance, state, covariance)
+
+
+def _updated(prior: WindowFits, information: FloatArray, vector: FloatArray) -> WindowFits:
+    """The windows with observations of this information (w, 6, 6) and vector (w, 6)."""
+    weight = np.linalg.inv(prior.prior_covariance)
+    covariance: FloatArray = np.asarray(np.linalg.inv(weight + information), np.float64)
+    weighted = np.einsum("wij,wj->wi", weight, prior.predicted) + vector
     state: FloatArray = np.einsum("wij,wj->wi", covariance, weighted)
-    return WindowFits(row, time_ns, state, covariance, np.hstack([r, v]), prior_covariance)
+    return dataclasses.replace(prior, state=state, covariance=covariance)
 
 
 def _about(axis: int, angle: float) -> FloatArray:

@@ -5,8 +5,9 @@ State, drag area and reflective area are estimated together, propagated numerica
 
 A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a manoeuvre is
 detected: the velocity covariance is widened and filtering continues. Errors of the model add up in windows of the
-whole state, so only windows of a part of it confirm by a weaker contradiction. The state after it then comes from a fit
-of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
+whole state, so only windows of a part of it confirm by a weaker contradiction. A window of directions from several
+observers needs no next one if both halves of the observers contradict the track and agree with each other. The state
+after it then comes from a fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
 """
 
 from __future__ import annotations
@@ -26,10 +27,18 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
-from sda_platform.orbits.tracking.window_information import Evidence, WindowFits, innovation_of, updated_by
+from sda_platform.orbits.tracking.window_information import (
+    Evidence,
+    WindowFits,
+    WindowHalves,
+    innovation_of,
+    updated_by,
+)
 
 # Probabilities below which a window contradicts the track: any window, and one of a part of the state after another.
 _IMPLAUSIBLE, _CONFIRMING = 1e-6, 1e-3
+# The same for each of two halves of one window: together they are as improbable as two such windows.
+_IN_BOTH_HALVES = (_IMPLAUSIBLE * _CONFIRMING) ** 0.5
 # One sigma of an unforeseen change of speed, and of its time, from which the position follows: about a window.
 _MANOEUVRE_KM_S = 0.05
 _MANOEUVRE_TIME_S = 30.0
@@ -88,6 +97,7 @@ def filter_tracks(
     index: npt.ArrayLike,
     dynamics: Dynamics = CONSTANT_DYNAMICS,
     kept: KeptOrbits | None = None,
+    halves: WindowHalves | None = None,
 ) -> FilteredStates:
     """Filter every object's window fits.
 
@@ -97,6 +107,7 @@ def filter_tracks(
         index: (g,) position of each object in it.
         dynamics: the numerical model between windows.
         kept: what an earlier call kept of these objects; nothing of those with another window until then.
+        halves: the fits of windows by halves of their observers, where there are several.
 
     Objects that SGP4 rejects at their first window, or that meet the ground, have NaN states.
 
@@ -110,10 +121,12 @@ def filter_tracks(
     begin = first if kept is None else filter_.resumed(kept, first, end, fits.epoch_ns)
     used = np.flatnonzero(np.arange(len(fits.group)) >= begin[fits.group])
     evidence = Evidence.of(fits, used, dynamics)
+    if halves is not None:
+        evidence = evidence.with_halves(halves, fits, used, dynamics)
     filter_.follow(begin, end, evidence)
     is_manoeuvred = filter_.manoeuvre_row >= 0
     if kept is not None and (is_manoeuvred & (begin > first)).any():
-        return filter_tracks(fits, propagator, index, dynamics, kept.without(is_manoeuvred))
+        return filter_tracks(fits, propagator, index, dynamics, kept.without(is_manoeuvred), halves)
     found = filter_.report(evidence)
     if not is_manoeuvred.any():
         return found
@@ -256,11 +269,14 @@ class _Filter:
         probability = np.where(is_doubted & (size < 6), _CONFIRMING, _IMPLAUSIBLE)
         is_inconsistent = (innovation > chi2.isf(probability, np.maximum(size, 1))) & ~is_first
         is_manoeuvre = is_inconsistent & is_doubted
+        first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
+        is_manoeuvre[first] = _by_both_halves(rows[first], predicted.take(first), evidence)
         covariance = predicted.covariance
         if is_manoeuvre.any():
-            self.manoeuvre_row[live[is_manoeuvre]] = self.inconsistent_row[live[is_manoeuvre]]
+            contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)
+            self.manoeuvre_row[live[is_manoeuvre]] = contradicted[is_manoeuvre]
             self.ballistic.put(live[is_manoeuvre], predicted.take(is_manoeuvre))
-            lead_s = (evidence.epoch_ns[rows] - evidence.epoch_ns[self.inconsistent_row[live]]) / 1e9
+            lead_s = (evidence.epoch_ns[rows] - evidence.epoch_ns[contradicted]) / 1e9
             covariance = np.where(is_manoeuvre[:, None, None], covariance + _manoeuvre_noise(lead_s), covariance)
         accepted = ~is_inconsistent | is_manoeuvre
         self.unexplained[live] += ~accepted
@@ -275,7 +291,7 @@ class _Filter:
             np.where(accepted[:, None, None], smaller, covariance),
         )
         self.orbits.put(live, updated)
-        self.inconsistent_row[live] = np.where(is_inconsistent & ~is_doubted, rows, -1)
+        self.inconsistent_row[live] = np.where(is_inconsistent & ~is_manoeuvre, rows, -1)
         self.innovation[live] = np.where(is_first, np.nan, innovation)
         self.innovation_size[live] = size
 
@@ -304,6 +320,34 @@ class _Filter:
             unexplained=self.unexplained,
             kept=self.kept.without(manoeuvred),
         )
+
+
+def _by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidence) -> npt.NDArray[np.bool_]:
+    """Whether the windows ``rows`` (n,) have halves that both contradict the ``predicted`` orbits (n), and that agree
+    with each other once the velocity is open.
+    """
+    is_confirmed = np.isin(rows, evidence.half_of)
+    halved = np.flatnonzero(is_confirmed)
+    if evidence.halves is None or not len(halved):
+        return is_confirmed
+    orbits, first = predicted.take(halved), 2 * np.searchsorted(evidence.half_of, rows[halved])
+    one, other = (evidence.halves.about(first + half, orbits) for half in (0, 1))
+    change, opened = updated_by(orbits.covariance + _manoeuvre_noise(np.zeros(len(halved))), *one)
+    left = other[1] - np.einsum("nij,nj->ni", other[0], change)
+    is_confirmed[halved] = (
+        _contradicts(_IN_BOTH_HALVES, orbits.covariance, *one)
+        & _contradicts(_IN_BOTH_HALVES, orbits.covariance, *other)
+        & ~_contradicts(_CONFIRMING, opened, other[0], left)
+    )
+    return is_confirmed
+
+
+def _contradicts(
+    probability: float, covariance: FloatArray, information: FloatArray, residual: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Whether windows (n,) deviate from the states with less than this probability."""
+    innovation, size = innovation_of(covariance, information, residual)
+    return np.asarray(innovation > chi2.isf(probability, np.maximum(size, 1)))
 
 
 def _manoeuvre_noise(lead_s: FloatArray) -> FloatArray:

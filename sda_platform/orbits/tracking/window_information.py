@@ -40,6 +40,28 @@ class WindowFits:
         return WindowFits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class WindowHalves:
+    """Fits of ``h`` windows by each of two halves of their observers (`observer_halves`)."""
+
+    window: IntArray
+    """(h,) which of the ``w`` window fits, ascending."""
+    state: FloatArray
+    """(h, 2, 6)"""
+    covariance: FloatArray
+    """(h, 2, 6, 6)"""
+
+    def take(self, rows: IntArray) -> WindowHalves:
+        """Only these, by position."""
+        return WindowHalves(self.window[rows], self.state[rows], self.covariance[rows])
+
+    def fits(self, windows: WindowFits) -> WindowFits:
+        """The halves (2 h) as fits of their own: both of the first window, then of the next; ``windows``: all (w)."""
+        rows = np.repeat(self.window, 2)
+        state, covariance = self.state.reshape(-1, 6), self.covariance.reshape(-1, 6, 6)
+        return dataclasses.replace(windows.take(rows), state=state, covariance=covariance)
+
+
 def observation_information(fits: WindowFits, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Information matrix (w, 6, 6) and vector (w, 6), about the reference, of each window's observations alone."""
     prior = np.linalg.inv(fits.prior_covariance)
@@ -60,6 +82,10 @@ class Evidence:
     """(w, 8, 8), nothing about the coefficients."""
     vector: FloatArray
     """(w, 8)"""
+    halves: Evidence | None = None
+    """That of halves of windows (2 h), both of the first window, then of the next."""
+    half_of: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(h,) which windows these are, ascending."""
 
     @classmethod
     def of(cls, fits: WindowFits, used: IntArray, dynamics: Dynamics) -> Evidence:
@@ -73,6 +99,12 @@ class Evidence:
         for part in (slice(0, 3), slice(3, 6)):
             long[used, part] = np.einsum("wij,wj->wi", turn, vector[:, part])
         return cls(fits.epoch_ns, reference, wide, long)
+
+    def with_halves(self, halves: WindowHalves, fits: WindowFits, used: IntArray, dynamics: Dynamics) -> Evidence:
+        """This, of ``fits``, with that of the halves of the windows ``used``."""
+        chosen = halves.take(np.flatnonzero(np.isin(halves.window, used)))
+        of_halves = Evidence.of(chosen.fits(fits), np.arange(2 * len(chosen.window)), dynamics)
+        return dataclasses.replace(self, halves=of_halves, half_of=chosen.window)
 
     def of_rows(self, rows: IntArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Epochs, information and vectors of windows ``rows``, and the states that the vectors are about."""

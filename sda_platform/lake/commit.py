@@ -32,10 +32,20 @@ DATA_SOURCE = "org.apache.spark.sql.delta.sda.DeltaCommits"
 """The format of frames that are committed: Delta's write, which does not look up the log (`DeltaCommits.scala`)."""
 
 
+@dataclass(frozen=True)
+class WrittenRows:
+    """Rows that data files of the table have already, for the engine to add to the log."""
+
+    columns: DataFrame
+    """A frame of the table's columns, without rows."""
+    files: str
+    """As `data_files.write` returns them."""
+
+
 class CommitEngine(Protocol):
     """Prepares to write rows as a plan's commit; the result writes them under a manifest.
 
-    ``rows`` are a frame of the engine's own kind, each with its ``commit_sequence``.
+    ``rows`` are a frame of the engine's own kind or `WrittenRows`, each row with its ``commit_sequence``.
     """
 
     def __call__(
@@ -117,7 +127,7 @@ def overwrite(
 
 
 def with_spark(
-    log: TableLog, plan: Plan, rows: DataFrame, mode: Mode, where: str | None = None, /
+    log: TableLog, plan: Plan, rows: DataFrame | WrittenRows, mode: Mode, where: str | None = None, /
 ) -> Callable[[CommitManifest], None]:
     """Prepare Spark's write of ``rows``. Raises SchemaMismatch.
 
@@ -125,13 +135,15 @@ def with_spark(
     whichever statement set them last: a statement outlives its client, and commits with what it then finds there.
     """
     adds_columns = _adds_columns(log, plan)
-    declared = _as_declared(plan.table, rows, is_described=plan.base_version < 0 or adds_columns)
+    frame, files = (rows.columns, rows.files) if isinstance(rows, WrittenRows) else (rows, None)
+    declared = _as_declared(plan.table, frame, is_described=plan.base_version < 0 or adds_columns)
 
     def write(manifest: CommitManifest) -> None:
         writer = declared.write.format(DATA_SOURCE).mode(mode)
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", manifest.to_json()).option("mergeSchema", adds_columns)
         writer = writer if where is None else writer.option("replaceWhere", where)
+        writer = writer if files is None else writer.option("writtenFiles", files)
         writer.options(**(table_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
 
     return write

@@ -6,6 +6,7 @@ An asset's body is these verbs in this order. The class joins the pieces of the 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,7 +16,7 @@ from pyspark.sql import types as T
 
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit, compilation, delta_checkpoints, delta_log, merging
+from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
@@ -32,7 +33,7 @@ from sda_platform.lake.storage import location
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verdicts import Verdicts
 
-# From this size on, a file is the faster way to the engine (`benchmarks/ingest.py`).
+# From this size on, files are the faster way to the engine, and into the table (`benchmarks/ingest.py`).
 _STAGED_FROM_BYTES = 4 * 2**20
 # Up to this many rows, a second task costs more than it saves.
 _ONE_FILE_ROWS = 10_000
@@ -225,6 +226,14 @@ class Lake:
         frame = session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
         return frame.coalesce(1) if rows.num_rows <= _ONE_FILE_ROWS else frame
 
+    def _committable(self, plan: Plan, rows: pa.Table) -> Any:
+        """Arrow rows, each with its sequence, as the engine takes them for a commit: few as a frame, many in files."""
+        if rows.nbytes < _STAGED_FROM_BYTES:
+            return self.frame(plan.table, rows, stamped=True)
+        files = data_files.write(plan.table, self.log(plan.table).uri, rows)
+        session = compilation.choose(self.session, INTERPRETED)
+        return commit.WrittenRows(session.createDataFrame([], plan.table.schema), files)
+
     def clear_staging(self) -> None:
         """Remove the files that `frame` left for the engine; its frames cannot be read afterwards."""
         self._staging.clear()
@@ -237,14 +246,14 @@ class Lake:
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
-        """Commit ``rows`` as an append; see `lake.commit.append`. Arrow rows go to the engine as `frame` does it."""
+        """Commit ``rows`` as an append; see `lake.commit.append`."""
         failpoints.hit("lake.transformed", plan.table.name)
         is_arrow = isinstance(rows, pa.Table)
         try:
             receipt = commit.append(
                 self.log(plan.table),
                 plan,
-                self.frame(plan.table, commit.stamped(plan, rows), stamped=True) if is_arrow else rows,
+                self._committable(plan, commit.stamped(plan, rows)) if is_arrow else rows,
                 is_stamped=is_arrow,
                 engine=self.engine,
                 nonce=self.new_nonce(),
@@ -278,7 +287,7 @@ class Lake:
             receipt = commit.overwrite(
                 self.log(table),
                 plan,
-                self.frame(table, content, stamped=True),
+                self.frame(table, content, stamped=True) if in_part else self._committable(plan, content),
                 changed=changed.num_rows,
                 where=where,
                 engine=self.engine,

@@ -16,6 +16,7 @@ from sda_platform.catalog.error_history import rated
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.commit import CommitReceipt, append
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
@@ -81,19 +82,63 @@ def test_of_two_planners_one_wins_and_the_other_plans_again(spark: SparkSession,
     ).to_pylist() == [1, 2, 3]
 
 
-def test_rows_are_the_same_through_a_staged_file_and_through_the_connection(
+def test_rows_are_the_same_through_the_connection_and_through_data_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = rows_of(RAW_RECORDS, [{"record_number": n, "payload": bytes([n]), "range_m": n / 7} for n in range(50)])
-    stored = []
-    for way, least_bytes in (("staged", 0), ("direct", 2**40)):
+    stored, bounds = [], []
+    for way, least_bytes in (("files", 0), ("direct", 2**40)):
         monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", least_bytes)
         lake = Lake(str(tmp_path / way), MissionClock(0, 0, 0.0), lambda: spark)
-        lake.append(planned(lake.log(RAW_RECORDS)), rows)
-        stored.append(lake.log(RAW_RECORDS).rows().sort_by("record_number"))
+        log = lake.log(RAW_RECORDS)
+        receipts = [lake.append(planned(log), rows) for _ in range(2)]
+        assert [receipt.rows_written for receipt in receipts] == [50, 50]
+        lake.append(planned(log), lake.frame(RAW_RECORDS, rows))  # one that the engine reads
+        lake.clear_staging()
+        order = [(name, "ascending") for name in (COMMIT_SEQUENCE, "record_number")]
+        stored.append(log.rows().sort_by(order))
+        assert spark.read.format("delta").load(log.uri).toArrow().sort_by(order).equals(stored[-1])
+        newest = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).to_pylist()[0]
+        bounds.append({name: value for name, value in newest.items() if name.partition(".")[0] in ("min", "max")})
     assert stored[0].equals(stored[1])
-    assert list((tmp_path / "staged" / "_staging").iterdir()) == []
+    assert bounds[0] == bounds[1]
+    assert list((tmp_path / "files" / "_staging").iterdir()) == []
     assert not (tmp_path / "direct" / "_staging").exists()
+
+
+def test_rows_that_are_replaced_through_data_files_are_those_of_the_engine(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = []
+    for way, least_bytes in (("files", 0), ("direct", 2**40)):
+        monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", least_bytes)
+        lake = Lake(str(tmp_path / way), MissionClock(0, 0, 0.0), lambda: spark)
+        log = lake.log(TRACKS)
+        for numbers in ((1, 2), (2, 3), (4,)):
+            tracks = [{"norad_id": n, "kept_orbit": [n / 3, None] if n == 2 else None} for n in numbers]
+            lake.replace(planned(log), rows_of(TRACKS, tracks))
+        assert sequences(log) == {1: 1, 2: 2, 3: 2, 4: 3}
+        assert spark.read.format("delta").load(log.uri).count() == 4
+        stored.append(log.rows().sort_by("norad_id"))
+    assert stored[0].equals(stored[1])
+
+
+def test_data_files_of_a_commit_that_lost_its_sequence_are_no_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", 0)
+    lake = Lake(str(tmp_path), MissionClock(0, 0, 0.0), lambda: spark)
+    log = lake.log(OBSERVATIONS)
+    batches = [rows_of(OBSERVATIONS, [{"observation_id": name, "sensor_time_ns": 5}]) for name in "abc"]
+    lake.append(planned(log), batches[0])
+    first, second = planned(log, "first"), planned(log, "second")
+    lake.append(first, batches[1])
+    with pytest.raises(CommitConflict, match="run first committed sequence 2 first"):
+        lake.append(second, batches[2])
+    assert ids(log) == ["a", "b"]
+    assert spark.read.format("delta").load(log.uri).count() == 2
+    lake.append(planned(log, "second"), batches[2])
+    assert ids(log) == ["a", "b", "c"]
 
 
 def test_the_log_bounds_what_files_are_passed_over_by_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
@@ -369,7 +414,7 @@ def test_statements_of_few_rows_are_interpreted_and_larger_ones_compiled(
     rows = rows_of(OBSERVATIONS, [{"observation_id": "a", "sensor_time_ns": 5}])
 
     def appended() -> dict[str, str]:
-        lake.append(planned(log), rows)
+        lake.append(planned(log), lake.frame(OBSERVATIONS, rows))
         return {name: str(spark.conf.get(name)) for name in COMPILED}
 
     assert appended() == INTERPRETED

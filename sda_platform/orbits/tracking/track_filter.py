@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
 
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics, rotated
@@ -27,6 +26,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
+from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, manoeuvre_noise
 from sda_platform.orbits.tracking.window_information import (
     Evidence,
     WindowFits,
@@ -35,13 +35,6 @@ from sda_platform.orbits.tracking.window_information import (
     updated_by,
 )
 
-# Probabilities below which a window contradicts the track: any window, and one of a part of the state after another.
-_IMPLAUSIBLE, _CONFIRMING = 1e-6, 1e-3
-# The same for each of two halves of one window: together they are as improbable as two such windows.
-_IN_BOTH_HALVES = (_IMPLAUSIBLE * _CONFIRMING) ** 0.5
-# One sigma of an unforeseen change of speed, and of its time, from which the position follows: about a window.
-_MANOEUVRE_KM_S = 0.05
-_MANOEUVRE_TIME_S = 30.0
 # Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
 _BEFORE_NS, _FITTED_NS = 180_000_000_000, 600_000_000_000
 
@@ -266,18 +259,17 @@ class _Filter:
         information, vector = evidence.about(rows, predicted)
         innovation, size = innovation_of(predicted.covariance, information, vector)
         is_doubted = self.inconsistent_row[live] >= 0
-        probability = np.where(is_doubted & (size < 6), _CONFIRMING, _IMPLAUSIBLE)
-        is_inconsistent = (innovation > chi2.isf(probability, np.maximum(size, 1))) & ~is_first
+        is_inconsistent = contradicts(innovation, size, may_confirm=is_doubted & (size < 6)) & ~is_first
         is_manoeuvre = is_inconsistent & is_doubted
         first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
-        is_manoeuvre[first] = _by_both_halves(rows[first], predicted.take(first), evidence)
+        is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
         covariance = predicted.covariance
         if is_manoeuvre.any():
             contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)
             self.manoeuvre_row[live[is_manoeuvre]] = contradicted[is_manoeuvre]
             self.ballistic.put(live[is_manoeuvre], predicted.take(is_manoeuvre))
             lead_s = (evidence.epoch_ns[rows] - evidence.epoch_ns[contradicted]) / 1e9
-            covariance = np.where(is_manoeuvre[:, None, None], covariance + _manoeuvre_noise(lead_s), covariance)
+            covariance = np.where(is_manoeuvre[:, None, None], covariance + manoeuvre_noise(lead_s), covariance)
         accepted = ~is_inconsistent | is_manoeuvre
         self.unexplained[live] += ~accepted
         self.set_aside[rows] = ~accepted
@@ -320,40 +312,3 @@ class _Filter:
             unexplained=self.unexplained,
             kept=self.kept.without(manoeuvred),
         )
-
-
-def _by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidence) -> npt.NDArray[np.bool_]:
-    """Whether the windows ``rows`` (n,) have halves that both contradict the ``predicted`` orbits (n), and that agree
-    with each other once the velocity is open.
-    """
-    is_confirmed = np.isin(rows, evidence.half_of)
-    halved = np.flatnonzero(is_confirmed)
-    if evidence.halves is None or not len(halved):
-        return is_confirmed
-    orbits, first = predicted.take(halved), 2 * np.searchsorted(evidence.half_of, rows[halved])
-    one, other = (evidence.halves.about(first + half, orbits) for half in (0, 1))
-    change, opened = updated_by(orbits.covariance + _manoeuvre_noise(np.zeros(len(halved))), *one)
-    left = other[1] - np.einsum("nij,nj->ni", other[0], change)
-    is_confirmed[halved] = (
-        _contradicts(_IN_BOTH_HALVES, orbits.covariance, *one)
-        & _contradicts(_IN_BOTH_HALVES, orbits.covariance, *other)
-        & ~_contradicts(_CONFIRMING, opened, other[0], left)
-    )
-    return is_confirmed
-
-
-def _contradicts(
-    probability: float, covariance: FloatArray, information: FloatArray, residual: FloatArray
-) -> npt.NDArray[np.bool_]:
-    """Whether windows (n,) deviate from the states with less than this probability."""
-    innovation, size = innovation_of(covariance, information, residual)
-    return np.asarray(innovation > chi2.isf(probability, np.maximum(size, 1)))
-
-
-def _manoeuvre_noise(lead_s: FloatArray) -> FloatArray:
-    """Process noise (n, 8, 8) of an unknown change of velocity about ``lead_s`` ago."""
-    noise = np.zeros((len(lead_s), 8, 8))
-    dt, unit = lead_s[:, None, None], np.eye(3)
-    noise[:, :3, :3], noise[:, 3:6, 3:6] = (dt**2 + _MANOEUVRE_TIME_S**2) * unit, unit
-    noise[:, :3, 3:6] = noise[:, 3:6, :3] = dt * unit
-    return np.asarray(_MANOEUVRE_KM_S**2 * noise)

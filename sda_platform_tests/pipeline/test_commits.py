@@ -18,7 +18,8 @@ from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.commit import CommitReceipt, append
+from sda_platform.lake import data_files
+from sda_platform.lake.commit import CommitReceipt, WrittenRows, append, stamped, with_spark
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
@@ -139,6 +140,20 @@ def test_data_files_of_a_commit_that_lost_its_sequence_are_no_rows(
     assert spark.read.format("delta").load(log.uri).count() == 2
     lake.append(planned(log, "second"), batches[2])
     assert ids(log) == ["a", "b", "c"]
+
+
+def test_a_statement_that_the_engine_executes_twice_adds_its_files_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Also after the files were merged in between: Delta would take files again that it has removed."""
+    log = log_of(OBSERVATIONS, tmp_path)
+    append(log, planned(log), observations(spark, "a"))
+    plan = planned(log)
+    rows = stamped(plan, rows_of(OBSERVATIONS, [{"observation_id": "b", "sensor_time_ns": 5}]))
+    written = WrittenRows(spark.createDataFrame([], OBSERVATIONS.schema), data_files.write(OBSERVATIONS, log.uri, rows))
+    execute = with_spark(log, plan, written, "append")
+    execute(plan.manifest("nonce"))
+    DeltaTable(log.uri).optimize.compact()
+    execute(plan.manifest("nonce"))
+    assert ids(log) == ["a", "b"]
 
 
 def test_the_log_bounds_what_files_are_passed_over_by_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.commit import append
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import with_delta_rs
@@ -191,11 +192,8 @@ def children(pid: int) -> list[int]:
 
 
 def write_observations(lake: Lake, rows: int, files: int) -> None:
-    """Observations of `SENSORS` sensors in order of time, one hour a file and commit; those that are there stay.
-
-    The lake's engine becomes delta-rs.
-    """
-    lake.engine, each = with_delta_rs, rows // files
+    """Observations of `SENSORS` sensors in order of time, one hour a file and commit, by delta-rs; those there stay."""
+    each = rows // files
     for number in range(lake.log(OBSERVATIONS).head().sequence, files):
         chance = np.random.default_rng([1, number])
         times_ns = number * HOUR_NS + np.sort(chance.integers(0, HOUR_NS, each))
@@ -209,7 +207,7 @@ def write_observations(lake: Lake, rows: int, files: int) -> None:
         }
         schema = OBSERVATIONS.content_schema
         content = pa.table([columns.get(f.name, pa.nulls(each, f.type)) for f in schema], schema=schema)
-        lake.append(lake.plan(OBSERVATIONS), content)
+        append(lake.log(OBSERVATIONS), lake.plan(OBSERVATIONS), content, engine=with_delta_rs)
 
 
 def as_of_query(lake: Lake, rows: int, files: int, hours: int) -> None:

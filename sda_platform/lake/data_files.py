@@ -9,6 +9,7 @@ import os
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,10 +28,11 @@ _CODEC_LEVEL: Final = 1
 
 
 def write(table: Table, uri: str, rows: pa.Table) -> str:
-    """Write ``rows``, which have all columns of ``table``, into files of the table at ``uri``.
+    """Write ``rows``, at least one, which have all columns of ``table``, into files of the table at ``uri``.
 
     Returns the files as Delta's log has added files, a JSON array. They have the bounds of the table's bounded columns,
     and a checksum for each page; they are not synced. As many cores as the rows are worth write at once.
+    A failure, as of a full disk, is raised after the files of this call were removed.
     """
     directory = location(uri)
     durable.make_directory(directory)
@@ -38,13 +40,18 @@ def write(table: Table, uri: str, rows: pa.Table) -> str:
     count = max(1, min(os.cpu_count() or 1, content.nbytes // _BYTES_PER_FILE))
     size = -(-content.num_rows // count)
     parts = [content.slice(first, size) for first in range(0, content.num_rows, size)]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return json.dumps(list(pool.map(lambda part: _write(table, directory, part), parts)))
+    files = [directory / f"part-{uuid.uuid4()}.{_CODEC}.parquet" for _ in parts]
+    try:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return json.dumps(list(pool.map(partial(_write, table), files, parts)))
+    except BaseException:
+        for file in files:
+            file.unlink(missing_ok=True)
+        raise
 
 
-def _write(table: Table, directory: UPath, rows: pa.Table) -> dict[str, Any]:
-    name = f"part-{uuid.uuid4()}.{_CODEC}.parquet"
-    with (directory / name).open("wb") as file:
+def _write(table: Table, path: UPath, rows: pa.Table) -> dict[str, Any]:
+    with path.open("wb") as file:
         pq.write_table(
             rows,
             file,
@@ -58,7 +65,7 @@ def _write(table: Table, directory: UPath, rows: pa.Table) -> dict[str, Any]:
         )
         written_bytes = file.tell()
     return {
-        "path": name,
+        "path": path.name,
         "partitionValues": {},
         "size": written_bytes,
         "modificationTime": time.time_ns() // 1_000_000,

@@ -1,7 +1,9 @@
 """Data files that Arrow writes have the rows, the bounds and the checksums that the log and its readers need."""
 
+import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +38,23 @@ def test_the_files_have_all_rows_in_order_and_bounds_that_hold_for_each_file(
         bounds = [stats[key].get("sensor_time_ns") for key in ("minValues", "maxValues")]
         assert bounds == ([min(found), max(found)] if found else [None, None])
         assert stats["minValues"].keys() <= set(OBSERVATIONS.bounded_columns)
+
+
+def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of(OBSERVATIONS, [{"observation_id": str(n), "sensor_time_ns": n} for n in range(4)])
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(data_files, "_BYTES_PER_FILE", 1)
+    complete = pq.write_table
+
+    def write_table(part: pa.Table, file: Any, **options: Any) -> None:
+        complete(part, file, **options)
+        if part["sensor_time_ns"][0].as_py():  # the second file
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", write_table)
+    with pytest.raises(OSError, match="No space left"):
+        data_files.write(OBSERVATIONS, str(tmp_path), rows)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_changed_byte_of_a_page_is_noticed(tmp_path: Path) -> None:

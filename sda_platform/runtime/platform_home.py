@@ -22,7 +22,7 @@ LOCK_FILE = "platform.lock"
 POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
 POSTGRES_SCHEME = "postgresql+psycopg2://"
 """How the setting begins. Without a driver's name, SQLAlchemy takes one that Dagster's library does not install."""
-_POSTGRES: dict[str, Any] = {"postgres": {"postgres_url": {"env": POSTGRES_VARIABLE}}}
+_POSTGRES = {"module": "sda_platform.runtime.postgres_storage", "class": "PostgresStorage"}
 _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
 
@@ -107,8 +107,12 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
     instance = dagster_home(home)
     for directory in (instance, home / "logs", home / "engine" / "scratch"):
         directory.mkdir(parents=True, exist_ok=True)
-    sqlite = {"custom": {**_SQLITE, "config": {"base_dir": str(instance.absolute())}}}
-    storage = json.dumps({"storage": _POSTGRES if postgres else sqlite})[1:-1]
+    custom: dict[str, Any] = (
+        {**_POSTGRES, "config": {"postgres_url": {"env": POSTGRES_VARIABLE}}}
+        if postgres
+        else {**_SQLITE, "config": {"base_dir": str(instance.absolute())}}
+    )
+    storage = json.dumps({"storage": {"custom": custom}})[1:-1]
     _write(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
     host, _, port = code_server.rpartition(":")
     server = {"host": host, "port": int(port), "location_name": "sda_platform"}

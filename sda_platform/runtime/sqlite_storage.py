@@ -29,6 +29,8 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import QueuePool
 
+from sda_platform.runtime.check_order import OrderedEvaluations
+
 MOST_OPEN: Final = 8
 """Databases of runs, and their index, that keep an engine; those used last."""
 _FILES: Final = ("", "-wal", "-shm")
@@ -78,7 +80,7 @@ class _Schedules(_OneDatabase, SqliteScheduleStorage):
     pass
 
 
-class _EventLog(SqliteEventLogStorage):
+class _EventLog(OrderedEvaluations, SqliteEventLogStorage):
     """One database for each run, and the index of all."""
 
     def __init__(self, base_dir: str) -> None:

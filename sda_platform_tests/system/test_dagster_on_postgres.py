@@ -8,11 +8,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster_postgres.event_log import PostgresEventLogStorage
 
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.supervisor import Platform
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.overlapping_runs import evaluations, newest_evaluation, newest_write, overlap
 from sda_platform_tests.support.postgres_replicas import moving_postgres
 from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
 
@@ -73,7 +75,7 @@ def materialized_by(instance: dg.DagsterInstance) -> str | None:
 def test_runs_events_and_cursors_survive_the_death_of_the_server(
     instance: dg.DagsterInstance, server: PostgresServer
 ) -> None:
-    assert "Postgres" in type(instance.event_log_storage).__name__
+    assert isinstance(instance.event_log_storage, PostgresEventLogStorage)
     earlier = {record.run_id for record in instance.get_runs()}
     first = run(instance)
     instance.run_storage.set_cursor_values(_CURSOR)
@@ -87,6 +89,13 @@ def test_runs_events_and_cursors_survive_the_death_of_the_server(
         second: dg.DagsterRunStatus.SUCCESS,
     }
     assert materialized_by(instance) == second
+
+
+def test_of_overlapping_runs_the_last_to_write_is_the_one_whose_checks_are_shown(instance: dg.DagsterInstance) -> None:
+    first = overlap(instance)
+    assert newest_write(instance) == first
+    assert newest_evaluation(instance) == (first, "SUCCEEDED")
+    assert evaluations(instance) == 2
 
 
 def test_a_connection_that_is_cut_during_a_run_loses_no_event(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.runtime.lake_lock import LakeInUse, take_lake_lock
@@ -160,7 +161,9 @@ def test_a_busy_port_is_replaced_by_a_free_one() -> None:
 def test_the_storage_of_dagster_is_one_setting(tmp_path: Path) -> None:
     address = {platform_home.POSTGRES_VARIABLE: f"{platform_home.POSTGRES_SCHEME}me@host/db"}
     chosen = platform_home.prepare(tmp_path / "a", "127.0.0.1:4000", address).with_name("dagster.yaml").read_text()
-    assert chosen.endswith('"storage": {"postgres": {"postgres_url": {"env": "SDA_DAGSTER_POSTGRES_URL"}}}\n')
+    storage_of = yaml.safe_load(chosen)["storage"]["custom"]
+    assert storage_of["class"] == "PostgresStorage"
+    assert storage_of["config"] == {"postgres_url": {"env": "SDA_DAGSTER_POSTGRES_URL"}}
     platform_home.prepare(tmp_path / "b", "127.0.0.1:4000", {})
     with dg.DagsterInstance.from_config(str(tmp_path / "b" / "dagster")) as instance:
         storage = instance.get_ref().storage_data

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.sqlite_storage import MOST_OPEN
+from sda_platform_tests.support.overlapping_runs import evaluations, newest_evaluation, newest_write, overlap
 
 READER = """
 import sys, dagster as dg
@@ -114,3 +115,10 @@ def test_an_event_that_fails_to_be_written_leaves_no_part_of_it(instance: dg.Dag
         connection.execute(text("DELETE FROM event_logs"))
         raise ZeroDivisionError
     assert len(instance.all_logs(run.run_id)) == before
+
+
+def test_of_overlapping_runs_the_last_to_write_is_the_one_whose_checks_are_shown(instance: dg.DagsterInstance) -> None:
+    first = overlap(instance)
+    assert newest_write(instance) == first
+    assert newest_evaluation(instance) == (first, "SUCCEEDED")
+    assert evaluations(instance) == 2

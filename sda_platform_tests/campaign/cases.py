@@ -1,11 +1,11 @@
 """The cases of tier T2, by the crash points that they represent (CP-01 to CP-40, R1 to R4) or the fault of R4."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, RECEIVED_CDMS
+from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_CANDIDATES, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -17,7 +17,6 @@ from sda_platform_tests.campaign import damage, strikes
 from sda_platform_tests.campaign.platform import FED_TABLES, Victim
 from sda_platform_tests.campaign.strikes import (
     Crash,
-    Input,
     Kill,
     KillAgain,
     KillBetween,
@@ -28,12 +27,21 @@ from sda_platform_tests.campaign.strikes import (
     Strike,
     Zombie,
 )
+from sda_platform_tests.campaign.world import Input
 
-# By what lands they are written; all others by observations. These may move no alert, which new elements of what the
-# fleet meets always do.
-_BY_ELEMENTS = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, ALERT_DELIVERIES)
-_BY_MESSAGES = (RECEIVED_CDMS,)
-_BY_EPHEMERIDES = (EPHEMERIDES,)
+# What has to land for a table to be written; for all others, readings. Element sets of what the fleet meets change
+# alerts, too, which readings may leave as they are.
+_LANDS: Mapping[str, Input] = {
+    ELEMENT_SETS.name: "elements",
+    ORBITAL_CATALOG.name: "elements",
+    CATALOG_CONFLICTS.name: "elements",
+    CONJUNCTION_CANDIDATES.name: "elements",
+    ALERT_DELIVERIES.name: "elements",
+    EPHEMERIDES.name: "ephemerides",
+    RECEIVED_CDMS.name: "messages",
+    CATALOG_EDITS.name: "edits",
+    ALERT_ACKNOWLEDGEMENTS.name: "acknowledgements",
+}
 # What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
 _STAGES = (
     ("asset.begun", "CP-21"),
@@ -245,11 +253,7 @@ def _restarts() -> Iterator[Case]:
 
 def _lands_for(table: Table) -> Input:
     """What has to land for ``table`` to be written."""
-    if table in _BY_MESSAGES:
-        return "messages"
-    if table in _BY_EPHEMERIDES:
-        return "ephemerides"
-    return "elements" if table in _BY_ELEMENTS else "readings"
+    return _LANDS.get(table.name, "readings")
 
 
 def _words(function: Callable[..., object]) -> str:

@@ -20,12 +20,12 @@ from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.job_process import run_job
 from sda_platform_tests.campaign.platform import NotReached, Victim, frozen_until
+from sda_platform_tests.campaign.world import Input
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.injections import Injection
 from sda_platform_tests.support.running_platform import eventually
 
-# What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.
-Input = Literal["readings", "elements", "ephemerides", "messages"]
+# Lands what decides which tables are written, before a blow.
 Land = Callable[[Input], None]
 Files = set[UPath]
 State = Callable[[Files, Files], bool]

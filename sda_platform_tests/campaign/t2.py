@@ -15,9 +15,8 @@ from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.job_process import RunFailed, run_job
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
 from sda_platform_tests.campaign.report import Report, joined, t2_command
-from sda_platform_tests.campaign.strikes import Input
 from sda_platform_tests.campaign.twin import lake_of, run_twin
-from sda_platform_tests.campaign.world import World
+from sda_platform_tests.campaign.world import Input, World
 from sda_platform_tests.support.running_platform import eventually
 
 # A kill costs a run, its detection and another run: half a minute on two idle cores, and these may be busy.
@@ -48,7 +47,10 @@ class Campaign:
 
     def begin(self) -> None:
         """Have every table filled before the first fault."""
-        first = [self._world.first_catalogue(), self._world.new_ephemerides(), self._world.new_messages()]
+        first = [self._world.first_catalogue()]
+        others: tuple[Input, ...] = ("ephemerides", "messages", "edits", "acknowledgements")
+        for what in others:
+            first += self._world.next_input(what)
         self._world.deliver(first, self._victim.landing_root)
         self._victim.drain(DRAIN_S)
         self._land("readings")
@@ -142,16 +144,7 @@ class Campaign:
         self._victim.close()
 
     def _land(self, what: Input) -> None:
-        match what:
-            case "readings":
-                deliveries = self._world.next_stretch()
-            case "elements":
-                deliveries = [self._world.new_element_sets()]
-            case "ephemerides":
-                deliveries = [self._world.new_ephemerides()]
-            case "messages":
-                deliveries = [self._world.new_messages()]
-        self._world.deliver(deliveries, self._victim.landing_root)
+        self._world.deliver(self._world.next_input(what), self._victim.landing_root)
 
     def _judge(self) -> list[str]:
         lake, landing = self._victim.platform.lake, self._victim.landing_root

@@ -2,8 +2,8 @@
 
 A stretch of a simulated world at a time: real objects seen by radars and links, with late, repeated and corrupt
 records, and a telescope's lines, of which some are broken. Its segments come in shuffled order, one of them delivered
-twice under two names, one torn or altered. New element sets of the objects that the fleet meets, and messages of others
-about them, come in between. One seed is one world.
+twice under two names, one torn or altered. New element sets of the objects that the fleet meets, messages of others
+about them, edits of these objects and acknowledgements of alerts come in between. One seed is one world.
 """
 
 import csv
@@ -13,18 +13,22 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.cutting import split_records
+from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.segments import segment_sha256
 from sda_platform.landing.zone import LandingZone
+from sda_platform.protocols.edits import Edit
 from sda_platform.simulation.corruption import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
@@ -45,6 +49,8 @@ _TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row states of itself, and what must be there once.
 RecordId = tuple[str, int]
+Input = Literal["readings", "elements", "ephemerides", "messages", "edits", "acknowledgements"]
+"""What lands together; messages are those of others, about conjunctions."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,24 @@ class World:
         self._updates = 0
         self._messages = 0
         self._ephemerides = 0
+        self._edits = 0
+        self._acknowledgements = 0
+
+    def next_input(self, what: Input) -> list[Delivery]:
+        """The next deliveries of one kind."""
+        match what:
+            case "readings":
+                return self.next_stretch()
+            case "elements":
+                return [self.new_element_sets()]
+            case "ephemerides":
+                return [self.new_ephemerides()]
+            case "messages":
+                return [self.new_messages()]
+            case "edits":
+                return [self.new_edits()]
+            case "acknowledgements":
+                return [self.new_acknowledgements()]
 
     def first_catalogue(self) -> Delivery:
         """The element sets of every object of this world."""
@@ -123,6 +147,29 @@ class World:
         data += oem_of(second, start_ns=start_ns, broken=True)
         name = f"ephemerides-{self._ephemerides}.kvn"
         return Delivery("ephemerides", name, data, described(data, "ephemerides"))
+
+    def new_edits(self) -> Delivery:
+        """Remarks that two sites make apart about one object, and a line that is no edit."""
+        self._edits += 1
+        edits = [
+            Edit(
+                norad_id=_partners()[0],
+                attribute="remark",
+                value=f"remark {self._edits} of {site}",
+                origin=site,
+                lamport=self._edits,
+                vector={site: self._edits},
+            )
+            for site in ("site-a", "site-b")
+        ]
+        return _lines("edits", self._edits, encode_edits(edits))
+
+    def new_acknowledgements(self) -> Delivery:
+        """Two acknowledgements of alerts, and a line that is none."""
+        self._acknowledgements += 1
+        seen_ns = after(self._acknowledgements)
+        made = [AlertAcknowledgement(f"alert-{n}", self._acknowledgements, "analyst", "seen", seen_ns) for n in (1, 2)]
+        return _lines("acknowledgements", self._acknowledgements, encode_acknowledgements(made))
 
     def next_stretch(self, segments: int = 4) -> list[Delivery]:
         """The next ``segments`` and a defective one in any order, then one of those or of earlier ones once more.
@@ -181,6 +228,12 @@ def _delivery(segment: SimulatedSegment) -> Delivery:
 
 def _elements(name: str, data: bytes) -> Delivery:
     return Delivery("elements", f"{name}.csv", data, described(data, "elements"))
+
+
+def _lines(feed: str, number: int, sound: bytes) -> Delivery:
+    """These lines, and one that breaks off."""
+    data = sound + sound[:20] + b"\n"
+    return Delivery(feed, f"{feed}-{number}.jsonl", data, described(data, feed))
 
 
 def _segments(seed: int) -> Iterator[SimulatedSegment]:

@@ -5,11 +5,11 @@ from itertools import combinations
 from pathlib import Path
 
 import sda_platform
-from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.orchestration.table_asset import declared, tables_of, zones_of
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.in_object_store import SAMPLED_KILLS, in_object_store
-from sda_platform_tests.campaign.platform import UNFED_JOBS
+from sda_platform_tests.campaign.platform import FED_TABLES, UNFED_JOBS
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, LoseStore, Zombie
 from sda_platform_tests.campaign.world import World
@@ -60,6 +60,18 @@ def test_every_table_has_a_case_of_every_stage() -> None:
     assert stages >= {f"commit.sent:{table.name}" for table in TABLES if table not in apart}
     assert any(case.in_sample for case in by_the_clock())
     assert any(case.in_sample for case in moving_clock())
+
+
+def test_what_lands_for_a_table_lets_its_job_write_it() -> None:
+    """A table with zones needs a segment in one of them, another table one of a zone of its job."""
+    for case in cases():
+        strike = case.strike
+        table = next((t for t in FED_TABLES if case.name.endswith(f":{t.name}")), None)
+        if not isinstance(strike, Kill) or table is None:
+            continue
+        feeds = {delivery.feed for delivery in World(1).next_input(strike.landed)}
+        zones = table.zones or [zone for job in declared(table).jobs for zone in zones_of(job)]
+        assert feeds & set(zones), f"{case.name}: {strike.landed} land in {feeds}, not in one of {zones}"
 
 
 def test_a_repeated_segment_is_read_after_its_original() -> None:

@@ -2,6 +2,7 @@
 
     python benchmarks/observation_rate.py --rates 500 1000 1500 [--probe 2] [--minutes 10] [--seed 1]
     python benchmarks/observation_rate.py --scenario constellation --rates 347 600
+    python benchmarks/observation_rate.py --rates 1250 --minutes 0 --probe 10 --during maintenance screening
 
 Starts the platform with a collector in a home of its own, lands the catalogue and waits for its alerts. Simulated
 radars, telescopes and links then observe ever more objects of the catalogue: their frames go to the collector over
@@ -13,8 +14,9 @@ they report, once a second. ``--sustained`` names the rate that is sent for ``--
 
 A rate holds if nothing is lost and the backlog does not grow: the oldest observation of high priority that waits for a
 run is, in the last third of the span, not much older than in the second, or younger than the 30 s that the platform
-promises. Printed with it: the share of low priority, what waits at the end (low priority waits for up to a minute), and
-the steps that take most.
+promises. Printed with it: the share of low priority, what waits at the end (low priority waits for up to a minute), the
+steps that take most, and the time from the sealing of the oldest segment of high priority to the alerts that rest on
+it. A segment that waits for less than two seconds may be left out of this time.
 """
 
 import argparse
@@ -24,7 +26,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -33,6 +36,7 @@ from typing import Any
 
 import dagster as dg
 import numpy as np
+from competition import WORK, Competition
 from rich.console import Console
 from waiting import wait_for
 
@@ -44,9 +48,14 @@ from sda_platform.cli.simulated_world import land_catalogue
 from sda_platform.cli.sources import read_report
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.edge.address import Address
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.lineage import stages
+from sda_platform.observability.objectives import sent_entries
 from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
@@ -77,6 +86,9 @@ class Span:
     sent: int = 0
     oldest_s: list[float] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
+    high: dict[str, int] = field(default_factory=dict)
+    """Segments of high priority that were seen waiting, and the wall time of their sealing in ns."""
+    alerts_s: list[float] = field(default_factory=list)
     steps_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     low_share: float = 0.0
     lost: int = 0
@@ -105,6 +117,7 @@ def main() -> int:
         "--sustained", type=float, help="the rate that is sent for those minutes; the highest that held"
     )
     parser.add_argument("--scenario", choices=[_NOMINAL, _CONSTELLATION], default=_NOMINAL, help="who observes")
+    parser.add_argument("--during", nargs="*", default=[], choices=[*WORK], help="work beside every span")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     console = Console(highlight=False)
@@ -117,21 +130,29 @@ def main() -> int:
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(home)
         world = World(chosen.seed, chosen.scenario)
-        with archive.serving(polled), running(settings, say):
+        with archive.serving(polled), running(settings, say) as (_, addresses):
             land_catalogue(settings, clock)
             wait_for(lambda: bool(current_alerts(settings)), "the first alerts")
+            work = {each: Competition(each, addresses.engine, home / each, home) for each in chosen.during}
             with Feeder(home, settings.landing_uri, archive).connected() as feeder:
 
                 def holds(rate: float, minutes: float) -> bool:
                     span = world.span(rate, minutes * 60.0, clock)
-                    _send(span, feeder, settings, clock)
+                    with ExitStack() as beside:
+                        for each in work.values():
+                            beside.enter_context(each.beside())
+                        _send(span, feeder, settings, clock)
                     say(_line(span, chosen.scenario))
+                    for name, each in work.items():
+                        say(f"{len(each.seconds)} rounds of {name}, median {statistics.median(each.seconds):.1f} s")
                     wait_for(lambda: _waiting(settings)[1] == 0, "the end of the backlog")
                     return span.holds
 
                 held = list(takewhile(lambda rate: holds(rate, chosen.probe), chosen.rates))
                 sustained = chosen.sustained or (held[-1] if held else 0.0)
                 is_held = bool(held) and (not chosen.minutes or holds(sustained, chosen.minutes))
+            for each in work.values():
+                each.end()
     minutes = chosen.minutes or chosen.probe
     verdict = f"{sustained:,.0f} observations/s {'hold' if is_held else 'do not hold'}" if held else "no rate holds"
     highest = f"; the highest rate that held was {held[-1]:,.0f}/s" if held else ""
@@ -215,20 +236,22 @@ def _send(span: Span, feeder: Feeder, settings: Settings, clock: MissionClock) -
         feeder.send(segment)
         if time.monotonic() - sampled_s >= _SAMPLE_S:
             sampled_s = time.monotonic()
-            oldest_s, waiting = _waiting(settings)
-            span.oldest_s.append(oldest_s)
+            high, waiting = _waiting(settings)
+            span.oldest_s.append(max((time.time() - sealed_ns / 1e9 for sealed_ns in high.values()), default=0.0))
             span.waiting.append(waiting)
+            span.high |= high
     span.sent = sum(feeder.sent.values()) - before
     report = read_report(settings.home)["sources"]
     span.lost = sum(each["dropped"] + (each["kernel_drops"] or 0) for each in report)
     span.low_share = next(each["low_share"] for each in report if each["kind"] == "radar")
     for step, seconds in _steps(settings, began_s):
         span.steps_s[step].append(seconds)
+    span.alerts_s = list(_alerts(Lake(settings.lake_uri, clock, without_session), span.high, began_s))
 
 
-def _waiting(settings: Settings) -> tuple[float, int]:
-    """Age of the oldest pending segment of high priority in seconds, and how many records wait in all."""
-    oldest_s, records = 0.0, 0
+def _waiting(settings: Settings) -> tuple[dict[str, int], int]:
+    """The pending segments of high priority, with the wall time of sealing in ns, and how many records wait."""
+    high, records = {}, 0
     for name in _ZONES:
         zone = LandingZone(settings.landing_uri, name)
         for segment in zone.pending():
@@ -236,8 +259,24 @@ def _waiting(settings: Settings) -> tuple[float, int]:
             if meta is not None:
                 records += meta.records
                 if meta.priority in (None, "high", "emergency"):
-                    oldest_s = max(oldest_s, time.time() - meta.sealed_wall_time_ns / 1e9)
-    return oldest_s, records
+                    high[segment.name] = meta.sealed_wall_time_ns
+    return high, records
+
+
+def _alerts(lake: Lake, high: Mapping[str, int], began_s: float) -> Iterator[float]:
+    """Seconds from the sealing of the oldest segment of ``high`` to the alerts that rest on it, of each delivery."""
+    log = lake.log(ALERT_DELIVERIES)
+    for commit in takewhile(lambda each: each.timestamp_ms / 1e3 >= began_s, log.commits_from(log.version())):
+        if not sent_entries(commit):
+            continue
+        taken = [each.commit.sequence for each in stages(lake, ALERT_DELIVERIES, commit) if each.table is RAW_RECORDS]
+        names: set[str] = set()
+        for sequence in taken:
+            rows = lake.log(RAW_RECORDS).rows_of((sequence - 1, sequence), ["segment_name"])
+            names.update(rows.column("segment_name").unique().to_pylist())
+        sealed = [high[name] for name in names & high.keys() if high[name] >= began_s * 1e9]
+        if sealed:
+            yield commit.timestamp_ms / 1e3 - min(sealed) / 1e9
 
 
 def _steps(settings: Settings, began_s: float) -> Iterator[tuple[str, float]]:
@@ -257,12 +296,18 @@ def _line(span: Span, scenario: str) -> str:
     steps = ", ".join(f"{name} {seconds:.1f} s" for seconds, name in longest[:4])
     runs, thirds = span.steps_s.get("run", []), ", ".join(f"{age:.0f}" for age in span.thirds_s)
     lengths = ", ".join(f"{statistics.mean(part):.1f}" for part in np.array_split(runs, 3) if len(part))
+    alerts = (
+        f"; {len(span.alerts_s)} alert deliveries, median {statistics.median(span.alerts_s):.1f} s after the oldest "
+        f"of high priority was sealed, at most {max(span.alerts_s):.1f} s"
+        if span.alerts_s
+        else "; no alert changed"
+    )
     low = f", {span.low_share:.0%} of radar low" if scenario == _NOMINAL else ""
     return (
         f"{span.rate:,.0f}/s ({span.sent:,} sent{low}): "
         f"{'holds' if span.holds else 'does not hold'}; lost {span.lost:,}; the oldest high waits "
         f"{thirds} s by thirds; {span.waiting[-1]:,} records wait at the end; "
-        f"{len(runs)} runs of {lengths} s by thirds: {steps}"
+        f"{len(runs)} runs of {lengths} s by thirds: {steps}{alerts}"
     )
 
 

@@ -39,6 +39,11 @@ def commit_file(uri: str, version: int) -> UPath:
     return log_directory(uri) / f"{version:020d}.json"
 
 
+def checksum_file(uri: str, version: int) -> UPath:
+    """The file that holds the state of the table at one version, as Spark sums it up after the commit."""
+    return log_directory(uri) / f"{version:020d}.crc"
+
+
 def checkpoint_file(uri: str, version: int) -> UPath:
     """The file that holds Delta's checkpoint of one version."""
     return log_directory(uri) / f"{version:020d}.checkpoint.parquet"
@@ -85,6 +90,16 @@ def commits_from(uri: str, version: int) -> Callable[[int], bool]:
         return lambda number: commit_file(uri, number).exists()
     names = set(names_after(log_directory(uri), f"{version:020d}"))
     return lambda number: commit_file(uri, number).name in names
+
+
+def is_lost(uri: str, version: int) -> bool:
+    """Whether the commit of ``version`` is gone, and its checksum file by Delta, which is written after it, is there.
+
+    An object store loses no commit, and is not asked.
+    """
+    if not durable.is_synced_by_hand(table_directory(uri)):
+        return False
+    return checksum_file(uri, version).exists() and not commit_file(uri, version).exists()
 
 
 def oldest_version(uri: str) -> int:
@@ -177,7 +192,7 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
     files = [log / LAST_CHECKPOINT]
     for version in versions:
         commit = commit_file(uri, version)
-        files += [commit, log / f"{version:020d}.crc", checkpoint_file(uri, version)]
+        files += [commit, checksum_file(uri, version), checkpoint_file(uri, version)]
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
     # A table's first commit may have made the lake's own directory too, and directories above it.

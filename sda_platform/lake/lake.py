@@ -24,7 +24,7 @@ from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Head
-from sda_platform.lake.lost_tables import require_new, shown_by_consumers
+from sda_platform.lake.lost_tables import require_new, require_no_lost_commit, shown_by_consumers
 from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import replaced_where, with_changes
@@ -145,11 +145,12 @@ class Lake:
         """``plan``, before anything of it is carried out; the failpoint is only hit by one with work.
 
         Raises TableLost where it would create a table that another one has consumed before, and StaleToken where the
-        table's lease has gone to another holder.
+        table's lease has gone to another holder. Raises InvariantError where the table's last commit was lost.
         """
         plan = with_token(plan, self.fencing_token)
         if plan.is_empty:
             return plan
+        require_no_lost_commit(self.log(plan.table), plan.base_version + 1)
         if plan.base_version < 0:
             require_new(self.log(plan.table), shown_by_consumers(plan.table, self._stored_logs(plan.table)))
         failpoints.hit("lake.planned", plan.table.name)

@@ -1,4 +1,4 @@
-"""Whether a table that has no log is new or lost.
+"""Whether a table that has no log is new or lost, and whether its last commit was lost.
 
 It is new only if no other table's manifest names it and its zones gave it no records (see `landing.table_zones`). A
 lost table that was taken for a new one would start again at sequence 1, without the rows that others consumed.
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from deltalake.exceptions import DeltaError
 
+from sda_platform.lake import delta_log
 from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
@@ -21,6 +22,18 @@ def require_new(log: TableLog, loss: str | None) -> None:
     """
     if loss and log.version() < 0:
         raise TableLost(f"{loss}. {remedy(log)}")
+
+
+def require_no_lost_commit(log: TableLog, version: int) -> None:
+    """Raise InvariantError where ``version``, the next to be made, was made before.
+
+    Delta keeps a checksum file that is there. Later commits would take the files of the lost one for the table's.
+    """
+    if delta_log.is_lost(log.uri, version):
+        raise InvariantError(
+            f"{log.table.name}: version {version} is missing, and its checksum file is there: a commit was lost. "
+            "Stop the platform and start it again; the start repairs the table"
+        )
 
 
 def shown_by_consumers(table: Table, others: Iterable[TableLog]) -> str | None:

@@ -1,5 +1,6 @@
 """What the kernel leaves in a log, and what others do to it between its steps, as Spark and delta-rs see it."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -147,3 +148,22 @@ def test_spark_goes_on_where_a_recovery_left_the_log_f_power(
     assert (found.outcome, found.refused, log.head().sequence) == ("repaired", None, 1)
     append(log, planned(log), observations(spark, "b"))
     assert ids(log) == spark_ids(spark, log) == ["a", "b"]
+
+
+@pytest.mark.parametrize("strike", [empty, lose, lose_all_but_hadoops_checksum])
+def test_an_overwrite_after_a_recovery_replaces_the_files_of_the_commit_made_anew_f_power(
+    spark: SparkSession, tmp_path: Path, strike: Callable[[Path, Path], None]
+) -> None:
+    """The checksum file of the lost commit names other files. An engine without memory reads those that it finds."""
+    lake = lake_at(tmp_path / "0")
+    log = lake.log(ORBITAL_CATALOG)
+    improved(spark, log, (1, 10, 0))
+    improved(spark, log, (2, 10, 0))
+    strike(Path(log.uri, "_delta_log"), Path())
+    (found,) = recover(lake, (ORBITAL_CATALOG,), {}, repair=True)
+    assert (found.outcome, found.refused, log.head().sequence) == ("repaired", None, 1)
+    for moves in range(1, 4):
+        log = log_of(ORBITAL_CATALOG, Path(shutil.move(tmp_path / f"{moves - 1}", tmp_path / f"{moves}")))
+        improved(spark, log, (2, 10 + moves, 0))
+        assert catalogue(log) == {1: "10/0", 2: f"{10 + moves}/0"}
+        assert spark.read.format("delta").load(log.uri).count() == len(log.rows(["norad_id"])) == 2

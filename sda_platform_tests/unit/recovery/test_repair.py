@@ -503,6 +503,27 @@ def test_no_plan_begins_a_table_again_that_others_consumed_spec_84(
         lake.plan(replace(DEAD_LETTERS, consumes=(OBSERVATIONS,), reads=()))
 
 
+def test_no_plan_takes_the_place_of_a_lost_commit_before_a_start_repairs_it_f_power(
+    lake: Lake, zone: LandingZone
+) -> None:
+    for name in "ab":
+        consume(lake, zone, name)
+    lost = commit_file(lake, RAW_RECORDS, 1)
+    lost.with_suffix(".crc").write_text("{}")  # as Spark writes it after the commit
+
+    def planned() -> int:
+        return lake.plan_landing(
+            RAW_RECORDS, lake.head(RAW_RECORDS), [SegmentRef("radar", "c", "0" * 64, 1, 1)]
+        ).sequence
+
+    assert planned() == 3
+    lost.unlink()
+    with pytest.raises(InvariantError, match="raw_records: version 1 is missing, and its checksum file is there"):
+        planned()
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert planned() == 2
+
+
 def test_a_table_that_another_run_creates_meanwhile_is_not_lost_spec_84(lake: Lake, zone: LandingZone) -> None:
     before = lake.head(RAW_RECORDS)
     consume(lake, zone, "a")

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
-from upath import UPath
 
+from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.storage import location
 
 HEALTHY_BYTES = (64 * 2**20, 512 * 2**20)
 """Sizes of data files that neither planning nor decoding suffers from (DL3)."""
@@ -50,13 +49,12 @@ def table_layout(log: TableLog, most_files: int = 20) -> TableLayout:
     """The layout of a table; footers are read of its ``most_files`` largest files."""
     live = log.live_files().sort_by([("size_bytes", "descending")])
     sizes = live.column("size_bytes").to_pylist()
-    delta = log.open()
-    by_name = {location(uri).name: location(uri) for uri in delta.file_uris()} if delta else {}
+    directory = delta_log.table_directory(log.uri)
     columns: dict[str, ColumnLayout] = {}
     groups = 0
     chosen = live.column("path").to_pylist()[:most_files]
     for path in chosen:
-        with by_name[UPath(path).name].open("rb") as stream:
+        with (directory / path).open("rb") as stream:
             footer = pq.ParquetFile(stream).metadata
             groups += footer.num_row_groups
             for number in range(footer.num_row_groups):

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from upath import UPath
 
 from sda_platform.archive.footers import HEALTHY_BYTES
 from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.pruning import ROWS, Bounds, Kept, may_match
 from sda_platform.archive.query_log import LoggedQuery, QueryLog, generated
+from sda_platform.lake import delta_log
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 
 MOST_MEAN_RATIO = 0.3
@@ -136,11 +135,10 @@ def plan(log: TableLog, bounds: Bounds, queries: Iterable[LoggedQuery]) -> Itera
 
 def row_group_bounds(log: TableLog, files: Bounds) -> Bounds:
     """The bounds of every row group in ``files``, by their footers; column ``file`` is the number of its file."""
-    delta = log.open()
-    uris = {location(uri).name: location(uri) for uri in delta.file_uris()} if delta else {}
+    directory = delta_log.table_directory(log.uri)
     rows: list[dict[str, Any]] = []
     for number, path in enumerate(files.column("path").to_pylist()):
-        with uris[UPath(path).name].open("rb") as stream:
+        with (directory / path).open("rb") as stream:
             footer = pq.ParquetFile(stream).metadata
         rows += [{"file": number, **_group(footer.row_group(n))} for n in range(footer.num_row_groups)]
     names = dict.fromkeys(name for row in rows for name in row)

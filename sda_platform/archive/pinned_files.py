@@ -21,7 +21,7 @@ from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.read_errors import gone
-from sda_platform.lake.storage import arrow_directory, location
+from sda_platform.lake.storage import arrow_directory
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
 Projection = Literal["snapshot_time", "current"]
@@ -105,7 +105,7 @@ def _copies(files: Sequence[str]) -> ds.Dataset:
 
 def _old_version(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
     then = _opened(log, snapshot)
-    if not _all_exist(then):
+    if not _all_exist(log, then):
         raise _expired(log, snapshot, "data files of it were removed")
     return then
 
@@ -128,8 +128,8 @@ def _opened(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
     return delta
 
 
-def _all_exist(delta: DeltaTable) -> bool:
-    return all(location(uri).exists() for uri in delta.file_uris())
+def _all_exist(log: TableLog, delta: DeltaTable) -> bool:
+    return all(file.exists() for file in delta_log.data_files(log.uri, delta))
 
 
 def _expired(log: TableLog, snapshot: TableSnapshot, reason: str) -> VersionExpired:
@@ -143,7 +143,7 @@ def _expired(log: TableLog, snapshot: TableSnapshot, reason: str) -> VersionExpi
             delta = log.open(commit.version)
         except VersionGone:
             continue
-        if not log.table.replaces_rows or (delta is not None and _all_exist(delta)):
+        if not log.table.replaces_rows or (delta is not None and _all_exist(log, delta)):
             return VersionExpired(
                 log.table.name, f"version {snapshot.version}", reason, commit.version, commit.timestamp_ms
             )

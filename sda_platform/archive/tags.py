@@ -21,7 +21,7 @@ from sda_platform import failpoints
 from sda_platform.archive.errors import UnknownMoment
 from sda_platform.archive.pinned_files import pinned_files
 from sda_platform.archive.version_vector import KeptTable, VersionVector
-from sda_platform.lake import durable
+from sda_platform.lake import delta_log, durable
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
@@ -98,7 +98,8 @@ class Tags:
                 log = lake.log(tables[snapshot.table])
                 columns[snapshot.table] = list(pinned_files(log, snapshot).columns)
                 if log.table.replaces_rows and snapshot.sequence:
-                    files[snapshot.table] = [self._copy(source, name, log) for source in _data_files(log, snapshot)]
+                    sources = delta_log.data_files(log.uri, log.open(snapshot.version))
+                    files[snapshot.table] = [self._copy(source, name, log) for source in sources]
             failpoints.hit("tag.copied", name)
             created_ms = now_ms if now_ms is not None else time.time_ns() // 1_000_000
             tag = Tag(name, vector.moment, created_ms, until_ms, snapshots, columns, files)
@@ -200,11 +201,6 @@ class Tags:
 def _purpose(name: str) -> str:
     """The purpose of the lease of a tagging."""
     return f"tag {name}"
-
-
-def _data_files(log: TableLog, snapshot: TableSnapshot) -> list[UPath]:
-    delta = log.open(snapshot.version)
-    return [location(uri) for uri in delta.file_uris()] if delta else []
 
 
 def _rows(file: UPath) -> int:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -171,6 +172,15 @@ def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def added_files(uri: str, text: str) -> list[UPath]:
     """The data files that a commit added."""
     return [table_directory(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
+
+
+def data_files(uri: str, table: DeltaTable | None) -> list[UPath]:
+    """Where the live data files of an opened ``table`` at ``uri`` are; none where it does not exist.
+
+    By their names: in delta-rs's own list the directory is encoded, where it has characters such as a space.
+    """
+    names = pa.table(table.get_add_actions())["path"].to_pylist() if table else []
+    return [table_directory(uri) / name for name in names]
 
 
 def hadoop_checksum(file: UPath) -> UPath:

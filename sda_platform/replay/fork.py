@@ -13,18 +13,17 @@ from upath import UPath
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.read_errors import gone
-from sda_platform.lake.storage import location
 
 _CHECKPOINT = ".checkpoint.parquet"
 
 
 def fork(source: TableLog, target: TableLog, version: int) -> None:
     """Make ``target``, which does not exist, what ``source`` was at ``version``. Raises VersionGone."""
-    delta, table = source.open(version), delta_log.table_directory(target.uri)
+    files = delta_log.data_files(source.uri, source.open(version))
+    table = delta_log.table_directory(target.uri)
     log = table / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
-    for uri in delta.file_uris() if delta else ():
-        file = location(uri)
+    for file in files:
         try:
             _share(file, table / file.name)
         except FileNotFoundError:

@@ -52,8 +52,8 @@ with VersionLeases(sys.argv[1]).held([TableSnapshot("orbital_catalog", 0, 1)], "
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A catalogue that was replaced twice since a decision."""
-    lake = lake_at(tmp_path)
+    """A catalogue that was replaced twice since a decision, in a directory of whose name delta-rs encodes a part."""
+    lake = lake_at(tmp_path / "lake #1 é")
     add(lake, ELEMENT_SETS, elements(7, 100), elements(8, 100, record=1))
     add(lake, ORBITAL_CATALOG, elements(7, 100), elements(8, 100, record=1))
     decide(lake)

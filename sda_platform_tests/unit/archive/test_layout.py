@@ -141,7 +141,7 @@ def write(lake: Lake, times_ns: Sequence[Sequence[int]]) -> None:
 @pytest.fixture(scope="module")
 def ordered(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Twelve files, each of its own stretch of time."""
-    lake = lake_at(tmp_path_factory.mktemp("lake"))
+    lake = lake_at(tmp_path_factory.mktemp("lake") / "lake #1 é")
     write(lake, [range(100 * n, 100 * n + 100, 9) for n in range(12)])
     return lake
 

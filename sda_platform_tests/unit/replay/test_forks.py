@@ -20,19 +20,19 @@ def ids(log: TableLog) -> list[str]:
 
 
 def test_a_fork_goes_on_alone_from_an_earlier_version__DL6_I14(tmp_path: Path) -> None:
-    lake, apart = lake_at(tmp_path / "lake"), lake_at(tmp_path / "apart")
+    lake, apart = lake_at(tmp_path / "lake #1 é"), lake_at(tmp_path / "apart")
     for name in FOUR:
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
     DeltaTable(lake.log(OBSERVATIONS).uri, version=1).create_checkpoint()
     DeltaTable(lake.log(OBSERVATIONS).uri).optimize.compact()
     source, target = lake.log(OBSERVATIONS), apart.log(OBSERVATIONS)
-    files = {path: path.read_bytes() for path in (tmp_path / "lake").rglob("*") if path.is_file()}
+    files = {path: path.read_bytes() for path in Path(lake.uri).rglob("*") if path.is_file()}
     fork(source, target, 2)
     assert (ids(target), target.head().sequence, target.version()) == (FOUR[:3], 3, 2)
     assert target.find(1) == source.find(1), "its commits are the table's"
     commit(apart, OBSERVATIONS, [{"observation_id": "e"}])
     assert ids(target) == [*FOUR[:3], "e"] and ids(source) == FOUR
-    assert {path: path.read_bytes() for path in (tmp_path / "lake").rglob("*") if path.is_file()} == files
+    assert {path: path.read_bytes() for path in Path(lake.uri).rglob("*") if path.is_file()} == files
 
 
 def test_a_version_whose_files_are_gone_cannot_be_forked(tmp_path: Path) -> None:

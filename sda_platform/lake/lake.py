@@ -231,9 +231,9 @@ class Lake:
         """Arrow rows, each with its sequence, as the engine takes them for a commit: few as a frame, many in files."""
         if rows.nbytes < _STAGED_FROM_BYTES:
             return self.frame(plan.table, rows, stamped=True)
-        files = data_files.write(plan.table, self.log(plan.table).uri, rows)
-        session = compilation.choose(self.session, INTERPRETED)
-        return commit.WrittenRows(session.createDataFrame([], plan.table.schema), files)
+        # First, because an engine that does not answer would leave the files of each attempt.
+        columns = compilation.choose(self.session, INTERPRETED).createDataFrame([], plan.table.schema)
+        return commit.WrittenRows(columns, data_files.write(plan.table, self.log(plan.table).uri, rows))
 
     def clear_staging(self) -> None:
         """Remove the files that `frame` left for the engine; its frames cannot be read afterwards."""

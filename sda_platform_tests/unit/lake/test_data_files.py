@@ -10,9 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import data_files
+from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import SegmentRef
 from sda_platform_tests.support.delta_tables import rows_of
 
 TIMES = st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20)
@@ -55,6 +60,19 @@ def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path: Path, monkeypatch:
     with pytest.raises(OSError, match="No space left"):
         data_files.write(OBSERVATIONS, str(tmp_path), rows)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attempts_without_an_engine_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", 0)
+
+    def no_session() -> SparkSession:
+        raise EngineUnavailable("no engine answers")
+
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), no_session)
+    plan = lake.plan_landing(OBSERVATIONS, lake.head(OBSERVATIONS), [SegmentRef("radar", "a", "0" * 64, 1, 1)])
+    with pytest.raises(EngineUnavailable):
+        lake.append(plan, rows_of(OBSERVATIONS, [{"observation_id": "a"}]))
+    assert list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_a_changed_byte_of_a_page_is_noticed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake import data_files
+from sda_platform.lake import data_files, delta_log
 from sda_platform.lake.commit import CommitReceipt, WrittenRows, append, stamped, with_spark
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
@@ -232,6 +232,30 @@ def test_what_a_commit_wrote_is_on_disk_before_anybody_hears_of_it_spec_97(
         log_files = [file.name for file in Path(log.uri, "_delta_log").iterdir() if file.is_file()]
         assert {*data_files, *log_files, "_delta_log", log.table.name, tmp_path.name} <= set(synced)
         synced.clear()
+
+
+def test_the_files_that_arrow_wrote_are_on_disk_before_anybody_hears_of_the_commit_spec_97(
+    spark: SparkSession, tmp_path: Path, synced: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", 0)
+    lake = Lake(str(tmp_path / "lake"), MissionClock(0, 0, 0.0), lambda: spark)
+    for table, directories in ((OBSERVATIONS, {"lake", tmp_path.name}), (TRACKS, {"lake"})):
+        for _ in range(2):
+            rows, log = rows_of(table, [{"norad_id": 1}]), lake.log(table)
+            if table.replaces_rows:
+                lake.replace(planned(log), rows)
+            else:
+                lake.append(planned(log), rows)
+            version = log.version()
+            new = {
+                file.name
+                for file in delta_log.added_files(log.uri, delta_log.commit_file(log.uri, version).read_text())
+            }
+            wanted = {f"{version:020d}.json", f"{version:020d}.crc", "_delta_log", table.name, *directories}
+            assert len(new) == 1 and new | wanted <= set(synced)
+            assert synced[new.pop()] == 1
+            synced.clear()
+            directories = {"lake"}
 
 
 def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:

@@ -43,6 +43,32 @@ def planned(lake: Lake, table: Table) -> Plan:
     return lake.plan_landing(table, lake.head(table), [SegmentRef("radar", "next", "0" * 64, 1, 1)])
 
 
+@pytest.fixture(params=["by the engine", "in files"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How Arrow rows reach the table."""
+    if request.param == "in files":
+        monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", 0)
+
+
+@pytest.mark.usefixtures("way")
+def test_arrow_rows_add_columns_and_old_rows_have_none_of_them(lake: Lake) -> None:
+    commit(lake, older(OBSERVATIONS, "reprocess_count"), [{"observation_id": "a"}])
+    rows = rows_of(OBSERVATIONS, [{"observation_id": "b", "reprocess_count": 2}])
+
+    lake.append(planned(lake, OBSERVATIONS), rows)
+
+    log = lake.log(OBSERVATIONS)
+    found = log.rows(["observation_id", "reprocess_count"]).sort_by("observation_id")
+    assert found.to_pylist() == [
+        {"observation_id": "a", "reprocess_count": None},
+        {"observation_id": "b", "reprocess_count": 2},
+    ]
+    stored = lake.session.read.format("delta").load(log.uri).select(found.column_names)
+    assert stored.toArrow().sort_by("observation_id").equals(found)
+    described = {column.name: column.description for column in OBSERVATIONS.columns}
+    assert stored.schema["reprocess_count"].metadata["comment"] == described["reprocess_count"]
+
+
 def test_dead_letters_of_version_1_stay_readable_next_to_those_of_version_2__DP5_Q3(lake: Lake) -> None:
     facts = {"feed": "radar", "error_kind": "bad_length", "payload": b"x"}
     commit(lake, older(DEAD_LETTERS, *VERSION_1), [{**facts, "schema_version": 1, "segment_sha256": "first"}])

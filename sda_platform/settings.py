@@ -6,11 +6,12 @@ Dagster resource uses is in a section of its own (`setting_sections`).
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeGuard
+from typing import Any, Final, Literal, NamedTuple, Self, TypeGuard
 
 from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
@@ -40,12 +41,21 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Variables with the prefix that are no settings, and what they are for."""
+_OBJECT_STORE: Final = "s3://"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# In a path, delta-rs refuses or decodes some of them, Spark takes others for patterns or quotes, and SQLite's addresses
+# end at a question mark.
+_NOT_IN_A_PATH: Final = re.compile(r"[%*?\[\\\]^`{|}\x00-\x1f\x7f]")
 # A value of SDA_SCREENING_VOLUMES that is no file.
 _STANDARD = "standard"
 
 
 class UnknownSetting(Exception):
     """The environment has a variable with the platform's prefix that names no setting."""
+
+
+class UnusablePlace(Exception):
+    """Home, lake or landing zones are at a place that a part of the platform cannot use."""
 
 
 class Settings(BaseSettings):
@@ -169,6 +179,19 @@ class Settings(BaseSettings):
     def _environment_is_known(cls, values: Any) -> Any:
         require_known_variables(os.environ)
         return values
+
+    @model_validator(mode="after")
+    def _places_are_usable(self) -> Self:
+        for variable, uri in (("SDA_LAKE", self.lake), ("SDA_LANDING", self.landing)):
+            if _SCHEME.match(uri) and not uri.startswith(_OBJECT_STORE):
+                raise UnusablePlace(f"{variable}: {uri} is neither a path nor s3://bucket/prefix: write one of these")
+        for variable, path in (("SDA_HOME", str(self.home.absolute())), ("SDA_LAKE", self.lake_uri)):
+            if found := _NOT_IN_A_PATH.search(path):
+                raise UnusablePlace(
+                    f"{variable}: the path {path!r} has the character {found[0]!r}, which delta-rs, Spark or SQLite "
+                    "cannot use there: choose another place"
+                )
+        return self
 
     @property
     def collect_path(self) -> Path:

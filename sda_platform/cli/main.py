@@ -16,7 +16,7 @@ from sda_platform.cli.ground import ground
 from sda_platform.cli.sql import sql
 from sda_platform.cli.whatif import whatif
 from sda_platform.runtime.program import collect_seldom
-from sda_platform.settings import Settings, UnknownSetting
+from sda_platform.settings import Settings, UnknownSetting, UnusablePlace
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,7 +33,7 @@ def main(context: click.Context, home: Path | None) -> None:
     except ValidationError as error:
         wrong = "; ".join(f"SDA_{str(e['loc'][0]).upper()}={e['input']!r}: {e['msg']}" for e in error.errors())
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
-    except UnknownSetting as error:
+    except (UnknownSetting, UnusablePlace) as error:
         raise click.ClickException(str(error)) from None
 
 

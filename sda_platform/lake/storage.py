@@ -16,7 +16,6 @@ from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.object_store import ATTEMPTS, arrow_options, endpoint, fsspec_options, is_object_store
 
 _PROBES = ".probes"
-_FOREIGN_SCHEMES = ("s3a://", "s3n://")
 
 
 def location(uri: str) -> UPath:
@@ -71,8 +70,6 @@ def require_conditional_put(uri: str) -> None:
     A path of this machine is left as it is. A store that ignores ``If-None-Match`` would let two commits of one version
     pass, and the second would replace the first.
     """
-    if uri.startswith(_FOREIGN_SCHEMES):
-        raise Misconfigured(f"{uri}: write s3://…, which every part of the platform reads")
     if not is_object_store(uri):
         return
     probe = location(uri) / _PROBES / str(uuid.uuid4())

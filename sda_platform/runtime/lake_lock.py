@@ -12,7 +12,8 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote, urlparse
+
+from sda_platform.lake.object_store import is_object_store
 
 LOCK_FILE = "lake.lock"
 
@@ -26,9 +27,9 @@ def take_lake_lock(lake_uri: str, home: Path) -> IO[str] | None:
 
     None where the lake is in an object store. Raises LakeInUse, which names the holder.
     """
-    directory = _local_directory(lake_uri)
-    if directory is None:
+    if is_object_store(lake_uri):
         return None
+    directory = Path(lake_uri).absolute()
     directory.mkdir(parents=True, exist_ok=True)
     lock = (directory / LOCK_FILE).open("a+")
     try:
@@ -44,13 +45,6 @@ def take_lake_lock(lake_uri: str, home: Path) -> IO[str] | None:
     json.dump({"home": str(home), "pid": os.getpid(), "host": socket.gethostname()}, lock)
     lock.flush()
     return lock
-
-
-def _local_directory(uri: str) -> Path | None:
-    if "://" not in uri:
-        return Path(uri).absolute()
-    parsed = urlparse(uri)
-    return Path(unquote(parsed.path)) if parsed.scheme == "file" else None
 
 
 def _described(text: str) -> str:

@@ -125,7 +125,7 @@ def test_one_platform_per_lake_spec_87_90_D13(tmp_path: Path) -> None:
     held = platform_home.take_locks(tmp_path / "a", lake)
     holder = rf"the platform of {tmp_path}/a \(process {os.getpid()} on .+\): stop that platform, or choose another"
     with pytest.raises(LakeInUse, match=holder):
-        platform_home.take_locks(tmp_path / "b", f"file://{lake}")
+        platform_home.take_locks(tmp_path / "b", str(lake))
     platform_home.take_locks(tmp_path / "b", other_lake).close()
     held.close()
     platform_home.take_locks(tmp_path / "b", lake).close()

@@ -21,16 +21,20 @@ from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
 from sda_platform.edge.report_client import TOKEN_VARIABLE
 from sda_platform.fusion.resource import FusionResource
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake import delta_log
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.settings import (
     OTHER_VARIABLES,
     Settings,
     UnknownSetting,
+    UnusablePlace,
     declared_settings,
     require_known_variables,
 )
 from sda_platform.tasking.resource import TaskingResource
+from sda_platform_tests.support.delta_tables import commit, lake_at
 
 
 @pytest.mark.parametrize(
@@ -182,6 +186,47 @@ def test_a_value_that_cannot_be_used_is_refused(
     monkeypatch.setenv(name, value)
     with pytest.raises((ValidationError, SettingsError), match=re.escape(reason)):
         Settings()
+
+
+@pytest.mark.parametrize("variable", ["SDA_LAKE", "SDA_LANDING"])
+@pytest.mark.parametrize("uri", ["file:///data/x", "file:/data/x", "s3a://bucket/x", "gs://bucket/x", "memory://x"])
+def test_a_place_that_is_neither_a_path_nor_s3_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, variable: str, uri: str
+) -> None:
+    monkeypatch.setenv(variable, uri)
+    with pytest.raises(UnusablePlace) as refused:
+        Settings()
+    assert str(refused.value) == f"{variable}: {uri} is neither a path nor s3://bucket/prefix: write one of these"
+
+
+@pytest.mark.parametrize("character", [*"%*?[]{}^|`\\", "\n", "\x7f"])
+@pytest.mark.parametrize("place", ["/data/{}/lake", "s3://bucket/{}"])
+def test_a_lake_that_delta_rs_or_spark_cannot_use_is_refused_at_once(place: str, character: str) -> None:
+    with pytest.raises(UnusablePlace, match=re.escape(f"has the character {character!r}, which delta-rs, Spark")):
+        Settings(lake=place.format(f"a{character}b"))
+
+
+def test_so_is_a_home_in_one_line(tmp_path: Path) -> None:
+    home = tmp_path / "home [1]"
+    answer = CliRunner().invoke(main, ["--home", str(home), "status"])
+    assert answer.exit_code == 1
+    assert answer.output == (
+        f"Error: SDA_HOME: the path '{home}' has the character '[', which delta-rs, Spark or SQLite cannot use there: "
+        "choose another place\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b", "é", "a:b", "a~b", "a,b", "a+b", "a'b", 'a"b', "a::b"])
+def test_other_characters_are_usable_in_the_path_of_a_lake(name: str, tmp_path: Path) -> None:
+    uri = Settings(home=tmp_path / name).lake_uri
+    lake = lake_at(uri)
+    for number in range(2):
+        commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
+    log = lake.log(OBSERVATIONS)
+    assert (len(log.rows()), log.head().sequence) == (2, 2)
+    files = delta_log.data_files(log.uri, log.open())
+    assert [file.parent for file in files] == [Path(uri, OBSERVATIONS.name)] * 2
+    assert all(file.exists() for file in files)
 
 
 @given(

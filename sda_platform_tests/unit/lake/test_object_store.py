@@ -7,7 +7,6 @@ from botocore.exceptions import ClientError
 from s3fs.errors import translate_boto_error
 
 from sda_platform.lake import object_store
-from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.storage import location, require_conditional_put
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 
@@ -61,11 +60,6 @@ def test_without_an_address_the_store_is_that_of_aws_and_no_option_has_a_secret(
     ]
     assert "a secret" not in str(options)
     assert "aws_endpoint" not in options[1] and "endpoint_override" not in options[2]
-
-
-def test_another_scheme_of_s3_is_refused_with_the_remedy() -> None:
-    with pytest.raises(Misconfigured, match="write s3://"):
-        require_conditional_put("s3a://bucket/lake")
 
 
 @pytest.mark.parametrize(

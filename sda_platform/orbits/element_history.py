@@ -105,15 +105,15 @@ def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
     found = own_differences(propagator)
     expected = difference_covariance(Propagator(elements), found)
     squares = np.minimum(found.rtn_km**2 / np.einsum("nii->ni", expected), _LARGEST**2)
-    # One row before the first, so that sums over rows [first, row] are differences of running totals.
+    # One row after the last, so that sums over rows [first, row] have an end.
     total, number = np.zeros((len(elements) + 1, 3)), np.zeros(len(elements) + 1, np.int64)
-    np.add.at(total, found.late + 1, squares)
-    np.add.at(number, found.late + 1, 1)
-    total, number = np.cumsum(total, axis=0), np.cumsum(number)
-    place = _timeline(elements)
+    np.add.at(total, found.late, squares)
+    np.add.at(number, found.late, 1)
+    place, rows = _timeline(elements), np.arange(len(elements))
     first = np.searchsorted(place, place - HISTORY_NS / _DAY_NS, side="right")
-    rows = np.arange(1, len(elements) + 1)
-    own, count = total[rows] - total[first], number[rows] - number[first]
+    # Differences of running totals would round by what other objects' sets are.
+    windows = np.column_stack([first, rows + 1]).ravel()
+    own, count = np.add.reduceat(total, windows)[::2], np.add.reduceat(number, windows)[::2]
     return np.sqrt((_PRIOR_DIFFERENCES + own) / (_PRIOR_DIFFERENCES + count)[:, None]), count
 
 

@@ -188,7 +188,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Rot:
-    """The platform ends, and the oldest data file of ``table`` rots by ``change``.
+    """The platform ends, and the oldest live data file of ``table`` rots by ``change``.
 
     `sda verify --deep` must name the file, and `--repair` refuse it; then it is restored, as from a backup, and all
     starts anew.
@@ -202,17 +202,21 @@ class Rot:
         """See `Strike`."""
         victim.crash()
         struck_at = time.monotonic()
-        file = min(Path(victim.platform.lake.log(self.table).uri).glob("*.parquet"), key=lambda f: f.stat().st_mtime)
+        log = victim.platform.lake.log(self.table)
+        live = [Path(log.uri) / path for path in log.live_files().column("path").to_pylist()]
+        file = min(live, key=lambda f: f.stat().st_mtime)
         written = file.read_bytes()
         file.write_bytes(self.change(written))
-        for arguments in (("verify", "--deep"), ("verify", "--deep", "--repair")):
-            answer = victim.platform.ask(*arguments)
-            if answer.returncode != 1 or file.name not in answer.stdout:
-                raise RuntimeError(
-                    f"sda {' '.join(arguments)} did not name {file.name}: {answer.stdout}{answer.stderr}"
-                )
-        file.write_bytes(written)
-        victim.restart()
+        try:
+            for arguments in (("verify", "--deep"), ("verify", "--deep", "--repair")):
+                answer = victim.platform.ask(*arguments)
+                if answer.returncode != 1 or file.name not in answer.stdout:
+                    raise RuntimeError(
+                        f"sda {' '.join(arguments)} did not name {file.name}: {answer.stdout}{answer.stderr}"
+                    )
+        finally:
+            file.write_bytes(written)
+            victim.restart()
         land(self.landed)
         return struck_at
 

@@ -28,6 +28,7 @@ from sda_platform.landing.segments import (
     REPORTED,
     UNDECODABLE,
     LoadedSegment,
+    PendingSegment,
     defect_kind,
     defect_of,
     is_known_by_bytes,
@@ -133,8 +134,10 @@ class LandingZone(PendingSegments):
         # Read first: a move by another run after this line leaves the data in the archive.
         data, moved = bytes_in(self._pending, segment.name), False
         is_at_rest = holds_file(place, data_at_rest)  # if True, pending data of this name arrived later
-        is_own = not is_at_rest and self._is_own(segment, data)
-        if is_own:
+        described = self.describe(segment.name) if segment.defect is not None or data is None else None
+        is_own = not is_at_rest and self._is_own(segment, data, described)
+        # Lone data has no metadata to move: what comes after this look completes it, and `_give_back` returns the data.
+        if is_own and (segment.defect is None or described):
             move_between((self._pending, segment.name + META_SUFFIX), (place, meta_at_rest))
             failpoints.hit("landing.metadata_moved")
         if segment.defect is None and not is_at_rest:
@@ -182,11 +185,13 @@ class LandingZone(PendingSegments):
         if is_complete and data and not waiting.exists():
             durable.write(waiting, data)
 
-    def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
-        """Whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment."""
+    def _is_own(self, segment: SegmentRef, data: bytes | None, described: PendingSegment | None) -> bool:
+        """Whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment.
+
+        ``described``: what the pending metadata states; not needed for the data of a sound segment.
+        """
         if segment.defect is None and data is not None:
             return segment_is(segment, data)
-        described = self.describe(segment.name)
         meta = described.meta if described else None
         if segment.defect is None:
             return meta is not None and meta.sha256 == segment.sha256

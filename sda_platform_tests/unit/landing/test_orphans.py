@@ -16,6 +16,7 @@ from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
+from sda_platform.landing.listing import move_between
 from sda_platform.landing.orphans import find_orphans, orphaned_names, unknown_zones
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
@@ -143,6 +144,24 @@ def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_an
     assert land(zone, "a", DATA)
     assert [(s.data, s.defect) for s in take(zone, head=committed(told))] == [(DATA, None)]
     assert zone.archived(told.ref(1)) == told
+
+
+def test_a_file_that_is_sent_again_before_a_slow_run_moves_its_orphan_stays_pending(
+    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run stands still before its first move. Another one moves the orphan, and the sender repeats the file."""
+    place(zone, "a", DATA)
+    head, moved = committed(*take(zone)), "sda_platform.landing.zone.move_between"
+    slow: list[bool] = []
+
+    def late(*paths: Any) -> bool:
+        monkeypatch.setattr(moved, move_between)
+        slow.append(take(zone, head=head) == [] and land(zone, "a", DATA))
+        return move_between(*paths)
+
+    monkeypatch.setattr(moved, late)
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
+    assert slow == [True]
 
 
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:

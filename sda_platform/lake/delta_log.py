@@ -174,6 +174,11 @@ def added_files(uri: str, text: str) -> list[UPath]:
     return [table_directory(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
 
 
+def removed_files(uri: str, text: str) -> list[UPath]:
+    """The data files that a commit removed."""
+    return [table_directory(uri) / unquote(remove["path"]) for _, remove in actions(text, "remove")]
+
+
 def data_files(uri: str, table: DeltaTable | None) -> list[UPath]:
     """Where the live data files of an opened ``table`` at ``uri`` are; none where it does not exist.
 

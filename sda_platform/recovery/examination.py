@@ -132,13 +132,16 @@ def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]
     """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
     An emptied version that other versions follow is a commit that was lost before it was reported, and was made again.
-    If a later commit was based on it, the chain of manifests is broken, and that is found.
+    If a later commit of the platform was based on it, the chain of manifests is broken, and that is found. One of
+    another tool, as a compaction, removes files that no other version added.
     """
     for version in range(first, files.last_commit + 1):
         if version not in files.commits:
             return [Damage(f"version {version} is missing, later ones are there")]
         text = files.text(version)
         if not text.strip() and version < files.last_commit:
+            if _removes_unknown_files(log, files, first, after=version):
+                return [Damage(f"version {version} is empty, and a later one removes what it added", version)]
             continue
         if not text.strip():
             return [Damage(f"version {version} is empty", version)]
@@ -150,6 +153,19 @@ def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]
         except InvariantError as error:
             return [_damage_of(error, version)]
     return []
+
+
+def _removes_unknown_files(log: TableLog, files: LogFiles, first: int, *, after: int) -> bool:
+    """Whether a version ``after`` that one removes a data file which no version that can be read added."""
+    is_checkpointed = files.checkpoint_below(first) == first
+    known = set(delta_log.data_files(log.uri, log.open(first))) if is_checkpointed else set()
+    removed = set()
+    for version in range(first, files.last_commit + 1):
+        text = files.text(version)
+        known.update(delta_log.added_files(log.uri, text))
+        if version > after:
+            removed.update(delta_log.removed_files(log.uri, text))
+    return not removed <= known
 
 
 def _damage_of(error: Exception, version: int | None = None) -> Damage:

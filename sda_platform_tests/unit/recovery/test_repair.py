@@ -283,6 +283,40 @@ def test_an_emptied_version_whose_batch_was_made_again_is_no_damage(lake: Lake, 
     assert started(lake, zone)["raw_records"].outcome == "sound"
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_an_emptied_version_that_another_tool_compacted_is_made_again_once_f_power(
+    lake: Lake, zone: LandingZone, is_checkpointed: bool
+) -> None:
+    consume(lake, zone, "a")
+    if is_checkpointed:
+        DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    consume(lake, zone, "b", acknowledged=False)
+    lost = newest(lake)
+    DeltaTable(lake.log(RAW_RECORDS).uri).optimize.compact()
+    lost.write_text("")
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert (lake.head(RAW_RECORDS).sequence, lake.log(RAW_RECORDS).row_count()) == (1, 1)
+    consume(lake, zone, "b")
+    assert (lake.head(RAW_RECORDS).sequence, lake.log(RAW_RECORDS).row_count()) == (2, 2)
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_an_emptied_version_that_a_compaction_left_out_is_no_damage(
+    lake: Lake, zone: LandingZone, is_checkpointed: bool
+) -> None:
+    consume(lake, zone, "a")
+    consume(lake, zone, "b")
+    if is_checkpointed:
+        DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    consume(lake, zone, "c", acknowledged=False)
+    newest(lake).write_text("")
+    consume(lake, zone, "c")
+    DeltaTable(lake.log(RAW_RECORDS).uri).optimize.compact()
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    assert lake.log(RAW_RECORDS).row_count() == 3
+
+
 def test_a_damaged_manifest_in_the_newest_commit_is_made_again_where_it_was_not_consumed(
     lake: Lake, zone: LandingZone
 ) -> None:

@@ -33,7 +33,7 @@ from sda_platform_tests.support.third_party import (
 )
 
 PAIR = [41774, 61063]
-BEFORE_S, AFTER_S = 480, 270
+BEFORE_S, AFTER_S = 900, 300
 
 
 def test_a_suspected_manoeuvre_is_screened_on_the_track_and_alerted(tmp_path: Path, spark: SparkSession) -> None:

@@ -77,14 +77,14 @@ def propagator_of(table: pa.Table) -> Propagator:
 
 
 def approaches(table: pa.Table, propagator: Propagator, begin_ns: int, end_ns: int) -> list[Approach]:
-    """Approaches of the fleet and others' payloads at 8 to 10 km, within three sigmas, in low orbits; by TCA."""
+    """Approaches of the fleet and others' payloads at 8 to 10 km, within four sigmas, in low orbits; by TCA."""
     payloads = np.array([object_type(name) == "payload" for name in table["object_name"].to_pylist()])
     ids = propagator.elements.norad_id
     fleet = np.flatnonzero(np.isin(ids, [member.norad_id for member in protected_fleet()]))
     found = screen(propagator, fleet, np.arange(len(ids)), begin_ns, end_ns, 10.0, is_fast_only=True).events
     sigmas = miss_in_sigmas(propagator, found.lo, found.hi, found.tca_time_ns)
     usual = payloads & (propagator.elements.mean_motion_rev_per_day > 14.0)
-    chosen = (found.miss_distance_km > 8.0) & (sigmas < 3.0) & usual[found.lo] & usual[found.hi]
+    chosen = (found.miss_distance_km > 8.0) & (sigmas < 4.0) & usual[found.lo] & usual[found.hi]
     chosen &= np.isin(found.lo, fleet) != np.isin(found.hi, fleet)
     return [
         Approach(*((lo, hi) if lo in fleet else (hi, lo)), tca)

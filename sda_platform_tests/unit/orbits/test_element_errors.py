@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import REGIMES, element_covariance_rtn, regimes
+from sda_platform.orbits.element_errors import MOST_IN_TRACK_KM, REGIMES, element_covariance_rtn, regimes
 from sda_platform.orbits.element_history import (
     difference_covariance,
     newest_scales,
@@ -72,18 +72,60 @@ def on_circle(propagator: Propagator, age_days: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("age", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize(("height_km", "place"), [(250, 0), (450, 2), (900, 5), (20_000, 7), (35_786, 8)])
-def test_sigmas_on_a_circular_orbit_are_the_documented_ones(height_km: float, place: int, age: float) -> None:
-    orbit, figures = circular(height_km, 1e-5), REGIMES[place]
+@pytest.mark.parametrize(
+    ("height_km", "place", "rate"), [(250, 0, 8e-3), (450, 0, 2e-3), (900, 3, 2e-5), (20_000, 5, 2e-5), (35_786, 6, 0)]
+)
+def test_sigmas_on_a_circular_orbit_are_the_documented_ones(
+    height_km: float, place: int, rate: float, age: float
+) -> None:
+    orbit, figures = circular(height_km, rate / 2), REGIMES[place]
     assert regimes(orbit.elements).tolist() == [place]
     grown = age**figures.exponent
-    drag_km = figures.drag_share * 2e-5 * np.pi * (6378.135 + height_km) * age**2
+    drag_km = figures.drag_share * rate * np.pi * (6378.135 + height_km) * age**2
+    fit_km = figures.fit_share * figures.drag_share * rate * np.pi * (6378.135 + height_km)
     along_km = np.hypot(np.hypot(figures.in_track_km, figures.in_track_growth_km * grown), drag_km)
     across_km = np.hypot(figures.cross_track_km, figures.cross_track_growth_km * grown)
+    across_km = np.hypot(across_km, np.hypot(fit_km, 0.002 * drag_km))
+    least_km = np.hypot(np.hypot(figures.radial_km, figures.radial_growth_km * grown), fit_km)
+    along_km = max(along_km, 2 * least_km)  # an eccentricity error is twice as large in-track
     found = on_circle(orbit, age)
     np.testing.assert_allclose(found[1:], [along_km, across_km], rtol=2e-2)
-    least_km = np.hypot(figures.radial_km, figures.radial_growth_km * grown)
     assert found[0] >= least_km, "the error of the axis is radial, too"
+
+
+def test_near_the_end_of_its_lifetime_the_height_of_an_object_errs_more_than_its_rate_at_epoch_implies() -> None:
+    """An object at 330 km with 0.02 rev/day2 has about eight days: after five, its rate has nearly tripled."""
+    slow, fast = (on_circle(circular(330.0, rate / 2), 5.0) for rate in (0.01, 0.02))
+    assert fast[1] == pytest.approx(2 * slow[1], rel=0.01), "in-track, the share of the rate has no such growth"
+    assert fast[0] > 3 * slow[0]
+
+
+def test_an_object_that_shows_no_drag_below_300_km_gets_that_of_its_height() -> None:
+    """Its thrust may end, as that of GOCE did; or its first set has none because drag was not estimated."""
+    held_up, natural = (on_circle(circular(230.0, rate / 2), 3.0) for rate in (0.0, 4e-3 * np.exp(20 / 45)))
+    np.testing.assert_allclose(held_up, natural, rtol=1e-9)
+    np.testing.assert_array_equal(on_circle(circular(700.0, 0.0), 3.0), on_circle(circular(700.0, 1e-9), 3.0))
+
+
+def test_the_in_track_error_is_bounded_by_the_orbit_and_that_of_the_plane_grows_on() -> None:
+    orbit = circular(250.0, 0.05)
+    after_5, after_7 = on_circle(orbit, 5.0), on_circle(orbit, 7.0)
+    np.testing.assert_allclose([after_5[1], after_7[1]], MOST_IN_TRACK_KM, rtol=1e-6)
+    assert after_7[2] > 1.5 * after_5[2]
+
+
+def test_on_an_eccentric_orbit_the_height_errs_as_a_place_elsewhere_on_the_orbit_does() -> None:
+    """At perigee an in-track error changes no height to first order; all places ahead and behind are higher."""
+    axis_km, eccentricity = 7050.0, 0.06
+    orbit = circular(axis_km - 6378.135, 0.02, eccentricity)
+    perigee_km = axis_km * (1 - eccentricity)
+    speed = np.sqrt(MU_EARTH_KM3_S2 / axis_km * (1 + eccentricity) / (1 - eccentricity))
+    for age in (2.0, 4.0, 7.0):
+        matrix = covariance(orbit, age, np.array([perigee_km, 0.0, 0.0]), np.array([0.0, speed, 0.0]))
+        ahead = np.random.default_rng(1).normal(0, np.sqrt(matrix[1, 1]) / axis_km, 20_000)
+        higher_km = axis_km * eccentricity * (1 - np.cos(ahead))
+        rms_km = np.sqrt(np.mean(higher_km**2))
+        assert np.sqrt(matrix[0, 0]) > 0.9 * rms_km, age
 
 
 def test_a_low_set_errs_by_the_published_176_695_168_metres_at_epoch() -> None:

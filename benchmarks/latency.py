@@ -54,6 +54,8 @@ from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
 
 PROMISE_S = 30.0
+EVERY_CHANGE = {"yellow_pc": 1e-7, "revise_decades": 1e-3, "revise_tca_s": 1e-3, "revise_miss_km": 1e-3}
+"""An alert policy that sends every change, so that each landing that reaches an alert can be timed."""
 _BEACONS, _BEACON_INTERVAL_NS = 10, 7 * 10**9
 _POSITION_SIGMA_M, _VELOCITY_SIGMA_M_S = 20.0, 0.02
 
@@ -78,9 +80,7 @@ def main() -> int:
     console = Console(highlight=False)
     say = progress_printer(console)
     with tempfile.TemporaryDirectory(prefix="sda-latency-") as directory:
-        # Every change is sent, so that each landing that reaches an alert can be timed.
-        every = {"yellow_pc": 1e-7, "revise_decades": 1e-3, "revise_tca_s": 1e-3, "revise_miss_km": 1e-3}
-        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=every)
+        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=EVERY_CHANGE)
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(settings.home)
         with running(settings, say) as (_, addresses):

@@ -15,7 +15,7 @@ from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.job_process import RunFailed, run_job
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
 from sda_platform_tests.campaign.report import Report, joined, t2_command
-from sda_platform_tests.campaign.twin import lake_of, run_twin
+from sda_platform_tests.campaign.twin import LAST_JOB, lake_of, run_twin
 from sda_platform_tests.campaign.world import Input, World
 from sda_platform_tests.support.running_platform import eventually
 
@@ -105,7 +105,10 @@ class Campaign:
             self._say(f"  compared with: {name}")
 
     def _unlike_its_twin(self) -> list[str]:
-        twin = run_twin(self._home / "twin", self._world.delivered, self._victim.engine_address)
+        engine = self._victim.engine_address
+        twin = run_twin(self._home / "twin", self._world.delivered, engine)
+        run_job(LAST_JOB, self._victim.home, engine, self._victim.settings)
+        self._victim.drain(DRAIN_S)
         return [f"O5 {problem}" for problem in oracle.derived(self._victim.platform.lake, twin)]
 
     def _unseen_loss(self) -> list[str]:

@@ -16,8 +16,8 @@ A rate holds if nothing is lost and the backlog does not grow: the oldest observ
 run is, in the last third of the span, not much older than in the second, or younger than the 30 s that the platform
 promises. Printed with it: the share of low priority, what waits at the end (low priority waits for up to a minute), the
 steps that take most, and the time from the sealing of the oldest segment of high priority to the alerts that rest on
-it. A segment that waits for less than two seconds may be left out of this time. With ``--every-change`` every change of
-an alert is sent, because with the default policy hardly any is news within minutes.
+it, in the newest batch. A segment that waits for less than two seconds may be left out of this time. With
+``--every-change`` every change of an alert is sent, because with the default policy hardly any is news within minutes.
 """
 
 import argparse
@@ -268,7 +268,7 @@ def _waiting(settings: Settings) -> tuple[dict[str, int], int]:
 
 
 def _alerts(lake: Lake, high: Mapping[str, int], began_s: float) -> Iterator[float]:
-    """Seconds from the sealing of the oldest segment of ``high`` to the alerts that rest on it, of each delivery."""
+    """Seconds from the sealing of the oldest segment of ``high`` in its newest batch to the alerts of each delivery."""
     log = lake.log(ALERT_DELIVERIES)
     for commit in takewhile(lambda each: each.timestamp_ms / 1e3 >= began_s, log.commits_from(log.version())):
         if not sent_entries(commit):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
@@ -59,3 +61,7 @@ def manoeuvre_noise(lead_s: FloatArray) -> FloatArray:
     noise[:, :3, :3], noise[:, 3:6, 3:6] = (dt**2 + _MANOEUVRE_TIME_S**2) * unit, unit
     noise[:, :3, 3:6] = noise[:, 3:6, :3] = dt * unit
     return np.asarray(_MANOEUVRE_KM_S**2 * noise)
+
+
+MANOEUVRE_COVARIANCE: Final = manoeuvre_noise(np.zeros(1))[0, :6, :6]
+"""(6, 6) what a recent manoeuvre adds to a predicted state, in any axes, km and km/s."""

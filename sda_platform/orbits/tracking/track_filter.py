@@ -8,12 +8,15 @@ detected: the velocity covariance is widened and filtering continues. Errors of 
 whole state, so only windows of a part of it confirm by a weaker contradiction. A window of directions from several
 observers needs no next one if both halves of the observers contradict the track and agree with each other. The state
 after it then comes from a fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
+
+One path may explain all windows of such a track where the element set is wrong. Then there is no manoeuvre.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +37,8 @@ from sda_platform.orbits.tracking.window_information import (
     innovation_of,
     updated_by,
 )
+
+BoolArray = npt.NDArray[np.bool_]
 
 # Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
 _BEFORE_NS, _FITTED_NS = 180_000_000_000, 600_000_000_000
@@ -74,14 +79,20 @@ class FilteredStates:
         self, rows: IntArray, others: FilteredStates, speed: FloatArray, sigma: FloatArray
     ) -> FilteredStates:
         """These with the orbits ``others`` at ``rows``, and with these changes of velocity there, km/s."""
-        columns = {
-            name: getattr(self, name).copy() for name in ("epoch_ns", "state", "coefficients", "joint_covariance")
-        }
-        for name, column in columns.items():
-            column[rows] = getattr(others, name)
-        speeds, sigmas = self.manoeuvre_km_s.copy(), self.manoeuvre_sigma_km_s.copy()
-        speeds[rows], sigmas[rows] = speed, sigma
-        return dataclasses.replace(self, **columns, manoeuvre_km_s=speeds, manoeuvre_sigma_km_s=sigmas)
+        names = ("epoch_ns", "state", "coefficients", "joint_covariance")
+        columns = {name: getattr(others, name) for name in names}
+        return self._with(rows, {**columns, "manoeuvre_km_s": speed, "manoeuvre_sigma_km_s": sigma})
+
+    def with_all(self, rows: IntArray, chosen: BoolArray, others: FilteredStates) -> FilteredStates:
+        """These with those of ``others`` that are ``chosen`` at ``rows``, but for what is kept."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "kept"]
+        return self._with(rows, {name: getattr(others, name)[chosen] for name in names})
+
+    def _with(self, rows: IntArray, columns: Mapping[str, npt.NDArray[Any]]) -> FilteredStates:
+        changed = {name: getattr(self, name).copy() for name in columns}
+        for name, column in changed.items():
+            column[rows] = columns[name]
+        return dataclasses.replace(self, **changed)
 
 
 def filter_tracks(
@@ -121,9 +132,14 @@ def filter_tracks(
     if kept is not None and (is_manoeuvred & (begin > first)).any():
         return filter_tracks(fits, propagator, index, dynamics, kept.without(is_manoeuvred), halves)
     found = filter_.report(evidence)
-    if not is_manoeuvred.any():
+    rows = np.flatnonzero(is_manoeuvred)
+    if not len(rows):
         return found
-    return _with_impulses(found, filter_, np.flatnonzero(is_manoeuvred), fits, propagator, index, evidence)
+    one_path = _Filter.at_first(fits, propagator, index[rows], first[rows], dynamics, is_set_wrong=True)
+    one_path.follow(first[rows], end[rows], evidence)
+    is_explained = (one_path.manoeuvre_row < 0) & (one_path.unexplained == 0)
+    found = found.with_all(rows[is_explained], is_explained, one_path.report(evidence))
+    return _with_impulses(found, filter_, rows[~is_explained], fits, propagator, index, evidence)
 
 
 def _with_impulses(
@@ -136,6 +152,8 @@ def _with_impulses(
     evidence: Evidence,
 ) -> FilteredStates:
     """``found``, where the objects ``manoeuvred`` follow from fits of an impulse to their windows around it."""
+    if not len(manoeuvred):
+        return found
     dynamics, epoch_ns = filter_.dynamics, evidence.epoch_ns
     begin, end = (np.searchsorted(fits.group, manoeuvred, side=side) for side in ("left", "right"))
     contradicted_ns = epoch_ns[filter_.manoeuvre_row[manoeuvred]]
@@ -183,7 +201,7 @@ class _Filter:
     """(g,) the newest window if it contradicted the orbit and none before it did, else -1."""
     manoeuvre_row: IntArray
     unexplained: IntArray
-    set_aside: npt.NDArray[np.bool_]
+    set_aside: BoolArray
     """(w,) the windows that no update has used."""
     ballistic: UncertainOrbits
     """The orbits without the detected manoeuvre, at the window at which it was detected."""
@@ -192,7 +210,14 @@ class _Filter:
 
     @classmethod
     def at_first(
-        cls, fits: WindowFits, propagator: Propagator, index: IntArray, first: IntArray, dynamics: Dynamics
+        cls,
+        fits: WindowFits,
+        propagator: Propagator,
+        index: IntArray,
+        first: IntArray,
+        dynamics: Dynamics,
+        *,
+        is_set_wrong: bool = False,
     ) -> _Filter:
         count, epoch_ns = len(first), fits.epoch_ns[first]
         error, r, v = propagator.at(index, epoch_ns)
@@ -201,6 +226,7 @@ class _Filter:
         covariance = np.zeros((count, 8, 8))
         covariance[:, :6, :6] = rotated(dynamics.turn(epoch_ns), rtn_to_teme(in_rtn, r, v))
         covariance[:, 6:, 6:] = of_coefficients
+        covariance += manoeuvre_noise(np.zeros(1)) if is_set_wrong else 0.0
         state = dynamics.to_gcrf(np.where((error == 0)[:, None], np.hstack([r, v]), np.nan), epoch_ns)
         orbits = UncertainOrbits(epoch_ns, state, coefficients, covariance)
         return cls(
@@ -259,11 +285,14 @@ class _Filter:
         information, vector = evidence.about(rows, predicted)
         innovation, size = innovation_of(predicted.covariance, information, vector)
         is_doubted = self.inconsistent_row[live] >= 0
-        is_inconsistent = contradicts(innovation, size, may_confirm=is_doubted & (size < 6)) & ~is_first
+        is_contradicted = contradicts(innovation, size, may_confirm=is_doubted & (size < 6))
+        is_inconsistent = is_contradicted & ~is_first
         is_manoeuvre = is_inconsistent & is_doubted
         first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
         is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
-        covariance = predicted.covariance
+        # A first window that contradicts the element set follows a manoeuvre since the set.
+        is_after = (is_contradicted & is_first)[:, None, None]
+        covariance = np.where(is_after, predicted.covariance + manoeuvre_noise(np.zeros(1)), predicted.covariance)
         if is_manoeuvre.any():
             contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)
             self.manoeuvre_row[live[is_manoeuvre]] = contradicted[is_manoeuvre]

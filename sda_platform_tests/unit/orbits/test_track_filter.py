@@ -10,9 +10,12 @@ from scipy.stats import chi2
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
 from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
-from sda_platform.orbits.tracking.window_information import WindowFits
+from sda_platform.orbits.tracking.window_information import WindowFits, observation_information
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
@@ -180,6 +183,49 @@ def test_one_stray_window_is_set_aside_and_is_no_manoeuvre() -> None:
     assert rms(scene.miss_km(stray.state, WINDOWS - 1)) < 2 * rms(
         scene.miss_km(scene.first(WINDOWS).state, WINDOWS - 1)
     )
+
+
+def with_wrong_sets(scene: Pass, hidden: int) -> tuple[WindowFits, Propagator]:
+    """The windows about sets whose objects are 3.6 km ahead of where they are, and the catalogue of these sets.
+
+    The first ``hidden`` windows of each object observe its place across its orbit only, which does not show it.
+    """
+    elements = catalogue().elements
+    wrong = Propagator(dataclasses.replace(elements, mean_anomaly_deg=elements.mean_anomaly_deg + 0.03))
+    fits = scene.fits
+    _, r, v = wrong.at(scene.index[fits.group], fits.epoch_ns)
+    predicted = np.hstack([r, v])
+    information, vector = observation_information(fits, predicted)
+    is_hidden = np.arange(len(fits.group)) % WINDOWS < hidden
+    across = np.zeros((len(r), 6))
+    across[:, :3] = rtn_basis(r, v)[:, 2]
+    only = across[is_hidden, :, None] * across[is_hidden, None, :]
+    seen = np.einsum("wi,wi->w", across[is_hidden], (scene.truth - predicted)[is_hidden])
+    information[is_hidden] = only / 0.05**2
+    vector[is_hidden] = across[is_hidden] * seen[:, None] / 0.05**2
+    prior = fits.prior_covariance + MANOEUVRE_COVARIANCE
+    covariance = np.linalg.inv(information + np.linalg.inv(prior))
+    state = predicted + np.einsum("wij,wj->wi", covariance, vector)
+    changed = {"state": state, "covariance": covariance, "predicted": predicted, "prior_covariance": prior}
+    return dataclasses.replace(fits, **changed), wrong
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_a_wrong_element_set_is_no_manoeuvre_and_does_not_disturb_the_track(hidden: int) -> None:
+    """Neither where the first window shows it, nor where windows show it that follow others."""
+    scene = passes()
+    fits, wrong = with_wrong_sets(scene, hidden)
+    track = filter_tracks(fits, wrong, scene.index)
+    assert (track.manoeuvre_ns == 0).all() and np.isnan(track.manoeuvre_km_s).all()
+    off = track.state - scene.truth[WINDOWS - 1 :: WINDOWS]
+    squares = np.einsum("gi,gi->g", off, np.linalg.solve(track.covariance, off[:, :, None])[:, :, 0])
+    assert 0.7 < squares.mean() / 6 < chi2.ppf(0.975, 6 * OBJECTS) / (6 * OBJECTS)
+
+
+def test_a_manoeuvre_is_found_with_a_wrong_element_set_as_well() -> None:
+    scene = passes(20.0)
+    fits, wrong = with_wrong_sets(scene, 0)
+    assert (filter_tracks(fits, wrong, scene.index).manoeuvre_ns > 0).mean() > 0.9
 
 
 def test_a_new_catalogue_changes_the_reference_and_not_the_information() -> None:

@@ -19,6 +19,7 @@ from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, Observati
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.estimation import StateFits
+from sda_platform.orbits.tracking.manoeuvred_objects import with_manoeuvred
 from sda_platform.orbits.tracking.observer_halves import fit_halves
 from sda_platform.orbits.tracking.progress import fuse_window
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected
@@ -76,12 +77,13 @@ def _fuse(
 ) -> pa.Table:
     ids = np.asarray(rows.column("observation_id").to_pylist())
     stamped_ns = rows.column("sensor_time_ns").to_numpy()
-    found = fuse_window(observations, track_names(rows), ids, stamped_ns, propagator, start_ns + window_ns // 2)
+    middle_ns = start_ns + window_ns // 2
+    within = fuse_window(observations, track_names(rows), ids, stamped_ns, propagator, middle_ns)
+    found = with_manoeuvred(observations, within, propagator, middle_ns)
     if not len(found.objects):
         return TRACK_SCHEMA.empty_table()
     used = found.fits.used
     members = _members(ids[used], found.group[used], len(found.objects))
-    middle_ns = start_ns + window_ns // 2
     halves = _half_fits(len(found.objects), *fit_halves(observations, found, propagator, middle_ns))
     return _fits(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members, halves)
 

@@ -142,16 +142,20 @@ def possible_pairs(
     propagator: Propagator,
     gate_probability: float = 0.999,
     states: States | None = None,
+    further_rtn: FloatArray | None = None,
 ) -> tuple[Pairs, BoolArray]:
     """Pairs of every observation with its candidates, and which (m,) report an identity that their state refutes.
 
-    ``measurements`` are the prepared observations; ``states`` replaces the propagator as source of predictions. A
-    pair depends on its observation and its object alone.
+    ``measurements`` are the prepared observations; ``states`` replaces the propagator as source of predictions;
+    ``further_rtn`` (6, 6) is added to the covariance of each prediction. A pair depends on its observation and its
+    object alone.
     """
     usable = np.flatnonzero(measurements.usable)
     gate = np.concatenate([[0.0], chi2.ppf(gate_probability, np.arange(1, 7))])
-    rows, candidates = coarse_candidates(measurements.take(usable), propagator, float(np.sqrt(gate[6])))
-    pairs = _compare(measurements, propagator, usable[rows], candidates, gate, states or propagator.at)
+    further = np.zeros((6, 6)) if further_rtn is None else further_rtn
+    further_km = float(np.sqrt(np.diag(further)[:3].max()))
+    rows, candidates = coarse_candidates(measurements.take(usable), propagator, float(np.sqrt(gate[6])), further_km)
+    pairs = _compare(measurements, propagator, usable[rows], candidates, gate, states or propagator.at, further)
     reported = _reported_object(observations, measurements, propagator)
     return _apply_reported_ids(pairs, reported, len(observations))
 
@@ -163,6 +167,7 @@ def _compare(
     candidates: IntArray,
     gate: FloatArray,
     states: States,
+    further_rtn: FloatArray,
 ) -> Pairs:
     time_ns = measurements.time_ns[rows]
     error, r_teme_km, v_teme_km_s = states(candidates, time_ns)
@@ -172,7 +177,7 @@ def _compare(
     _, first, which = np.unique(exclusion_group, return_index=True, return_inverse=True)
     middle_ns = time_ns[first] // _PRIOR_INTERVAL_NS * _PRIOR_INTERVAL_NS + _PRIOR_INTERVAL_NS // 2
     _, r_middle, v_middle = states(candidates[first], middle_ns)
-    prior = tracking_prior_rtn(propagator, candidates[first], middle_ns, r_middle, v_middle)
+    prior = tracking_prior_rtn(propagator, candidates[first], middle_ns, r_middle, v_middle) + further_rtn
     known = (error == 0) & np.isfinite(prior[which, 0, 0])
     rows, candidates, which = rows[known], candidates[known], which[known]
     r_teme_km, v_teme_km_s = r_teme_km[known], v_teme_km_s[known]

@@ -98,6 +98,7 @@ def fit_windows(
     propagator: Propagator,
     index: npt.ArrayLike,
     mid_time_ns: npt.ArrayLike,
+    further: FloatArray | None = None,
 ) -> StateFits:
     """Bayesian weighted least squares of many windows at once.
 
@@ -112,6 +113,7 @@ def fit_windows(
         propagator: the catalogue.
         index: (g,) position in the catalogue of each window's object.
         mid_time_ns: (g,) time of each window's state.
+        further: (g, 6, 6) what adds to the covariance of each window's prior, TEME, km and km/s.
 
     Raises:
         ValueError: a window's object is not in the catalogue.
@@ -129,6 +131,7 @@ def fit_windows(
         propagator,
         objects,
         np.asarray(mid_time_ns, dtype=np.int64),
+        further,
     )
     solution = _solve(problem)
     return _report(problem, solution, order, groups)

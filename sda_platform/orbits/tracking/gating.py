@@ -100,15 +100,18 @@ class _Places:
 
 
 def coarse_candidates(
-    measurements: Measurements, propagator: Propagator, gate_sigmas: float
+    measurements: Measurements, propagator: Propagator, gate_sigmas: float, further_km: float = 0.0
 ) -> tuple[IntArray, IntArray]:
-    """Pairs (p,), (p,) of measurement row and catalogue position that a gate of ``gate_sigmas`` might accept."""
+    """Pairs (p,), (p,) of measurement row and catalogue position that a gate of ``gate_sigmas`` might accept.
+
+    ``further_km``: one sigma, along each axis, of what adds to the error of element sets.
+    """
     rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     candidates: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     knot = measurements.time_ns // _KNOT_NS
     for interval in np.unique(knot).tolist():
         members = np.flatnonzero(knot == interval)
-        predictions = _predict(propagator, interval * _KNOT_NS, gate_sigmas)
+        predictions = _predict(propagator, interval * _KNOT_NS, gate_sigmas, further_km)
         if not len(predictions.index):
             continue
         for row, candidate in _near(measurements.take(members), predictions, gate_sigmas):
@@ -118,15 +121,15 @@ def coarse_candidates(
 
 
 # Calls per observation or per slice repeat the same two-minute interval.
-@lru_cache(maxsize=2)
-def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Predictions:
+@lru_cache(maxsize=4)
+def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float, further_km: float) -> _Predictions:
     error, r_teme_km, v_teme_km_s = propagator.grid([start_ns, start_ns + _KNOT_NS])
     index = np.flatnonzero((error == 0).all(axis=1))
     r_teme_km, v_teme_km_s = r_teme_km[index], v_teme_km_s[index]
     first = r_teme_km[:, 0], v_teme_km_s[:, 0]
     prior = tracking_prior_rtn(propagator, index, np.int64(start_ns), *first)
     # The prior follows the eccentric orbits' changing speed; a quarter more covers two minutes of it.
-    prior_km = np.nan_to_num(1.25 * gate_sigmas * np.sqrt(np.einsum("nii->ni", prior[:, :3, :3])))
+    prior_km = np.nan_to_num(1.25 * gate_sigmas * np.sqrt(np.einsum("nii->ni", prior[:, :3, :3]) + further_km**2))
     radius_km = np.minimum(np.linalg.norm(prior_km, axis=1), _LARGEST_PRIOR_RADIUS_KM)
     order = np.argsort(radius_km, kind="stable")
     return _Predictions(

@@ -13,6 +13,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.estimation import BoolArray, fit_windows
+from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
 from sda_platform.orbits.tracking.window import FusedWindow
 
 
@@ -38,10 +39,11 @@ def fit_halves(
     number = np.full(len(found.objects), -1, dtype=np.int64)
     objects = np.unique(of_object[observers > 1])
     number[objects] = np.arange(len(objects))
+    further = np.where(found.is_manoeuvred[objects, None, None], MANOEUVRE_COVARIANCE, 0.0)
     half = np.where(observers > 1, 2 * number[of_object] + ~is_leading, -1)
     fits = fit_windows(
         observations.take(rows), half, propagator, np.repeat(found.objects[objects], 2),
-        np.full(2 * len(objects), mid_time_ns),
+        np.full(2 * len(objects), mid_time_ns), np.repeat(further, 2, axis=0),
     )  # fmt: skip
     states = np.hstack([fits.r_teme_km, fits.v_teme_km_s]).reshape(-1, 2, 6)
     both = fits.converged.reshape(-1, 2).all(axis=1)

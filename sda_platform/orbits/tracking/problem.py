@@ -86,9 +86,10 @@ def pose(
     propagator: Propagator,
     index: IntArray,
     mid_time_ns: IntArray,
+    further: FloatArray | None = None,
 ) -> tuple[Problem, IntArray]:
     """The problem with its rows in canonical order, and each row's position in the caller's order."""
-    prior = prior_at(propagator, index, mid_time_ns)
+    prior = prior_at(propagator, index, mid_time_ns, further)
     order = observations.canonical_order(group)
     order = order[group[order] >= 0]
     order = order[prior.known[group[order]]]
@@ -101,11 +102,11 @@ def pose(
     return Problem.of(shared, rows, prior, r_obs, v_obs, mid_time_ns[rows]), order
 
 
-def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray) -> Prior:
-    """The priors of objects (g,) at times (g,)."""
+def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray, further: FloatArray | None = None) -> Prior:
+    """The priors of objects (g,) at times (g,); ``further`` (g, 6, 6), TEME, is added to their covariances."""
     error, r_mid, v_mid = propagator.at(index, time_ns)
     in_rtn = tracking_prior_rtn(propagator, index, time_ns, r_mid, v_mid)
-    covariance = rtn_to_teme(in_rtn, r_mid, v_mid)
+    covariance = rtn_to_teme(in_rtn, r_mid, v_mid) + (0.0 if further is None else further)
     known = (error == 0) & np.isfinite(covariance).all(axis=(1, 2))
     return Prior(r_mid, v_mid, np.linalg.cholesky(np.where(known[:, None, None], covariance, np.eye(6))), known)
 

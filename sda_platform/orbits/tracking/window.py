@@ -44,6 +44,8 @@ class FusedWindow:
     fits: StateFits
     refitted: BoolArray
     """(g,) objects that were fitted from their observations."""
+    is_manoeuvred: BoolArray
+    """(g,) objects beyond their gates: the prior of their fits allows for a manoeuvre (`manoeuvred_objects`)."""
 
 
 class FitWindow:
@@ -111,7 +113,8 @@ class FitWindow:
             converged=np.ones(len(objects), dtype=bool),
             used=used,
         )
-        return FusedWindow(objects, group, self._refitted(objects, group, fits, needs_refit), needs_refit)
+        fits = self._refitted(objects, group, fits, needs_refit)
+        return FusedWindow(objects, group, fits, needs_refit, np.zeros(len(objects), dtype=np.bool_))
 
     def _number_clusters(self, part: Slice) -> IntArray:
         numbers, fresh = self._cluster_numbers, len(self._slices)

@@ -206,9 +206,10 @@ def test_observation_columns_must_have_one_length_and_a_source() -> None:
         )
 
 
+@pytest.mark.parametrize("further_km", [0.0, 1.5])
 @pytest.mark.parametrize("companions", [0, 60])
 @pytest.mark.parametrize("kind", ["radar", "optical"])
-def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str, companions: int) -> None:
+def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str, companions: int, further_km: float) -> None:
     # Against the exact residual of every observation with every object of a part of the catalogue, and a crowd about
     # each that is seen.
     truth, observations = _spread_over_a_window(kind, 40, seed=12)
@@ -216,9 +217,10 @@ def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str, companions: 
     measurements = prepare(observations)
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = (grid.ravel() for grid in np.indices((40, len(part))))
-    every = _compare(measurements, part, rows, candidates, gate, part.at)
+    further = np.diag(np.repeat([further_km**2, 0.0], 3))
+    every = _compare(measurements, part, rows, candidates, gate, part.at, further)
     accepted = set(zip(every.observation[every.inside].tolist(), every.candidate[every.inside].tolist(), strict=True))
-    near = coarse_candidates(measurements, part, float(np.sqrt(gate[6])))
+    near = coarse_candidates(measurements, part, float(np.sqrt(gate[6])), further_km)
     found = set(zip(near[0].tolist(), near[1].tolist(), strict=True))
     assert len(accepted) >= 39 * (1 + companions // 20)
     assert not accepted - found
@@ -231,7 +233,7 @@ def test_in_a_crowd_little_more_is_compared_than_what_may_fit() -> None:
     measurements = prepare(observations)
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = coarse_candidates(measurements, crowd, float(np.sqrt(gate[6])))
-    fitting = _compare(measurements, crowd, rows, candidates, gate, crowd.at).inside
+    fitting = _compare(measurements, crowd, rows, candidates, gate, crowd.at, np.zeros((6, 6))).inside
     assert len(rows) < 4 * fitting.sum()
     assert fitting.sum() > 40 * 50
 

@@ -102,19 +102,21 @@ def test_without_its_object_an_observation_is_of_nothing() -> None:
     }  # fmt: skip
 
 
-def test_the_gate_of_rays_loses_no_pair_that_the_fine_gate_accepts() -> None:
+@pytest.mark.parametrize("further_km", [0.0, 1.5])
+def test_the_gate_of_rays_loses_no_pair_that_the_fine_gate_accepts(further_km: float) -> None:
     _, observations = seen()
     part = observations.take(np.arange(0, len(observations), 10))
     near = catalogue().take(np.arange(0, len(catalogue()), 5))
     measurements = prepare(part)
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
-    rows, candidates = coarse_candidates(measurements, near, float(np.sqrt(gate[6])))
+    rows, candidates = coarse_candidates(measurements, near, float(np.sqrt(gate[6])), further_km)
     every = np.repeat(np.arange(len(part)), len(near)), np.tile(np.arange(len(near)), len(part))
     gap_km = np.linalg.norm(
         near.at(every[1], part.sensor_time_ns[every[0]])[1] - measurements.site_km[every[0]], axis=1
     )
     away = np.flatnonzero(gap_km > 200.0)
-    inside = _compare(measurements, near, every[0][away], every[1][away], gate, near.at).inside
+    further = np.diag(np.repeat([further_km**2, 0.0], 3))
+    inside = _compare(measurements, near, every[0][away], every[1][away], gate, near.at, further).inside
     accepted = set(zip(every[0][away][inside].tolist(), every[1][away][inside].tolist(), strict=True))
     assert accepted and accepted <= set(zip(rows.tolist(), candidates.tolist(), strict=True))
 

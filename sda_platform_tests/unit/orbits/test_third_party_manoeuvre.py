@@ -1,7 +1,7 @@
 """A third party turns a miss of 9 km into 60 m five hours before it: an alert follows within five minutes.
 
 A sample of `benchmarks/constellation_manoeuvre.py`. With seed 2 the observers of one window must show the manoeuvre: no
-other window comes in time.
+other window comes in time. With 10 m/s, two of them see the object outside of its gate.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ FLEET, THIRD = 41774, 61063
 OBSERVERS, FIVE_MINUTES_S = 24, 300.0
 
 
-@pytest.mark.parametrize(("size_m_s", "seed"), [(10.0, 1), (3.0, 2)])
+@pytest.mark.parametrize(("size_m_s", "seed"), [(10.0, 2), (3.0, 2)])
 def test_a_manoeuvre_of_a_third_party_is_alerted_within_five_minutes_of_its_first_observation(
     size_m_s: float, seed: int
 ) -> None:
@@ -36,7 +36,7 @@ def test_a_manoeuvre_of_a_third_party_is_alerted_within_five_minutes_of_its_firs
     (approach,) = approaches(both, propagator_of(both), begin_ns, begin_ns + 6 * HOUR_NS)
     burn_ns = approach.tca_ns - BEFORE_TCA_NS
     sky = Sky.of_catalogue(table, objects=[FLEET, THIRD], seed=seed, catalogue_error_s=ERROR_S, start_time_ns=START_NS)
-    burn, before_km, after_km = burn_to(sky, THIRD, burn_ns, approach.tca_ns, size_m_s, is_along_normal=seed == 1)
+    burn, before_km, after_km = burn_to(sky, THIRD, burn_ns, approach.tca_ns, size_m_s, is_along_normal=False)
     assert 8.5 < before_km < 9.5 and 0.055 < after_km < 0.065
     assert np.linalg.norm(burn.dv_rtn_m_s) < size_m_s + 0.01
 

@@ -1,0 +1,112 @@
+"""Objects that observations show beyond their gates: a manoeuvre of some m/s takes an object out of the gate of its
+element set within minutes.
+
+Observations of no object are compared again, with what a manoeuvre may add to the prediction. Those of one object count
+if they are apart in time, and if one path explains them together with the object's other observations, of which several
+observers have to be. Another object near it would have to move along with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy.stats import chi2
+
+from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.association import possible_pairs
+from sda_platform.orbits.tracking.estimation import BoolArray, StateFits, fit_windows
+from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
+from sda_platform.orbits.tracking.observer_halves import leading_observers
+from sda_platform.orbits.tracking.window import FusedWindow
+
+# Two objects within the gate at one time are some kilometres apart a second later, unless they move together.
+_APART_NS = 1_000_000_000
+_IMPLAUSIBLE = 1e-3
+
+
+def with_manoeuvred(
+    observations: ObservationArrays, found: FusedWindow, propagator: Propagator, mid_time_ns: int
+) -> FusedWindow:
+    """The window with fits of objects that are beyond their gates.
+
+    Args:
+        observations: (m,) of the window, in the order of ``found``.
+        found: the fits of the objects within their gates.
+        propagator, mid_time_ns: the catalogue, and the epoch of the fitted states.
+    """
+    rows, candidates = _beyond_gates(observations, found, propagator)
+    objects = _alone_and_apart(rows, candidates, observations.sensor_time_ns)
+    if not len(objects):
+        return found
+    place = np.searchsorted(objects, candidates).clip(max=len(objects) - 1)
+    is_chosen = objects[place] == candidates
+    group = np.full(len(observations), -1, dtype=np.int64)
+    group[rows[is_chosen]] = place[is_chosen]
+    for number in np.flatnonzero(np.isin(found.objects, objects)).tolist():
+        group[found.group == number] = np.searchsorted(objects, found.objects[number])
+    further = np.broadcast_to(MANOEUVRE_COVARIANCE, (len(objects), 6, 6))
+    fits = fit_windows(observations, group, propagator, objects, np.full(len(objects), mid_time_ns), further)
+    rows = np.flatnonzero(group >= 0)
+    _, observers = leading_observers(group[rows], observations.source_id[rows])
+    is_consistent = chi2.sf(fits.chi_square, np.maximum(fits.degrees_of_freedom, 1)) >= _IMPLAUSIBLE
+    holds = fits.converged & (fits.outliers_rejected == 0) & is_consistent
+    holds[group[rows[observers < 2]]] = False
+    return _merged(found, objects, holds, group, fits)
+
+
+def _beyond_gates(
+    observations: ObservationArrays, found: FusedWindow, propagator: Propagator
+) -> tuple[IntArray, IntArray]:
+    """Observations (p,) of no object, and objects (p,) that a manoeuvre may have brought there."""
+    lone = np.flatnonzero(found.group < 0)
+    left = observations.take(lone)
+    pairs, _ = possible_pairs(left, prepare(left), propagator, further_rtn=MANOEUVRE_COVARIANCE)
+    inside = pairs.take(pairs.inside)
+    return lone[inside.observation], inside.candidate
+
+
+def _alone_and_apart(rows: IntArray, candidates: IntArray, time_ns: IntArray) -> IntArray:
+    """The objects, ascending, with observations that are apart in time and of no other such object."""
+    objects, number = np.unique(candidates, return_inverse=True)
+    first, last = np.full(len(objects), np.iinfo(np.int64).max), np.zeros(len(objects), dtype=np.int64)
+    np.minimum.at(first, number, time_ns[rows])
+    np.maximum.at(last, number, time_ns[rows])
+    is_apart = last - first >= _APART_NS
+    rows, number = rows[is_apart[number]], number[is_apart[number]]
+    _, row, count = np.unique(rows, return_inverse=True, return_counts=True)
+    is_apart[number[count[row] > 1]] = False
+    return np.asarray(objects[is_apart], dtype=np.int64)
+
+
+def _merged(found: FusedWindow, objects: IntArray, holds: BoolArray, group: IntArray, fits: StateFits) -> FusedWindow:
+    """``found`` with the ``fits`` of ``objects`` that hold; ``group`` (m,) is each observation's place in these."""
+    if not holds.any():
+        return found
+    is_kept = ~np.isin(found.objects, objects[holds])
+    both = np.concatenate([found.objects[is_kept], objects[holds]])
+    order = np.argsort(both)
+
+    def joined(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.concatenate([one[is_kept], other[holds]])[order]
+
+    is_theirs = (group >= 0) & holds[group]
+    owner = np.full(len(group), -1, dtype=np.int64)
+    for whose, is_of, number in ((found.objects, found.group >= 0, found.group), (objects, is_theirs, group)):
+        owner[is_of] = whose[number[is_of]]
+    columns = {
+        field.name: np.where(is_theirs, fits.used, found.fits.used)
+        if field.name == "used"
+        else joined(getattr(found.fits, field.name), getattr(fits, field.name))
+        for field in dataclasses.fields(StateFits)
+    }
+    return FusedWindow(
+        objects=both[order],
+        group=np.where(owner >= 0, np.searchsorted(both[order], owner), -1),
+        fits=StateFits(**columns),
+        refitted=joined(found.refitted, np.ones(len(objects), dtype=np.bool_)),
+        is_manoeuvred=joined(found.is_manoeuvred, np.ones(len(objects), dtype=np.bool_)),
+    )

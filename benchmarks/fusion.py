@@ -26,7 +26,6 @@ from fusion_accuracy import (
     MID_NS,
     RADAR_LOOKS,
     WINDOW_S,
-    carried_tracks,
     console,
     fits_of,
     regimes,
@@ -41,7 +40,8 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
+from sda_platform.orbits.tracking.manoeuvred_objects import with_manoeuvred
 from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window import FitWindow
@@ -66,7 +66,6 @@ def main() -> int:
     options = _options()
     gates = [
         *single_windows(options.tracks),
-        *carried_tracks(options.tracks // 5),
         *_speed(WINDOW_S * options.rate, options.processes),
     ]
     gates += _flatness(WINDOW_S * options.rate)
@@ -198,6 +197,7 @@ def _fused(readings: int, seed: int, objects: int, smallest: int | None = None, 
     All observations are made before the clocks start.
     """
     parts = _readings(readings, seed, smallest or objects)
+    whole = stacked([observations for observations, _, _ in parts])
     propagator, numbers = _catalogue(objects)
     window = FitWindow(propagator, MID_NS)
     began_s = time.process_time()
@@ -207,7 +207,7 @@ def _fused(readings: int, seed: int, objects: int, smallest: int | None = None, 
         last_s = time.process_time()
         [weighed] = accumulate_slices(observations, tracks, np.full(len(tracks), part), window.reference)
         window.add(weighed)
-    found = window.fit()
+    found = with_manoeuvred(whole, window.fit(), propagator, MID_NS)
     ended_s, now_s = time.monotonic(), time.process_time()
     given = np.where(found.group >= 0, numbers[found.objects[found.group]], -1)
     right = float(np.mean(given == np.concatenate([truth for _, _, truth in parts])))

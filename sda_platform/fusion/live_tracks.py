@@ -20,8 +20,9 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.kept_orbits import BASIS_DTYPE, KeptOrbits
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits, WindowHalves
 
 FIT_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")

@@ -14,7 +14,8 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits, observation_information
 
 # A direction in which a window reduces the prior's variance by less than a thousandth is not observed.

@@ -18,7 +18,7 @@ from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import FilteredStates
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 
 SPAN_S = 86_400
 """The time that elements are for: from the newest window on."""

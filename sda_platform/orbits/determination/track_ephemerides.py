@@ -12,7 +12,7 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbi
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import FilteredStates
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 
 _SECOND_NS = 1_000_000_000

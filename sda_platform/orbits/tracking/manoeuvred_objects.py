@@ -2,8 +2,8 @@
 element set within minutes.
 
 Observations of no object are compared again, with what a manoeuvre may add to the prediction. Those of one object count
-if they are apart in time, and if one path explains them together with the object's other observations, of which several
-observers have to be. Another object near it would have to move along with it.
+if they are apart in time, and if one path explains them together with the object's other observations. Several
+observers are needed. Another object near it would have to move along with it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ One path may explain all windows of such a track where the element set is wrong.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, firs
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.filtered_states import BoolArray, FilteredStates
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
 from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, manoeuvre_noise
@@ -38,61 +38,8 @@ from sda_platform.orbits.tracking.window_information import (
     updated_by,
 )
 
-BoolArray = npt.NDArray[np.bool_]
-
 # Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
 _BEFORE_NS, _FITTED_NS = 180_000_000_000, 600_000_000_000
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FilteredStates:
-    """Filtered states of ``g`` objects at their newest windows."""
-
-    epoch_ns: IntArray
-    state: FloatArray
-    """(g, 6) TEME, km and km/s."""
-    coefficients: FloatArray
-    """(g, 2) drag area and reflective area over mass, m2/kg."""
-    joint_covariance: FloatArray
-    """(g, 8, 8) of state and coefficients."""
-    innovation: FloatArray
-    """(g,) squared normalised innovation of the newest fit, NaN for a first one."""
-    innovation_size: IntArray
-    """(g,) its degrees of freedom."""
-    manoeuvre_ns: IntArray
-    """(g,) epoch of the first inconsistent fit of a detected manoeuvre, 0: none."""
-    manoeuvre_km_s: FloatArray
-    """(g,) magnitude of the velocity change; NaN: no manoeuvre."""
-    manoeuvre_sigma_km_s: FloatArray
-    """(g,) one sigma of that magnitude."""
-    unexplained: IntArray
-    """(g,) number of window fits set aside."""
-    kept: KeptOrbits
-    """(g) where a later call can continue."""
-
-    @property
-    def covariance(self) -> FloatArray:
-        """(g, 6, 6) of the state."""
-        return self.joint_covariance[:, :6, :6]
-
-    def with_orbits(
-        self, rows: IntArray, others: FilteredStates, speed: FloatArray, sigma: FloatArray
-    ) -> FilteredStates:
-        """These with the orbits ``others`` at ``rows``, and with these changes of velocity there, km/s."""
-        names = ("epoch_ns", "state", "coefficients", "joint_covariance")
-        columns = {name: getattr(others, name) for name in names}
-        return self._with(rows, {**columns, "manoeuvre_km_s": speed, "manoeuvre_sigma_km_s": sigma})
-
-    def with_all(self, rows: IntArray, chosen: BoolArray, others: FilteredStates) -> FilteredStates:
-        """These with those of ``others`` that are ``chosen`` at ``rows``, but for what is kept."""
-        names = [field.name for field in dataclasses.fields(self) if field.name != "kept"]
-        return self._with(rows, {name: getattr(others, name)[chosen] for name in names})
-
-    def _with(self, rows: IntArray, columns: Mapping[str, npt.NDArray[Any]]) -> FilteredStates:
-        changed = {name: getattr(self, name).copy() for name in columns}
-        for name, column in changed.items():
-            column[rows] = columns[name]
-        return dataclasses.replace(self, **changed)
 
 
 def filter_tracks(

@@ -24,7 +24,8 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import w3b, w3b_rows
 from sda_platform_tests.support.windows import published
 

@@ -18,7 +18,8 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate_
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue
 

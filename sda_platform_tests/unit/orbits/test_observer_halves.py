@@ -13,8 +13,9 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.observer_halves import leading_observers
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits, WindowHalves
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue, prior_draw
 

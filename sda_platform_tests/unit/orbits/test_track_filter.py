@@ -13,8 +13,9 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
-from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits, observation_information
 from sda_platform_tests.support.scenes import (
     SECOND_NS,

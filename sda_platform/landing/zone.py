@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from upath import UPath
-
 from sda_platform import failpoints
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
@@ -150,12 +148,19 @@ class LandingZone(PendingSegments):
         # If its data is missing or was replaced after the read, the archive must still record it as consumed. A
         # defective segment that was completed after the read is kept with the bytes that were reported.
         if not is_at_rest and not moved:
-            self._put_at_rest(place, data_at_rest, data if data and segment_is(segment, data) else b"")
+            self.archive.keep(segment, data if data and segment_is(segment, data) else b"")
+        if segment.defect is not None:
+            self._return_repeated(segment, data)
 
-    def _put_at_rest(self, place: UPath, name: str, data: bytes) -> None:
-        """Write ``data`` as ``name`` in ``place`` through ``pending/``, where the sweep removes partial files."""
-        durable.write(self._pending / f".{name}", data)
-        move_between((self._pending, f".{name}"), (place, name))
+    def _return_repeated(self, segment: SegmentRef, reported: bytes | None) -> None:
+        """Return a sound segment that this run moved instead of a defective one, of which it has read ``reported``:
+        another run had moved that one, and the sender had repeated it. Data first, as sealed."""
+        data, text = map(bytes_at, self.archive.place(segment))
+        if data and text and not segment_is(segment, data) and self.agree(segment.name, data, text):
+            for path, content in zip(self._waiting(segment.name), (data, text), strict=True):
+                durable.write(path, content)
+            if reported and segment_is(segment, reported):
+                self.archive.keep(segment, reported)
 
     def _discard(self, segment: SegmentRef) -> None:
         """Remove a second delivery, unless something else waits under its name by now: other bytes, or a whole segment
@@ -180,9 +185,8 @@ class LandingZone(PendingSegments):
 
         The sender's seal succeeded when the metadata was written: data and metadata are a sound segment.
         """
-        waiting, described = self._waiting(name)[0], self.describe(name)
-        is_complete = data and described and described.meta and defect_of(described, data) is None
-        if is_complete and data and not waiting.exists():
+        waiting, its_meta = self._waiting(name)
+        if data and self.agree(name, data, bytes_at(its_meta)) and not waiting.exists():
             durable.write(waiting, data)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None, described: PendingSegment | None) -> bool:

@@ -164,6 +164,40 @@ def test_a_file_that_is_sent_again_before_a_slow_run_moves_its_orphan_stays_pend
     assert slow == [True]
 
 
+def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy_stays_pending(
+    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, where the defective copy has metadata: the slow run moves both files of the sound one."""
+    torn = DATA[:-1] + b"x"
+    place(zone, "a", torn)
+    place(zone, "a.meta.json", META)
+    told = take(zone)
+    head, moved = committed(*told), "sda_platform.landing.zone.move_between"
+    slow: list[bool] = []
+
+    def late(*paths: Any) -> bool:
+        monkeypatch.setattr(moved, move_between)
+        slow.append(take(zone, head=head) == [] and land(zone, "a", DATA))
+        return move_between(*paths)
+
+    monkeypatch.setattr(moved, late)
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
+    assert slow == [True]
+    assert [zone.archived(each.ref(1)).data for each in told] == [torn], "the bytes that were reported are kept"
+
+
+def test_the_return_of_a_segment_that_is_sent_again_is_completed_after_a_crash(zone: LandingZone) -> None:
+    """The slow run of the test before is killed after it has returned the data, and before the metadata."""
+    place(zone, "a", DATA[:-1] + b"x")
+    place(zone, "a.meta.json", META)
+    head, root = committed(*take(zone)), Path(str(zone.root))
+    assert take(zone, head=head) == []
+    (mark,) = (name for name in files(zone, "quarantine") if not name.endswith(".meta.json"))
+    (root / "quarantine" / mark).write_bytes(DATA)
+    place(zone, "a", DATA)
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
+
+
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:
     """CP-04: a partial file is never read."""
     place(zone, ".dead.1.tmp", b"half", T0)

@@ -238,8 +238,9 @@ class _Filter:
         first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
         is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
         # A first window that contradicts the element set follows a manoeuvre since the set.
-        is_after = (is_contradicted & is_first)[:, None, None]
-        covariance = np.where(is_after, predicted.covariance + manoeuvre_noise(np.zeros(1)), predicted.covariance)
+        is_after, covariance = is_contradicted & is_first, predicted.covariance
+        if is_after.any():
+            covariance = np.where(is_after[:, None, None], covariance + manoeuvre_noise(np.zeros(1)), covariance)
         if is_manoeuvre.any():
             contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)
             self.manoeuvre_row[live[is_manoeuvre]] = contradicted[is_manoeuvre]

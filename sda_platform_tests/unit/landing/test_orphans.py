@@ -146,22 +146,30 @@ def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_an
     assert zone.archived(told.ref(1)) == told
 
 
+def taken_by_a_slow_run(zone: LandingZone, head: Head, monkeypatch: pytest.MonkeyPatch) -> list[LoadedSegment]:
+    """What a run takes that stands still before its first move. Meanwhile another one moves all that is consumed, and
+    the sender repeats the file."""
+    moved = "sda_platform.landing.zone.move_between"
+    is_repeated: list[bool] = []
+
+    def late(*paths: Any) -> bool:
+        monkeypatch.setattr(moved, move_between)
+        is_repeated.append(take(zone, head=head) == [] and land(zone, "a", DATA))
+        return move_between(*paths)
+
+    monkeypatch.setattr(moved, late)
+    taken = take(zone, head=head)
+    assert is_repeated == [True]
+    return taken
+
+
 def test_a_file_that_is_sent_again_before_a_slow_run_moves_its_orphan_stays_pending(
     zone: LandingZone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run stands still before its first move. Another one moves the orphan, and the sender repeats the file."""
     place(zone, "a", DATA)
-    head, moved = committed(*take(zone)), "sda_platform.landing.zone.move_between"
-    slow: list[bool] = []
-
-    def late(*paths: Any) -> bool:
-        monkeypatch.setattr(moved, move_between)
-        slow.append(take(zone, head=head) == [] and land(zone, "a", DATA))
-        return move_between(*paths)
-
-    monkeypatch.setattr(moved, late)
-    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
-    assert slow == [True]
+    head = committed(*take(zone))
+    assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, head, monkeypatch)] == [(DATA, None)]
 
 
 def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy_stays_pending(
@@ -172,17 +180,8 @@ def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy
     place(zone, "a", torn)
     place(zone, "a.meta.json", META)
     told = take(zone)
-    head, moved = committed(*told), "sda_platform.landing.zone.move_between"
-    slow: list[bool] = []
-
-    def late(*paths: Any) -> bool:
-        monkeypatch.setattr(moved, move_between)
-        slow.append(take(zone, head=head) == [] and land(zone, "a", DATA))
-        return move_between(*paths)
-
-    monkeypatch.setattr(moved, late)
-    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
-    assert slow == [True]
+    head = committed(*told)
+    assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, head, monkeypatch)] == [(DATA, None)]
     assert [zone.archived(each.ref(1)).data for each in told] == [torn], "the bytes that were reported are kept"
 
 

@@ -42,12 +42,9 @@ def with_manoeuvred(
     objects = _alone_and_apart(rows, candidates, observations.sensor_time_ns)
     if not len(objects):
         return found
-    place = np.searchsorted(objects, candidates).clip(max=len(objects) - 1)
-    is_chosen = objects[place] == candidates
-    group = np.full(len(observations), -1, dtype=np.int64)
-    group[rows[is_chosen]] = place[is_chosen]
-    for number in np.flatnonzero(np.isin(found.objects, objects)).tolist():
-        group[found.group == number] = np.searchsorted(objects, found.objects[number])
+    group = _renumbered(found.group, _places(objects, found.objects))
+    place = _places(objects, candidates)
+    group[rows[place >= 0]] = place[place >= 0]
     further = np.broadcast_to(MANOEUVRE_COVARIANCE, (len(objects), 6, 6))
     fits = fit_windows(observations, group, propagator, objects, np.full(len(objects), mid_time_ns), further)
     rows = np.flatnonzero(group >= 0)
@@ -82,6 +79,17 @@ def _alone_and_apart(rows: IntArray, candidates: IntArray, time_ns: IntArray) ->
     return np.asarray(objects[is_apart], dtype=np.int64)
 
 
+def _places(objects: IntArray, some: IntArray) -> IntArray:
+    """Where each of ``some`` is in ``objects`` (ascending); -1 if it is not there."""
+    place = np.searchsorted(objects, some).clip(max=len(objects) - 1)
+    return np.where(objects[place] == some, place, -1)
+
+
+def _renumbered(group: IntArray, number: IntArray) -> IntArray:
+    """``group`` with the ``number`` of each of its groups; -1 stays."""
+    return np.append(number, -1)[group]
+
+
 def _merged(found: FusedWindow, objects: IntArray, holds: BoolArray, group: IntArray, fits: StateFits) -> FusedWindow:
     """``found`` with the ``fits`` of ``objects`` that hold; ``group`` (m,) is each observation's place in these."""
     if not holds.any():
@@ -94,9 +102,11 @@ def _merged(found: FusedWindow, objects: IntArray, holds: BoolArray, group: IntA
         return np.concatenate([one[is_kept], other[holds]])[order]
 
     is_theirs = (group >= 0) & holds[group]
-    owner = np.full(len(group), -1, dtype=np.int64)
-    for whose, is_of, number in ((found.objects, found.group >= 0, found.group), (objects, is_theirs, group)):
-        owner[is_of] = whose[number[is_of]]
+    numbers = np.where(
+        is_theirs,
+        _renumbered(group, _places(both[order], objects)),
+        _renumbered(found.group, _places(both[order], found.objects)),
+    )
     columns = {
         field.name: np.where(is_theirs, fits.used, found.fits.used)
         if field.name == "used"
@@ -105,7 +115,7 @@ def _merged(found: FusedWindow, objects: IntArray, holds: BoolArray, group: IntA
     }
     return FusedWindow(
         objects=both[order],
-        group=np.where(owner >= 0, np.searchsorted(both[order], owner), -1),
+        group=numbers,
         fits=StateFits(**columns),
         refitted=joined(found.refitted, np.ones(len(objects), dtype=np.bool_)),
         is_manoeuvred=joined(found.is_manoeuvred, np.ones(len(objects), dtype=np.bool_)),

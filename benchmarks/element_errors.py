@@ -39,7 +39,10 @@ def main() -> None:
     """Print the share outside by regime and age, with and without history; fail outside of 3 to 8 %."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("history", type=Path, help="element sets, two or three lines each, .gz or not")
-    elements, is_passive = read(parser.parse_args().history)
+    history = parser.parse_args().history
+    if not history.is_file():
+        parser.error(f"{history} is not a file")
+    elements, is_passive = read(history)
     day = (elements.epoch_time_ns - elements.epoch_time_ns.min()) / 86_400e9
     is_held_out = (elements.norad_id % 4 == 2) & (day >= _FIRST_DAY)
     plain = Propagator(elements)

@@ -14,15 +14,7 @@ from upath import UPath
 
 from sda_platform.lake import durable
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.landing.listing import (
-    changed_s,
-    holds_file,
-    is_local,
-    list_directory,
-    move_between,
-    path_of,
-    status,
-)
+from sda_platform.landing.listing import changed_s, holds_file, is_local, list_directory, path_of, status
 from sda_platform.landing.name_marks import create_mark
 from sda_platform.landing.segments import (
     NAME_CONFLICT,
@@ -52,7 +44,6 @@ class ConsumedSegments:
     def __init__(self, zone_root: UPath) -> None:
         self._sound = zone_root / "archive"
         self._defective = zone_root / "quarantine"
-        self._pending = zone_root / "pending"
         self._names = zone_root / "names"
         self._empty_mark = zone_root / ".mark"
         self.places = (self._sound, self._defective, self._names)
@@ -139,12 +130,6 @@ class ConsumedSegments:
             return self._defective, mark, mark + META_SUFFIX
         named = f"{segment.sha256}.{segment.name}" if is_kept(segment.name) else segment.sha256
         return self._sound, segment.sha256, named + META_SUFFIX
-
-    def keep(self, segment: SegmentRef, data: bytes) -> None:
-        """Write ``data`` where the segment's goes, through ``pending/``, where the sweep removes partial files."""
-        place, name, _ = self.names_at_rest(segment)
-        durable.write(self._pending / f".{name}", data)
-        move_between((self._pending, f".{name}"), (place, name))
 
     def metadata(self, segment: SegmentRef) -> UPath:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""

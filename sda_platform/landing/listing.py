@@ -15,6 +15,8 @@ from typing import Any
 
 from upath import UPath
 
+from sda_platform.landing.exclusive_rename import rename_new
+
 # A path that no file can have; a directory or a link in the place of a file.
 _NO_SUCH_FILE = frozenset(
     {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
@@ -121,6 +123,20 @@ def move_between(source: tuple[UPath, str], target: tuple[UPath, str]) -> bool:
     if not is_local(source[0]):
         return move_file(path_of(*source), target[0] / target[1])
     return _moved(_text_of(*source), f"{target[0]}/{target[1]}")
+
+
+def move_new(source: tuple[UPath, str], target: tuple[UPath, str]) -> bool:
+    """`move_between`; False, and nothing is changed, where the target exists.
+
+    One step where the file system has such a call. An object store has none: there the target is looked up before.
+    """
+    if is_local(source[0]):
+        text = _text_of(*source)
+        return _is_regular(text) and rename_new(text, f"{target[0]}/{target[1]}")
+    own_call = getattr(source[0].fs, "rename_new", None)
+    if own_call is not None:
+        return bool(own_call(path_of(*source).path, (target[0] / target[1]).path))
+    return not holds_file(*target) and move_between(source, target)
 
 
 def _text_of(directory: UPath, name: str) -> str:

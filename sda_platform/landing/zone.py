@@ -12,13 +12,15 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from upath import UPath
+
 from sda_platform import failpoints
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
-from sda_platform.landing.listing import bytes_at, bytes_in, holds_file, move_between, move_file
+from sda_platform.landing.listing import bytes_at, bytes_in, holds_file, move_between, move_file, move_new
 from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
     DUPLICATE,
@@ -134,33 +136,33 @@ class LandingZone(PendingSegments):
         is_at_rest = holds_file(place, data_at_rest)  # if True, pending data of this name arrived later
         described = self.describe(segment.name) if segment.defect is not None or data is None else None
         is_own = not is_at_rest and self._is_own(segment, data, described)
+        # The name of a defective segment is free after a move by another run: its sender may have sealed it again.
+        move = move_between if segment.defect is None else move_new
         # Lone data has no metadata to move: what comes after this look completes it, and `_give_back` returns the data.
         if is_own and (segment.defect is None or described):
-            move_between((self._pending, segment.name + META_SUFFIX), (place, meta_at_rest))
+            move((self._pending, segment.name + META_SUFFIX), (place, meta_at_rest))
             failpoints.hit("landing.metadata_moved")
         if segment.defect is None and not is_at_rest:
             # After the metadata is archived: a mark without metadata would make a repeated segment a conflict.
             # Before the name is free: later, a sender could seal other bytes that then become a conflict.
             self.archive.mark_name(segment.name)
         if is_own:
-            moved = move_between((self._pending, segment.name), (place, data_at_rest))
+            moved = move((self._pending, segment.name), (place, data_at_rest))
             failpoints.hit("landing.data_moved")
         # If its data is missing or was replaced after the read, the archive must still record it as consumed. A
         # defective segment that was completed after the read is kept with the bytes that were reported.
         if not is_at_rest and not moved:
-            self.archive.keep(segment, data if data and segment_is(segment, data) else b"")
-        if segment.defect is not None:
-            self._return_repeated(segment, data)
+            self._put_at_rest(place, data_at_rest, data if data and segment_is(segment, data) else b"")
 
-    def _return_repeated(self, segment: SegmentRef, reported: bytes | None) -> None:
-        """Return a sound segment that this run moved instead of a defective one, of which it has read ``reported``:
-        another run had moved that one, and the sender had repeated it. Data first, as sealed."""
-        data, text = map(bytes_at, self.archive.place(segment))
-        if data and text and not segment_is(segment, data) and self.agree(segment.name, data, text):
-            for path, content in zip(self._waiting(segment.name), (data, text), strict=True):
-                durable.write(path, content)
-            if reported and segment_is(segment, reported):
-                self.archive.keep(segment, reported)
+    def _put_at_rest(self, place: UPath, name: str, data: bytes) -> None:
+        """Write ``data`` as ``name`` in ``place``, unless another run has moved it there by now.
+
+        It goes through ``pending/``, where the sweep removes partial files.
+        """
+        partial = self._pending / f".{name}"
+        durable.write(partial, data)
+        if not move_new((self._pending, f".{name}"), (place, name)):
+            partial.unlink(missing_ok=True)
 
     def _discard(self, segment: SegmentRef) -> None:
         """Remove a second delivery, unless something else waits under its name by now: other bytes, or a whole segment
@@ -186,8 +188,8 @@ class LandingZone(PendingSegments):
         The sender's seal succeeded when the metadata was written: data and metadata are a sound segment.
         """
         waiting, its_meta = self._waiting(name)
-        if data and self.agree(name, data, bytes_at(its_meta)) and not waiting.exists():
-            durable.write(waiting, data)
+        if data and self.agree(name, data, bytes_at(its_meta)):
+            durable.create(waiting, data)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None, described: PendingSegment | None) -> bool:
         """Whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment.

@@ -270,6 +270,14 @@ class SimulatedFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Rename, replacing what is there."""
         self.disk.rename(self._strip_protocol(path1), self._strip_protocol(path2))
 
+    def rename_new(self, path1: str, path2: str) -> bool:
+        """What `landing.listing.move_new` asks of a file system."""
+        try:
+            self.disk.rename(self._strip_protocol(path1), self._strip_protocol(path2), replace=False)
+        except (FileExistsError, FileNotFoundError):
+            return False
+        return True
+
     def rm(self, path: str, **_: Any) -> None:
         """Remove one file."""
         self.disk.unlink(self._strip_protocol(path))

@@ -16,7 +16,7 @@ from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
-from sda_platform.landing.listing import move_between
+from sda_platform.landing.listing import move_new
 from sda_platform.landing.orphans import find_orphans, orphaned_names, unknown_zones
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
@@ -149,13 +149,14 @@ def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_an
 def taken_by_a_slow_run(zone: LandingZone, head: Head, monkeypatch: pytest.MonkeyPatch) -> list[LoadedSegment]:
     """What a run takes that stands still before its first move. Meanwhile another one moves all that is consumed, and
     the sender repeats the file."""
-    moved = "sda_platform.landing.zone.move_between"
+    moved = "sda_platform.landing.zone.move_new"
     is_repeated: list[bool] = []
 
     def late(*paths: Any) -> bool:
-        monkeypatch.setattr(moved, move_between)
-        is_repeated.append(take(zone, head=head) == [] and land(zone, "a", DATA))
-        return move_between(*paths)
+        if not is_repeated:
+            monkeypatch.setattr(moved, move_new)
+            is_repeated.append(take(zone, head=head) == [] and land(zone, "a", DATA))
+        return move_new(*paths)
 
     monkeypatch.setattr(moved, late)
     taken = take(zone, head=head)
@@ -163,38 +164,34 @@ def taken_by_a_slow_run(zone: LandingZone, head: Head, monkeypatch: pytest.Monke
     return taken
 
 
-def test_a_file_that_is_sent_again_before_a_slow_run_moves_its_orphan_stays_pending(
-    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run stands still before its first move. Another one moves the orphan, and the sender repeats the file."""
-    place(zone, "a", DATA)
-    head = committed(*take(zone))
-    assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, head, monkeypatch)] == [(DATA, None)]
-
-
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        {"a": DATA},
+        {"a": DATA[:-10]},
+        {"a.meta.json": META},
+        {"a": DATA[:-1] + b"x", "a.meta.json": META},
+        {"a": b"", "a.meta.json": META},
+    ],
+    ids=["lone data", "lone torn data", "lone metadata", "torn data", "empty data"],
+)
 def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy_stays_pending(
-    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
+    zone: LandingZone, monkeypatch: pytest.MonkeyPatch, waiting: dict[str, bytes]
 ) -> None:
-    """As above, where the defective copy has metadata: the slow run moves both files of the sound one."""
-    torn = DATA[:-1] + b"x"
-    place(zone, "a", torn)
-    place(zone, "a.meta.json", META)
+    for name, content in waiting.items():
+        place(zone, name, content)
     told = take(zone)
-    head = committed(*told)
-    assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, head, monkeypatch)] == [(DATA, None)]
-    assert [zone.archived(each.ref(1)).data for each in told] == [torn], "the bytes that were reported are kept"
+    assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, committed(*told), monkeypatch)] == [(DATA, None)]
+    assert [zone.archived(each.ref(1)).data for each in told] == [waiting.get("a", b"")], "what was reported is kept"
 
 
-def test_the_return_of_a_segment_that_is_sent_again_is_completed_after_a_crash(zone: LandingZone) -> None:
-    """The slow run of the test before is killed after it has returned the data, and before the metadata."""
+def test_a_slow_run_leaves_other_bytes_alone_that_came_under_the_name_of_a_defective_segment(zone: LandingZone) -> None:
     place(zone, "a", DATA[:-1] + b"x")
     place(zone, "a.meta.json", META)
-    head, root = committed(*take(zone)), Path(str(zone.root))
+    head = committed(*take(zone))
     assert take(zone, head=head) == []
-    (mark,) = (name for name in files(zone, "quarantine") if not name.endswith(".meta.json"))
-    (root / "quarantine" / mark).write_bytes(DATA)
-    place(zone, "a", DATA)
-    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
+    assert land(zone, "a", OTHER)
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(OTHER, None)]
 
 
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:

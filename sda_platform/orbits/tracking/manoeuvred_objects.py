@@ -1,8 +1,8 @@
 """Objects that observations show beyond their gates: a manoeuvre of some m/s takes an object out of the gate of its
 element set within minutes.
 
-Observations of no object are compared again, with what a manoeuvre may add to the prediction. Those of one object count
-if they are apart in time, and if one path explains them together with the object's other observations. Several
+Observations within no gate are compared again, with what a manoeuvre may add to the prediction. Those of one object
+count if they are apart in time, and if one path explains them together with the object's other observations. Several
 observers are needed. Another object near it would have to move along with it.
 """
 
@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.association import possible_pairs
 from sda_platform.orbits.tracking.estimation import BoolArray, StateFits, fit_windows
 from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
@@ -26,6 +26,7 @@ from sda_platform.orbits.tracking.window import FusedWindow
 # Two objects within the gate at one time are some kilometres apart a second later, unless they move together.
 _APART_NS = 1_000_000_000
 _IMPLAUSIBLE = 1e-3
+_STATE = 6
 
 
 def with_manoeuvred(
@@ -47,19 +48,21 @@ def with_manoeuvred(
     group[rows[place >= 0]] = place[place >= 0]
     further = np.broadcast_to(MANOEUVRE_COVARIANCE, (len(objects), 6, 6))
     fits = fit_windows(observations, group, propagator, objects, np.full(len(objects), mid_time_ns), further)
-    rows = np.flatnonzero(group >= 0)
-    _, observers = leading_observers(group[rows], observations.source_id[rows])
     is_consistent = chi2.sf(fits.chi_square, np.maximum(fits.degrees_of_freedom, 1)) >= _IMPLAUSIBLE
     holds = fits.converged & (fits.outliers_rejected == 0) & is_consistent
-    holds[group[rows[observers < 2]]] = False
+    # Observations beyond the gate of one observer may share an error of it. Others test the path only if there are more
+    # components than a state has.
+    sources, count = observations.source_id, len(objects)
+    is_tested = _has_observers(group, sources, count) & (fits.degrees_of_freedom > _STATE)
+    holds &= is_tested | _has_observers(np.where(found.group < 0, group, -1), sources, count)
     return _merged(found, objects, holds, group, fits)
 
 
 def _beyond_gates(
     observations: ObservationArrays, found: FusedWindow, propagator: Propagator
 ) -> tuple[IntArray, IntArray]:
-    """Observations (p,) of no object, and objects (p,) that a manoeuvre may have brought there."""
-    lone = np.flatnonzero(found.group < 0)
+    """Observations (p,) within no gate, and objects (p,) that a manoeuvre may have brought there."""
+    lone = np.flatnonzero((found.group < 0) & ~found.is_near)
     left = observations.take(lone)
     pairs, _ = possible_pairs(left, prepare(left), propagator, further_rtn=MANOEUVRE_COVARIANCE)
     inside = pairs.take(pairs.inside)
@@ -77,6 +80,15 @@ def _alone_and_apart(rows: IntArray, candidates: IntArray, time_ns: IntArray) ->
     _, row, count = np.unique(rows, return_inverse=True, return_counts=True)
     is_apart[number[count[row] > 1]] = False
     return np.asarray(objects[is_apart], dtype=np.int64)
+
+
+def _has_observers(group: IntArray, source_id: TextArray, count: int) -> BoolArray:
+    """Whether several observers have observations (m,) of each of ``count`` objects; ``group`` is the object, or -1."""
+    rows = np.flatnonzero(group >= 0)
+    _, observers = leading_observers(group[rows], source_id[rows])
+    has_several = np.zeros(count, dtype=np.bool_)
+    has_several[group[rows[observers > 1]]] = True
+    return has_several
 
 
 def _places(objects: IntArray, some: IntArray) -> IntArray:
@@ -116,6 +128,7 @@ def _merged(found: FusedWindow, objects: IntArray, holds: BoolArray, group: IntA
     return FusedWindow(
         objects=both[order],
         group=numbers,
+        is_near=found.is_near,
         fits=StateFits(**columns),
         refitted=joined(found.refitted, np.ones(len(objects), dtype=np.bool_)),
         is_manoeuvred=joined(found.is_manoeuvred, np.ones(len(objects), dtype=np.bool_)),

@@ -41,6 +41,8 @@ class FusedWindow:
     """(g,) positions in the catalogue."""
     group: IntArray
     """(m,) position in ``objects``, or -1; observations in the order of the slices."""
+    is_near: BoolArray
+    """(m,) observations within the gate of an object, theirs or not."""
     fits: StateFits
     refitted: BoolArray
     """(g,) objects that were fitted from their observations."""
@@ -94,7 +96,7 @@ class FitWindow:
         unknowns, information = solve(equations)
         needs_refit |= ~(np.abs(unknowns).max(axis=1, initial=0.0) <= _PLAUSIBLE_SIGMAS)
         needs_refit[place[(place >= 0) & (self._hypotheses["clock_uncertain"] > 0)]] = True
-        group, used = self._assigned_objects(object_of, rejected)
+        group, is_near, used = self._assigned_objects(object_of, rejected)
         counts = self._counts(object_of, rejected, len(objects))
         prior = self.reference.prior(objects)
         r, v, covariance = states(prior, unknowns, information)
@@ -114,7 +116,7 @@ class FitWindow:
             used=used,
         )
         fits = self._refitted(objects, group, fits, needs_refit)
-        return FusedWindow(objects, group, fits, needs_refit, np.zeros(len(objects), dtype=np.bool_))
+        return FusedWindow(objects, group, is_near, fits, needs_refit, np.zeros(len(objects), dtype=np.bool_))
 
     def _number_clusters(self, part: Slice) -> IntArray:
         numbers, fresh = self._cluster_numbers, len(self._slices)
@@ -191,16 +193,20 @@ class FitWindow:
             mask[k] = ~kept
         return rejected, unresolved
 
-    def _assigned_objects(self, object_of: list[IntArray], rejected: list[BoolArray]) -> tuple[IntArray, BoolArray]:
-        """The object of each observation of the window, or -1, and whether its fit uses the observation."""
+    def _assigned_objects(
+        self, object_of: list[IntArray], rejected: list[BoolArray]
+    ) -> tuple[IntArray, BoolArray, BoolArray]:
+        """The object of each observation, or -1; whether it is within any gate; whether its fit uses it."""
         count = sum(len(part.observations) for part in self._slices)
-        group, used, start = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=bool), 0
+        group, start = np.full(count, -1, dtype=np.int64), 0
+        is_near, used = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         for part, objects, out in zip(self._slices, object_of, rejected, strict=True):
             mine = objects[part.pair_hypothesis] >= 0
             rows, hypothesis = start + part.pair_observation[mine], part.pair_hypothesis[mine]
             group[rows], used[rows] = objects[hypothesis], ~out[hypothesis]
+            is_near[start + part.pair_observation] = True
             start += len(part.observations)
-        return group, used
+        return group, is_near, used
 
     def _counts(self, object_of: list[IntArray], rejected: list[BoolArray], count: int) -> dict[str, IntArray]:
         """Observation counts and degrees of freedom of the fits (g,)."""

@@ -18,7 +18,7 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
 from sda_platform.orbits.tracking.manoeuvred_objects import with_manoeuvred
 from sda_platform.orbits.tracking.observer_halves import fit_halves
-from sda_platform.orbits.tracking.progress import fuse_window
+from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.window import FusedWindow
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.scenarios import Manoeuvre, with_manoeuvre
@@ -153,8 +153,34 @@ def test_one_observer_shows_no_object_beyond_its_gate() -> None:
     """Its error, as a wrong clock or place, would be common to all that it sees."""
     seen = window()
     name = np.full_like(seen.observations.source_id, seen.observations.source_id[0])
+    forget()
     alone = dataclasses.replace(seen, observations=dataclasses.replace(seen.observations, source_id=name))
     assert np.count_nonzero(alone.outside()) > 10 and not alone.beyond()
+
+
+def test_one_observer_beyond_the_gate_is_not_enough_if_nothing_tests_it() -> None:
+    """Two directions of one observer and one of another within the gate are six numbers: some path explains them."""
+    seen = window(burn_s=30.0, dv_m_s=60.0)
+    outside, sources, rows = seen.outside(), seen.observations.source_id.copy(), []
+    for number in seen.burned:
+        beyond, within = (np.flatnonzero(chosen & (seen.of == number))[:2] for chosen in (outside, ~outside))
+        if len(beyond) == 2 and len(within) and np.ptp(seen.observations.sensor_time_ns[beyond]) >= SECOND_NS:
+            sources[beyond] = sources[beyond[0]]
+            rows += [*beyond, *within[sources[within] != sources[beyond[0]]][:1]]
+    few = dataclasses.replace(seen, observations=dataclasses.replace(seen.observations, source_id=sources))
+    few = few.take(np.array(sorted(rows)))
+    forget()
+    assert np.count_nonzero(few.outside()) >= 8 and not few.beyond()
+
+
+def test_what_is_within_the_gate_and_of_another_object_shows_no_manoeuvre() -> None:
+    """A sensor sees every object twice at one instant: the second time it is another object, which is not known."""
+    seen = window(dv_m_s=0.0)
+    count = len(seen.names)
+    twice = seen.take(np.repeat(np.arange(count), 2))
+    names = np.array([f"{name}-{number % 2}" for number, name in enumerate(twice.names.tolist())])
+    twice = dataclasses.replace(twice, names=names, tracks=np.full(2 * count, "", dtype=np.str_))
+    assert np.count_nonzero(twice.within().group < 0) >= count / 2 and not twice.beyond()
 
 
 def test_observations_of_one_instant_show_no_object_beyond_its_gate() -> None:

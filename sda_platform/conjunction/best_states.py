@@ -49,7 +49,7 @@ class Tracks:
     covariance: FloatArray
     """(t, 8, 8) of state and areas."""
     manoeuvre_ns: IntArray
-    """(t,) when the object is suspected to have manoeuvred; 0: it is not."""
+    """(t,) when, or since when, the object is suspected to have manoeuvred; 0: it is not."""
     dynamics: Dynamics = CONSTANT_DYNAMICS
     """The numerical model that propagates them."""
 
@@ -147,7 +147,7 @@ class BestStates:
         index = catalogue.rows_in_force(norad_id, time_ns)
         seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
         row = np.searchsorted(tracks.norad_id, norad_id[seen])
-        manoeuvred = tracks.manoeuvre_ns[row] > catalogue.propagator.elements.epoch_time_ns[index[seen]]
+        manoeuvred = tracks.manoeuvre_ns[row] >= catalogue.propagator.elements.epoch_time_ns[index[seen]]
         is_of_this_set = catalogue.rows_in_force(norad_id[seen], tracks.epoch_ns[row]) == index[seen]
         is_near = np.abs(time_ns[seen] - tracks.epoch_ns[row]) <= TRACK_REACH_NS
         eligible = is_of_this_set & (is_near | manoeuvred)

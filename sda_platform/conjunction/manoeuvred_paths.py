@@ -58,7 +58,7 @@ def paths_by_tracks(
     until_ns = np.minimum(until_ns, as_of_ns + TRACK_REACH_NS)
     stated = ephemerides.covering(tracks.norad_id, np.full(len(row), as_of_ns))
     created_ns = np.append(ephemerides.created_ns, 0)[stated]
-    is_news = tracks.manoeuvre_ns > catalogue.propagator.elements.epoch_time_ns[row]
+    is_news = tracks.manoeuvre_ns >= catalogue.propagator.elements.epoch_time_ns[row]
     is_news &= (stated == NONE) | (tracks.manoeuvre_ns > created_ns)
     is_news &= until_ns > np.maximum(as_of_ns, tracks.epoch_ns) + _COVARIANCE_NS
     newest = np.lexsort((tracks.norad_id, -tracks.manoeuvre_ns, ~is_news))[: min(MOST_OBJECTS, int(is_news.sum()))]

@@ -3,6 +3,7 @@
 import time
 
 import dagster as dg
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
@@ -50,11 +51,12 @@ def request_screening(
     if head.sequence <= known:
         return dg.SkipReason("no track is new")
     is_new = (ds.field(COMMIT_SEQUENCE) > known) & (ds.field(COMMIT_SEQUENCE) <= head.sequence)
-    rows = store.log(TRACKS).rows(["norad_id", "manoeuvre_time_ns"], SUSPECTED & is_new)
+    rows = store.log(TRACKS).rows(["manoeuvre_time_ns", "state_since_ns"], SUSPECTED & is_new)
     if not rows.num_rows:
         return dg.SkipReason("no track with a suspected manoeuvre is new")
     now_ns, before_ns = store.clock.now_ns(), commit.manifest.as_of_ns
-    newest_ns = max(rows.column("manoeuvre_time_ns").to_pylist())
+    # A manoeuvre before the track's first window is dated by the element set, and known only since the track is live.
+    newest_ns = pc.max(pc.max_element_wise(rows["manoeuvre_time_ns"], rows["state_since_ns"])).as_py()
     due_ns = before_ns + max(_AGAIN_NS, round(_AGAIN_SHARE * (now_ns - newest_ns)))
     suspected = f"{rows.num_rows} objects with a suspected manoeuvre"
     if now_ns < due_ns:

@@ -193,7 +193,7 @@ def _rows(
     filtered: FilteredStates,
     as_of_ns: int,
 ) -> pa.Table:
-    suspected, kept = filtered.manoeuvre_ns > 0, filtered.kept
+    suspected, has_speed, kept = filtered.manoeuvre_ns > 0, np.isfinite(filtered.manoeuvre_km_s), filtered.kept
     is_kept, kept_lower = kept.orbits.epoch_ns > 0, lower_triangles(kept.orbits.covariance)
     sigma_km = np.sqrt(np.einsum("gii->g", filtered.covariance[:, :3, :3]))
     area_sigma = np.sqrt(np.einsum("gii->gi", filtered.joint_covariance)[:, 6:])
@@ -218,8 +218,8 @@ def _rows(
         "innovation_size": filtered.innovation_size,
         "unexplained_windows": filtered.unexplained,
         "manoeuvre_time_ns": _where(suspected, filtered.manoeuvre_ns),
-        "manoeuvre_speed_m_s": _where(suspected, filtered.manoeuvre_km_s * 1e3),
-        "manoeuvre_sigma_m_s": _where(suspected, filtered.manoeuvre_sigma_km_s * 1e3),
+        "manoeuvre_speed_m_s": _where(has_speed, filtered.manoeuvre_km_s * 1e3),
+        "manoeuvre_sigma_m_s": _where(has_speed, filtered.manoeuvre_sigma_km_s * 1e3),
         "kept_time_ns": _where(is_kept, kept.orbits.epoch_ns),
         "kept_orbit": _where(is_kept, np.hstack([kept.orbits.state, kept.orbits.coefficients, kept_lower])),
         "kept_unexplained": _where(is_kept, kept.unexplained),

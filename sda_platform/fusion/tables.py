@@ -155,9 +155,14 @@ class Track(ObjectState):
     innovation_size: T.LongType = pa.Field(ge=0, description="Degrees of freedom of the innovation.")
     unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside as inconsistent with the others.")
     manoeuvre_time_ns: T.LongType = quantity(
-        "ns", "Suspected manoeuvre: middle of the first window that contradicts the covariance.", nullable=True
+        "ns",
+        "Suspected manoeuvre: middle of the first window that contradicts the covariance; the epoch of the element "
+        "set where the object has left its path before the first window.",
+        nullable=True,
     )
-    manoeuvre_speed_m_s: T.DoubleType = quantity("m/s", "Magnitude of the velocity change.", nullable=True, ge=0)
+    manoeuvre_speed_m_s: T.DoubleType = quantity(
+        "m/s", "Magnitude of the velocity change, if known.", nullable=True, ge=0
+    )
     manoeuvre_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of that magnitude.", nullable=True, ge=0)
     kept_time_ns: T.LongType = quantity(
         "ns", "An earlier window of the track, from which its filter continues; null: from the first.", nullable=True

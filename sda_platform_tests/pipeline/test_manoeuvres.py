@@ -62,8 +62,10 @@ def test_a_suspected_manoeuvre_is_screened_on_the_track_and_alerted(tmp_path: Pa
     platform.land(each for each in segments if each.available_time_ns <= now_ns)
     platform.at(now_ns)
     platform.run("observations_to_alerts")
-    tracks = platform.rows(TRACKS, "norad_id", "manoeuvre_time_ns").to_pylist()
-    assert {row["norad_id"] for row in tracks if row["manoeuvre_time_ns"]} == {PAIR[1]}
+    tracks = platform.rows(TRACKS, "norad_id", "manoeuvre_speed_m_s").to_pylist()
+    assert {row["norad_id"] for row in tracks if row["manoeuvre_speed_m_s"]} == {PAIR[1]}, (
+        "others are off their sets only"
+    )
 
     request = request_screening(asked, platform.lake)
     assert isinstance(request, dg.RunRequest) and request.tags["sda/pool"] == "catalog"

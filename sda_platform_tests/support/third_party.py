@@ -229,7 +229,8 @@ class Play:
             if line.red_s is not None:
                 break
         everyone = self._tracks(fits, self.objects, TRACK_SCHEMA.empty_table(), propagator, now_ns)
-        suspected = everyone.filter(everyone["manoeuvre_time_ns"].is_valid())["norad_id"].to_pylist()
+        # Others are off their element sets by kilometres: suspected as well, but of no speed.
+        suspected = everyone.filter(everyone["manoeuvre_speed_m_s"].is_valid())["norad_id"].to_pylist()
         line.suspected_others = len(set(suspected) - {burn.norad_id for burn in self.burns})
         return line
 

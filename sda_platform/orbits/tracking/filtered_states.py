@@ -31,9 +31,10 @@ class FilteredStates:
     innovation_size: IntArray
     """(g,) its degrees of freedom."""
     manoeuvre_ns: IntArray
-    """(g,) epoch of the first inconsistent fit of a detected manoeuvre, 0: none."""
+    """(g,) epoch of the first inconsistent fit of a suspected manoeuvre; 0: none. It is the element set's epoch, and no
+    change of velocity is known, where the object has left the set's path before its first window."""
     manoeuvre_km_s: FloatArray
-    """(g,) magnitude of the velocity change; NaN: no manoeuvre."""
+    """(g,) magnitude of the velocity change; NaN: not known."""
     manoeuvre_sigma_km_s: FloatArray
     """(g,) one sigma of that magnitude."""
     unexplained: IntArray

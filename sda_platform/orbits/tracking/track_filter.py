@@ -9,7 +9,9 @@ whole state, so only windows of a part of it confirm by a weaker contradiction. 
 observers needs no next one if both halves of the observers contradict the track and agree with each other. The state
 after it then comes from a fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
 
-One path may explain all windows of such a track where the element set is wrong. Then there is no manoeuvre.
+One path from a wide prior may explain all windows of such a track: the object was off the path of its element set at
+its first window. So it is where the first window contradicts the set. A manoeuvre since the set's epoch is suspected
+then, at an unknown time.
 """
 
 from __future__ import annotations
@@ -82,10 +84,12 @@ def filter_tracks(
     rows = np.flatnonzero(is_manoeuvred)
     if not len(rows):
         return found
-    one_path = _Filter.at_first(fits, propagator, index[rows], first[rows], dynamics, is_set_wrong=True)
-    one_path.follow(first[rows], end[rows], evidence)
-    is_explained = (one_path.manoeuvre_row < 0) & (one_path.unexplained == 0)
-    found = found.with_all(rows[is_explained], is_explained, one_path.report(evidence))
+    path = _Filter.at_first(fits, propagator, index[rows], first[rows], dynamics, is_off_set=True)
+    path.follow(first[rows], end[rows], evidence)
+    # One that the filter has set aside as well is a stray window.
+    more = np.bincount(fits.group[path.set_aside & ~filter_.set_aside], minlength=len(index))
+    is_explained = (path.manoeuvre_row < 0) & (more[rows] == 0)
+    found = found.with_all(rows[is_explained], is_explained, path.report(evidence))
     return _with_impulses(found, filter_, rows[~is_explained], fits, propagator, index, evidence)
 
 
@@ -147,6 +151,10 @@ class _Filter:
     inconsistent_row: IntArray
     """(g,) the newest window if it contradicted the orbit and none before it did, else -1."""
     manoeuvre_row: IntArray
+    set_ns: IntArray
+    """(g,) the epoch of the element set."""
+    is_off_set: BoolArray
+    """(g,) objects that have left the path of their element set before their first window."""
     unexplained: IntArray
     set_aside: BoolArray
     """(w,) the windows that no update has used."""
@@ -164,7 +172,7 @@ class _Filter:
         first: IntArray,
         dynamics: Dynamics,
         *,
-        is_set_wrong: bool = False,
+        is_off_set: bool = False,
     ) -> _Filter:
         count, epoch_ns = len(first), fits.epoch_ns[first]
         error, r, v = propagator.at(index, epoch_ns)
@@ -173,7 +181,7 @@ class _Filter:
         covariance = np.zeros((count, 8, 8))
         covariance[:, :6, :6] = rotated(dynamics.turn(epoch_ns), rtn_to_teme(in_rtn, r, v))
         covariance[:, 6:, 6:] = of_coefficients
-        covariance += manoeuvre_noise(np.zeros(1)) if is_set_wrong else 0.0
+        covariance += manoeuvre_noise(np.zeros(1)) if is_off_set else 0.0
         state = dynamics.to_gcrf(np.where((error == 0)[:, None], np.hstack([r, v]), np.nan), epoch_ns)
         orbits = UncertainOrbits(epoch_ns, state, coefficients, covariance)
         return cls(
@@ -183,6 +191,8 @@ class _Filter:
             innovation_size=np.zeros(count, dtype=np.int64),
             inconsistent_row=np.full(count, -1),
             manoeuvre_row=np.full(count, -1),
+            set_ns=propagator.elements.epoch_time_ns[index],
+            is_off_set=is_off_set & (propagator.elements.epoch_time_ns[index] < epoch_ns),
             unexplained=np.zeros(count, dtype=np.int64),
             set_aside=np.zeros(len(fits.group), dtype=np.bool_),
             ballistic=orbits.copied(),
@@ -220,6 +230,8 @@ class _Filter:
             innovation_size=self.innovation_size[chosen],
             inconsistent_row=np.full(len(chosen), -1),
             manoeuvre_row=np.full(len(chosen), -1),
+            set_ns=self.set_ns[chosen],
+            is_off_set=self.is_off_set[chosen],
             unexplained=np.zeros(len(chosen), dtype=np.int64),
             ballistic=joined.copied(),
             kept=KeptOrbits.none(self.kept.basis[chosen]),
@@ -237,9 +249,9 @@ class _Filter:
         is_manoeuvre = is_inconsistent & is_doubted
         first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
         is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
-        # A first window that contradicts the element set follows a manoeuvre since the set.
         is_after, covariance = is_contradicted & is_first, predicted.covariance
         if is_after.any():
+            self.is_off_set[live] |= is_after & (self.set_ns[live] < evidence.epoch_ns[rows])
             covariance = np.where(is_after[:, None, None], covariance + manoeuvre_noise(np.zeros(1)), covariance)
         if is_manoeuvre.any():
             contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)
@@ -266,7 +278,7 @@ class _Filter:
 
     def report(self, evidence: Evidence) -> FilteredStates:
         manoeuvred = self.manoeuvre_row >= 0
-        when = np.where(manoeuvred, evidence.epoch_ns[np.maximum(self.manoeuvre_row, 0)], 0)
+        when = np.where(manoeuvred, evidence.epoch_ns[np.maximum(self.manoeuvre_row, 0)], self.set_ns * self.is_off_set)
         speed, sigma = np.full(len(when), np.nan), np.full(len(when), np.nan)
         rows = np.flatnonzero(manoeuvred)
         if len(rows):
@@ -287,5 +299,5 @@ class _Filter:
             manoeuvre_km_s=speed,
             manoeuvre_sigma_km_s=sigma,
             unexplained=self.unexplained,
-            kept=self.kept.without(manoeuvred),
+            kept=self.kept.without(manoeuvred | self.is_off_set),
         )

@@ -186,13 +186,13 @@ def test_one_stray_window_is_set_aside_and_is_no_manoeuvre() -> None:
     )
 
 
-def with_wrong_sets(scene: Pass, hidden: int) -> tuple[WindowFits, Propagator]:
-    """The windows about sets whose objects are 3.6 km ahead of where they are, and the catalogue of these sets.
+def with_wrong_sets(scene: Pass, hidden: int, ahead_deg: float = 0.03) -> tuple[WindowFits, Propagator]:
+    """The windows about sets whose low objects are 3.6 km ahead of where they are, and the catalogue of these sets.
 
     The first ``hidden`` windows of each object observe its place across its orbit only, which does not show it.
     """
     elements = catalogue().elements
-    wrong = Propagator(dataclasses.replace(elements, mean_anomaly_deg=elements.mean_anomaly_deg + 0.03))
+    wrong = Propagator(dataclasses.replace(elements, mean_anomaly_deg=elements.mean_anomaly_deg + ahead_deg))
     fits = scene.fits
     _, r, v = wrong.at(scene.index[fits.group], fits.epoch_ns)
     predicted = np.hstack([r, v])
@@ -212,15 +212,36 @@ def with_wrong_sets(scene: Pass, hidden: int) -> tuple[WindowFits, Propagator]:
 
 
 @pytest.mark.parametrize("hidden", [0, 3])
-def test_a_wrong_element_set_is_no_manoeuvre_and_does_not_disturb_the_track(hidden: int) -> None:
-    """Neither where the first window shows it, nor where windows show it that follow others."""
+def test_an_object_off_its_element_set_is_suspected_since_the_set_and_its_track_is_not_disturbed(hidden: int) -> None:
+    """Both where the first window shows it, and where windows show it that follow others. No speed is known."""
     scene = passes()
     fits, wrong = with_wrong_sets(scene, hidden)
     track = filter_tracks(fits, wrong, scene.index)
-    assert (track.manoeuvre_ns == 0).all() and np.isnan(track.manoeuvre_km_s).all()
+    suspected = track.manoeuvre_ns > 0
+    assert suspected.any() and np.isnan(track.manoeuvre_km_s).all()
+    assert (track.manoeuvre_ns == wrong.elements.epoch_time_ns[scene.index])[suspected].all()
+    assert not track.kept.orbits.epoch_ns[suspected].any(), "the next run sees the first window again"
     off = track.state - scene.truth[WINDOWS - 1 :: WINDOWS]
     squares = np.einsum("gi,gi->g", off, np.linalg.solve(track.covariance, off[:, :, None])[:, :, 0])
     assert 0.7 < squares.mean() / 6 < chi2.ppf(0.975, 6 * OBJECTS) / (6 * OBJECTS)
+
+
+def test_a_stray_window_makes_no_other_manoeuvre_of_an_object_off_its_element_set() -> None:
+    scene = passes()
+    fits, wrong = with_wrong_sets(scene, 3)
+    suspected = filter_tracks(fits, wrong, scene.index).manoeuvre_ns > 0
+    shifted = fits.state.copy()
+    shifted[WINDOWS - 1 :: WINDOWS, :3] += 3.0
+    track = filter_tracks(dataclasses.replace(fits, state=shifted), wrong, scene.index)
+    assert (track.manoeuvre_ns == wrong.elements.epoch_time_ns[scene.index])[suspected].all()
+    assert (track.unexplained[suspected] > 0).all()
+
+
+def test_an_object_of_which_little_was_seen_before_its_manoeuvre_is_suspected() -> None:
+    """Where one path from a wide prior explains the windows as well, at an unknown time."""
+    scene = passes(60.0)
+    fits, sets = with_wrong_sets(scene, 4, ahead_deg=0.0)
+    assert (filter_tracks(fits, sets, scene.index).manoeuvre_ns > 0).mean() > 0.8
 
 
 def test_a_manoeuvre_is_found_with_a_wrong_element_set_as_well() -> None:

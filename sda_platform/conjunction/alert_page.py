@@ -125,7 +125,9 @@ def _objects(last: Row) -> list[tuple[str, ...]]:
     both = {title: [str(last[f"{column}_{n}"] or "") for n in (1, 2)] for title, column in shown.items()}
     moved = [last[f"manoeuvre_time_{n}_ns"] for n in (1, 2)]
     if any(moved):
-        both["suspected of a manoeuvre at, or since (UTC), which its elements lack"] = [iso(at) if at else "" for at in moved]
+        both["suspected of a manoeuvre at or since (UTC), not in its elements"] = [
+            iso(at) if at else "" for at in moved
+        ]
     return [(title, *(_SOURCES.get(text, text) for text in texts)) for title, texts in both.items()]
 
 

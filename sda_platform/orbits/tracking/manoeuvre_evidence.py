@@ -14,6 +14,9 @@ from sda_platform.orbits.tracking.window_information import Evidence, innovation
 
 # Probabilities below which a window contradicts the track: any window, and one of a part of the state after another.
 _IMPLAUSIBLE, _CONFIRMING = 1e-6, 1e-3
+# Errors of element sets have long tails: the first window shows that an object has left its set beyond so many times
+# the set's sigmas.
+_TAILS = 1.5
 # The same for each of two halves of one window: together they are as improbable as two such windows.
 _IN_BOTH_HALVES = (_IMPLAUSIBLE * _CONFIRMING) ** 0.5
 # One sigma of an unforeseen change of speed, and of its time, from which the position follows: about a window.
@@ -27,6 +30,11 @@ def contradicts(innovation: FloatArray, size: IntArray, *, may_confirm: npt.NDAr
     A weaker contradiction suffices for windows that ``may_confirm`` the one before.
     """
     return _is_beyond(np.where(may_confirm, _CONFIRMING, _IMPLAUSIBLE), innovation, size)
+
+
+def leaves_set(innovation: FloatArray, size: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether first windows (n,) contradict the element set so much that the object has left its path."""
+    return _is_beyond(_IMPLAUSIBLE, innovation / _TAILS**2, size)
 
 
 def by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidence) -> npt.NDArray[np.bool_]:

@@ -10,8 +10,8 @@ observers needs no next one if both halves of the observers contradict the track
 after it then comes from a fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
 
 One path from a wide prior may explain all windows of such a track: the object was off the path of its element set at
-its first window. So it is where the first window contradicts the set. A manoeuvre since the set's epoch is suspected
-then, at an unknown time.
+its first window. So it is where the first window contradicts the set by far. A manoeuvre since the set's epoch is
+suspected then, at an unknown time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import BoolArray, FilteredStates
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
-from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, manoeuvre_noise
+from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, leaves_set, manoeuvre_noise
 from sda_platform.orbits.tracking.window_information import (
     Evidence,
     WindowFits,
@@ -251,7 +251,8 @@ class _Filter:
         is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
         is_after, covariance = is_contradicted & is_first, predicted.covariance
         if is_after.any():
-            self.is_off_set[live] |= is_after & (self.set_ns[live] < evidence.epoch_ns[rows])
+            is_later = self.set_ns[live] < evidence.epoch_ns[rows]
+            self.is_off_set[live] |= is_after & is_later & leaves_set(innovation, size)
             covariance = np.where(is_after[:, None, None], covariance + manoeuvre_noise(np.zeros(1)), covariance)
         if is_manoeuvre.any():
             contradicted = np.where(is_doubted, self.inconsistent_row[live], rows)

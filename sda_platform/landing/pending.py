@@ -88,10 +88,6 @@ class PendingSegments:
         text = bytes_in(self._pending, name + META_SUFFIX)
         return None if text is None else self._described(name, text)
 
-    def agree(self, name: str, data: bytes, text: bytes | None) -> bool:
-        """Whether ``data`` and the metadata in ``text``, wherever they are, make a sound segment of this name."""
-        return text is not None and defect_of(self._described(name, text), data) is None
-
     def _described(self, name: str, text: bytes) -> PendingSegment:
         """The segment ``name`` with the metadata in ``text``."""
         try:

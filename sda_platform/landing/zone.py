@@ -187,9 +187,9 @@ class LandingZone(PendingSegments):
 
         The sender's seal succeeded when the metadata was written: data and metadata are a sound segment.
         """
-        waiting, its_meta = self._waiting(name)
-        if data and self.agree(name, data, bytes_at(its_meta)):
-            durable.create(waiting, data)
+        described = self.describe(name)
+        if data and described and described.meta and defect_of(described, data) is None:
+            durable.create(self.pending_path(name), data)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None, described: PendingSegment | None) -> bool:
         """Whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment.

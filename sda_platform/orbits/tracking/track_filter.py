@@ -249,6 +249,7 @@ class _Filter:
         is_manoeuvre = is_inconsistent & is_doubted
         first = np.flatnonzero(is_inconsistent & ~is_doubted & (size < 6))
         is_manoeuvre[first] = by_both_halves(rows[first], predicted.take(first), evidence)
+        # A first window that contradicts the element set may follow a manoeuvre since the set.
         is_after, covariance = is_contradicted & is_first, predicted.covariance
         if is_after.any():
             is_later = self.set_ns[live] < evidence.epoch_ns[rows]

@@ -42,7 +42,7 @@ class FusedWindow:
     group: IntArray
     """(m,) position in ``objects``, or -1; observations in the order of the slices."""
     is_near: BoolArray
-    """(m,) observations within the gate of an object, theirs or not."""
+    """(m,) observations within the gate of some object, their own or another."""
     fits: StateFits
     refitted: BoolArray
     """(g,) objects that were fitted from their observations."""

@@ -105,6 +105,12 @@ def test_fleet_and_manoeuvred_object_are_candidates_where_sigmas_of_the_track_re
     assert all(key[0] in fleet() for key in found), "it is not screened like one of the fleet"
 
 
+def test_an_object_that_left_its_set_at_an_unknown_time_has_a_path_and_one_with_a_newer_set_has_none() -> None:
+    set_ns = int(shell().propagator.elements.epoch_time_ns[shell().norad_id == MOVER][0])
+    assert paths(track(MOVER, manoeuvre_ns=set_ns)).norad_id.tolist() == [MOVER]
+    assert not paths(track(MOVER, manoeuvre_ns=set_ns - 1)).norad_id.size
+
+
 def test_without_the_suspicion_the_element_set_counts_and_the_sphere_alone() -> None:
     by_sets = {key: km for key, km in screened(None).items() if MOVER in key[:2]}
     assert all(km <= 5.0 for km in by_sets.values())

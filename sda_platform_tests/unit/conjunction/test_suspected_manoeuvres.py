@@ -26,8 +26,9 @@ class Ticker:
         snapshot = TableSnapshot(TRACKS.name, tracks - 1, tracks)
         commit(lake_at(self.home / "lake", now_ns=after(at_s)), CONJUNCTION_CANDIDATES, [], snapshots=(snapshot,))
 
-    def suspect(self, norad_id: int, at_s: float, *, state: str = "confirmed") -> None:
-        row = {"norad_id": norad_id, "state": state, "manoeuvre_time_ns": after(at_s)}
+    def suspect(self, norad_id: int, at_s: float, *, state: str = "confirmed", live_since_s: float = 0.0) -> None:
+        times = {"manoeuvre_time_ns": after(at_s), "state_since_ns": after(live_since_s)}
+        row = {"norad_id": norad_id, "state": state, **times}
         commit(lake_at(self.home / "lake"), TRACKS, [row])
 
     def tick(self, at_s: float) -> dg.RunRequest | str:
@@ -73,6 +74,14 @@ def test_a_path_is_screened_again_less_and_less_often(ticker: Ticker) -> None:
     ticker.suspect(2, 60.0)
     assert ticker.tick(1060.0) == "1 objects with a suspected manoeuvre: screened again in 190 s"
     assert isinstance(ticker.tick(1320.0), dg.RunRequest)
+
+
+def test_an_object_that_left_its_set_before_its_first_window_is_screened_as_soon_as_its_track_is_live(
+    ticker: Ticker,
+) -> None:
+    """Its manoeuvre is dated by the element set, half a day ago."""
+    ticker.suspect(2, -43_200.0, live_since_s=60.0)
+    assert isinstance(ticker.tick(100.0), dg.RunRequest)
 
 
 def test_a_run_that_waits_will_screen_them(ticker: Ticker) -> None:

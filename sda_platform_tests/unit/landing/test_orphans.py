@@ -146,16 +146,18 @@ def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_an
     assert zone.archived(told.ref(1)) == told
 
 
-def taken_by_a_slow_run(zone: LandingZone, head: Head, monkeypatch: pytest.MonkeyPatch) -> list[LoadedSegment]:
+def taken_by_a_slow_run(
+    zone: LandingZone, head: Head, monkeypatch: pytest.MonkeyPatch, sealed: bytes = DATA
+) -> list[LoadedSegment]:
     """What a run takes that stands still before its first move. Meanwhile another one moves all that is consumed, and
-    the sender repeats the file."""
+    a sender seals bytes under the name that is free again."""
     moved = "sda_platform.landing.zone.move_new"
     is_repeated: list[bool] = []
 
     def late(*paths: Any) -> bool:
         if not is_repeated:
             monkeypatch.setattr(moved, move_new)
-            is_repeated.append(take(zone, head=head) == [] and land(zone, "a", DATA))
+            is_repeated.append(take(zone, head=head) == [] and land(zone, "a", sealed))
         return move_new(*paths)
 
     monkeypatch.setattr(moved, late)
@@ -185,13 +187,16 @@ def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy
     assert [zone.archived(each.ref(1)).data for each in told] == [waiting.get("a", b"")], "what was reported is kept"
 
 
-def test_a_slow_run_leaves_other_bytes_alone_that_came_under_the_name_of_a_defective_segment(zone: LandingZone) -> None:
-    place(zone, "a", DATA[:-1] + b"x")
+def test_a_slow_run_leaves_other_bytes_alone_that_came_under_the_name_of_a_defective_segment(
+    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = DATA[:-1] + b"x"
+    place(zone, "a", torn)
     place(zone, "a.meta.json", META)
-    head = committed(*take(zone))
-    assert take(zone, head=head) == []
-    assert land(zone, "a", OTHER)
-    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(OTHER, None)]
+    told = take(zone)
+    taken = taken_by_a_slow_run(zone, committed(*told), monkeypatch, OTHER)
+    assert [(s.data, s.defect) for s in taken] == [(OTHER, None)]
+    assert [zone.archived(each.ref(1)).data for each in told] == [torn]
 
 
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:

@@ -125,7 +125,7 @@ class PinnedView:
             for name, snapshot in self.vector.snapshots.items()
             if name not in self.vector.kept
             and self._tables[name].replaces_rows
-            and re.search(rf"\b{name}\b", sql)
+            and name in _words(sql)
             and snapshot.version < self._lake.log(self._tables[name]).version()
         ]
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
@@ -198,7 +198,8 @@ class PinnedView:
 
 
 def _words(sql: str) -> set[str]:
-    return set(re.findall(r"\w+", sql))
+    """The words of a query in lower case, as names of tables are: SQL does not distinguish cases."""
+    return set(re.findall(r"\w+", sql.lower()))
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -84,9 +84,10 @@ def may_match(bounds: Bounds, predicate: Predicate) -> Kept:
 def _condition(bounds: Bounds, condition: Condition) -> Kept:
     least, greatest = (_column(bounds, f"{end}.{condition.column}") for end in ("min", "max"))
     nulls, rows = _column(bounds, f"null_count.{condition.column}"), bounds.column(ROWS)
+    # Only the absence of a column is unknown: a column of a commit without rows is empty, and so false as a condition.
     if condition.op == "is null":
-        return _kept(nulls and pc.greater(nulls, 0), bounds.num_rows)
-    has_values = _kept(nulls and pc.less(nulls, rows), bounds.num_rows)
+        return _kept(None if nulls is None else pc.greater(nulls, 0), bounds.num_rows)
+    has_values = _kept(None if nulls is None else pc.less(nulls, rows), bounds.num_rows)
     if condition.op == "is not null" or least is None or greatest is None:
         return has_values
     if not _is_of_kind(least.type, condition.value if condition.op == "in" else [condition.value]):

@@ -33,8 +33,10 @@ class _Columns:
 
     def name_of(self, node: Mapping[str, Any]) -> str:
         """The column that ``node`` refers to. Raises _Unclear; in a subquery it can be one of another table."""
-        *qualifier, name = node["column_names"] if node["type"] == "COLUMN_REF" else ("",)
-        if name not in self.table.arrow_schema.names or (qualifier and qualifier != [self.alias or self.table.name]):
+        parts = node["column_names"] if node["type"] == "COLUMN_REF" else ("",)
+        *qualifier, name = (part.lower() for part in parts)
+        known = self.alias.lower() or self.table.name
+        if name not in self.table.arrow_schema.names or (qualifier and qualifier != [known]):
             raise _Unclear
         return str(name)
 
@@ -75,7 +77,7 @@ def _source(node: Mapping[str, Any]) -> str:
     source = node.get("from_table") or {}
     is_table = source.get("type") == "BASE_TABLE" and not source.get("schema_name")
     is_changed = source.get("column_name_alias") or source.get("sample") or node.get("sample")
-    return str(source.get("table_name")) if is_table and not is_changed else ""
+    return str(source.get("table_name")).lower() if is_table and not is_changed else ""
 
 
 def _understood(node: Any, columns: _Columns) -> Predicate:

@@ -29,6 +29,7 @@ from sda_platform.archive.table_files import TableFiles
 from sda_platform.archive.version_vector import VersionVector, snapshot_at
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -272,6 +273,36 @@ def test_arrow_passes_over_files_by_their_description__DL3_I2(observed: Lake) ->
         (ds.field("range_m") < 0, 3),
     ):
         assert len(list(files.get_fragments(where))) == kept, str(where)
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("SELECT count(*) AS n FROM OBSERVATIONS", 40),
+        ("SELECT count(*) AS n FROM Observations WHERE Sensor_Time_NS < 10", 10),
+        (
+            "SELECT count(*) AS n FROM observations a JOIN OBSERVATIONS b USING (Observation_Id) WHERE a.range_m < 0",
+            0,
+        ),
+        ("SELECT count(*) AS n FROM (FROM observations WHERE sensor_time_ns < 10 UNION ALL FROM OBSERVATIONS)", 50),
+        ("SELECT count(*) AS n FROM ACTIVE.Fused_Tracks", 0),
+    ],
+)
+def test_names_in_a_query_are_of_any_case__DL5(observed: Lake, sql: str, count: int) -> None:
+    tables = {table.name: table for table in (OBSERVATIONS, FUSED_TRACKS)}
+    view = PinnedView(observed, tables, vector_of(observed, tables))
+    assert view.rows(sql).to_pylist() == [{"n": count}]
+
+
+@pytest.mark.parametrize("condition", ["norad_id = 7", "norad_id IS NULL", "norad_id IS NOT NULL", "norad_id IN (7)"])
+def test_a_filtered_query_of_a_table_whose_commits_have_no_rows_finds_none(tmp_path: Path, condition: str) -> None:
+    lake = lake_at(tmp_path)
+    tables = {table.name: table for table in (FUSED_TRACKS, TRACKS)}
+    for table in tables.values():
+        add(lake, table)
+    view = PinnedView(lake, tables, vector_of(lake, tables))
+    for name in tables:
+        assert view.rows(f"SELECT * FROM {name} WHERE {condition}").num_rows == 0
 
 
 def test_only_the_files_that_are_read_are_named_to_duckdb(observed: Lake) -> None:

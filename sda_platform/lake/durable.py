@@ -8,6 +8,7 @@ durable once it returns. A file system may bring its own (the simulated one of t
 import errno
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 
 from upath import UPath
@@ -18,6 +19,8 @@ from sda_platform import failpoints
 WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # What an object store answers to a conditional put of an object that exists, or that another client is putting.
 _PRECONDITION_FAILED, _CONCURRENT_PUT = "PreconditionFailed", "ConditionalRequestConflict"
+_PARTIAL_SUFFIX = ".tmp"
+_FOREIGN_PARTIAL_S = 600.0
 
 
 def write(path: UPath, data: bytes) -> None:
@@ -25,8 +28,8 @@ def write(path: UPath, data: bytes) -> None:
     if not is_synced_by_hand(path):
         path.fs.pipe_file(path.path, data)
         return
-    partial = _partial(path, data)
-    partial.rename(path)
+    with _partial(path, data) as partial:
+        partial.rename(path)
     failpoints.hit("durable.renamed")
     sync([path.parent])
 
@@ -34,17 +37,17 @@ def write(path: UPath, data: bytes) -> None:
 def create(path: UPath, data: bytes) -> bool:
     """As `write`, where there is no file at ``path`` yet; False, and nothing is changed, where there is one.
 
-    Of several processes that create one path at once, one gets True: a local link and an object store's conditional
-    put are exclusive.
+    Of several threads or processes that create one path at once, one gets True: a local link and an object store's
+    conditional put are exclusive.
     """
     if not is_synced_by_hand(path):
         return put_if_absent(path, data)
     if path.exists():
         return False
-    partial = _partial(path, data)
-    is_new = _give_new_name(partial, path)
-    if partial.exists():
-        partial.unlink()
+    with _partial(path, data) as partial:
+        is_new = _give_new_name(partial, path)
+        if partial.exists():
+            partial.unlink()
     failpoints.hit("durable.renamed")
     sync([path.parent])
     return is_new
@@ -94,16 +97,62 @@ def _store_code(error: OSError) -> str:
     return str(answer.get("Error", {}).get("Code", ""))
 
 
-def _partial(path: UPath, data: bytes) -> UPath:
-    """The synced partial file that becomes ``path``; two processes that write the same file each have one."""
+@contextmanager
+def _partial(path: UPath, data: bytes) -> Iterator[UPath]:
+    """The synced partial file that becomes ``path``, a file of its own for every attempt.
+
+    A shared one could be truncated after it was given its name. One that a full disk refuses is removed: retries would
+    leave one each.
+    """
     make_directory(path.parent)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with partial.open("wb") as file:
-        file.write(data)
-    failpoints.hit("durable.written")
-    sync([partial])
-    failpoints.hit("durable.synced")
-    return partial
+    partial = _new_partial(path)
+    try:
+        partial.write_bytes(data)
+        failpoints.hit("durable.written")
+        sync([partial])
+        failpoints.hit("durable.synced")
+        yield partial
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()
+        raise
+    finally:
+        _open_partials.pop(str(partial), None)
+
+
+def _new_partial(path: UPath) -> UPath:
+    """An empty file that no other attempt has, of this process or of one in another container with the same id."""
+    attempt, number = object(), 0
+    while True:
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{number}{_PARTIAL_SUFFIX}")
+        if _open_partials.setdefault(str(partial), attempt) is attempt:
+            try:
+                partial.open("xb").close()
+            except OSError as error:
+                del _open_partials[str(partial)]
+                if not isinstance(error, FileExistsError):
+                    raise
+            else:
+                return partial
+        number += 1
+
+
+def sweep_partials(partials: Iterable[UPath], now_s: float) -> None:
+    """Remove those of these partial files whose writer was killed: of this process, or unchanged for ten minutes.
+
+    ``now_s`` is the wall time. Files whose name is not that of a partial file are left alone.
+    """
+    for partial in partials:
+        writer = partial.name.rsplit(".", 3)[1:]
+        is_partial = partial.name.startswith(".") and f".{writer[-1]}" == _PARTIAL_SUFFIX
+        if not is_partial or str(partial) in _open_partials:
+            continue
+        with suppress(FileNotFoundError):
+            if writer[0] == str(os.getpid()) or now_s - partial.stat().st_mtime >= _FOREIGN_PARTIAL_S:
+                partial.unlink()
+
+
+_open_partials: dict[str, object] = {}
 
 
 def make_directory(path: UPath) -> None:

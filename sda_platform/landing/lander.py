@@ -77,13 +77,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class LandedFile:
-    """What became of a file: its ``records`` in all, and the ``segments`` that were sealed now (none: nothing was left
-    to do, the zone has or had these bytes)."""
+    """What became of a file: its ``records`` in all, the ``segments`` that were sealed now (none: nothing was left to
+    do, the zone has or had these bytes), and how many ``sealed_records`` those hold."""
 
     file: str
     zone: str
     records: int
     segments: tuple[str, ...]
+    sealed_records: int = 0
 
 
 def _report_nothing(stage: str, position: int) -> None:
@@ -116,18 +117,19 @@ class Lander:
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
         progress_path = location(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
         progress = Progress.load(progress_path) or self._beginning(file, content)
-        sealed: list[str] = []
+        sealed: dict[str, int] = {}
         for data in () if progress.finished else self._segments_left(file, progress):
             refuse_if_changed(file, content)
             records, name = self._seal(data, progress)
-            sealed += [name] if name else []
+            sealed |= {name: records} if name else {}
             progress = replace(progress, records_read=progress.records_read + records, segments=progress.segments + 1)
             progress.save(progress_path)
             failpoints.hit("lander.progress_written")
         if not progress.finished:
             replace(progress, finished=True).save(progress_path)
-            _sweep_partial(progress_path)
-        return LandedFile(str(path), file.feed, progress.records_read, tuple(sealed))
+            partials = progress_path.parent.glob(f".{progress_path.name}.*.tmp")
+            durable.sweep_partials(partials, time.time())
+        return LandedFile(str(path), file.feed, progress.records_read, tuple(sealed), sum(sealed.values()))
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
         """How many records ``data`` has, and the name that it was sealed under (None: it was before, or has none)."""
@@ -155,13 +157,7 @@ class Lander:
             raise PartnerFileError(f"{file.path}: {error}; land it again to go on where this stopped") from None
 
 
-def _sweep_partial(progress_path: UPath) -> None:
-    """Remove partial files of killed attempts from the progress directory."""
-    for partial_file in progress_path.parent.glob(f".{progress_path.name}.*.tmp"):
-        partial_file.unlink(missing_ok=True)
-
-
-def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> None:
-    """Seal bytes that are a segment already, under a name that follows from them."""
+def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> bool:
+    """Seal bytes that are a segment already, under a name that follows from them; False: they were landed before."""
     name = f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
-    LandingZone(landing_root, meta.feed).seal(name, data, meta)
+    return LandingZone(landing_root, meta.feed).seal(name, data, meta)

@@ -8,23 +8,19 @@ that a batch can be read again. A segment's identity is its bytes. A name belong
 under it; other bytes under that name are a conflict. This module decodes no records.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
-from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
+from sda_platform.lake.errors import SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
+from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.listing import bytes_at, bytes_in, holds_file, move_between, move_file, move_new
-from sda_platform.landing.pending import PendingSegments
 from sda_platform.landing.segments import (
     DUPLICATE,
-    NAME_CONFLICT,
     REPORTED,
     UNDECODABLE,
     LoadedSegment,
@@ -32,81 +28,17 @@ from sda_platform.landing.segments import (
     defect_kind,
     defect_of,
     is_known_by_bytes,
-    refused_sha256,
     segment_is,
     segment_sha256,
 )
+from sda_platform.landing.writing import WritableZone
 
 # The defects of a quarantined segment: its bytes and its metadata disagree, or the decoder failed.
 _IN_QUARANTINE = ("in quarantine", f"{UNDECODABLE} an error; in quarantine")
 
 
-class LandingZone(PendingSegments):
+class LandingZone(WritableZone):
     """The zone of one feed below ``root``: seals segments, and moves them when a table has consumed them."""
-
-    def __init__(self, root: str, feed: str) -> None:
-        super().__init__(root, feed)
-        self.archive = ConsumedSegments(self.root)
-        self._places = (self._pending, *self.archive.places)
-
-    def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
-        """Write a segment to ``pending/``, data first, metadata last. False: these bytes are pending or were consumed.
-
-        Raises SegmentConflict if other bytes are pending or were consumed under this name; nothing is overwritten.
-        """
-        if self._is_held(name, data, meta.format):
-            return False
-        data_path, meta_path = self._waiting(name)
-        is_new = durable.create(data_path, data)
-        if not is_new and bytes_at(data_path) != data:
-            raise SegmentConflict(f"{data_path}: other bytes are pending under this name; give the new ones another")
-        if not is_new and meta_path.exists():
-            # The process that wrote it may have ended before it synced the files.
-            durable.sync([data_path, meta_path, self._pending])
-            return False
-        if self._is_name_used(name, data, meta.format):  # also if an interrupted attempt left data without metadata
-            data_path.unlink(missing_ok=True)
-            raise NameUsed(f"{self.feed}/{name}: {NAME_CONFLICT}; give the new ones another")
-        if not is_new:
-            durable.write(data_path, data)  # data of an interrupted attempt: it may be unsynced, and its time is old
-        failpoints.hit("landing.data_written")
-        durable.write(meta_path, meta.to_json().encode())
-        if not data_path.exists() and not self._is_held(name, data, meta.format):
-            # A batch quarantined the old data of an interrupted attempt while this attempt wrote.
-            durable.write(data_path, data)
-        failpoints.hit("landing.sealed")
-        return True
-
-    def seal_at(self, sealed_time_ns: int, name: str, data: bytes, segment_format: str) -> bool:
-        """`seal` what was made just now, at mission time ``sealed_time_ns``, with the description that follows."""
-        meta = describe_segment(
-            data,
-            feed=self.feed,
-            segment_format=segment_format,
-            sealed_time_ns=sealed_time_ns,
-            sealed_wall_time_ns=time.time_ns(),
-        )
-        return self.seal(name, data, meta)
-
-    def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
-        """Whether a segment of this name with these bytes was consumed here."""
-        return any(map(self.archive.holds, self._known_as(name, data, segment_format)))
-
-    def _is_name_used(self, name: str, data: bytes, segment_format: str) -> bool:
-        """Whether a segment of this name with other bytes was consumed here."""
-        if not self.archive.name_mark(name).exists():
-            return False
-        hashes = self._known_as(name, data, segment_format)
-        own = (SegmentRef(self.feed, name, sha256, len(data), 0) for sha256 in hashes)
-        # The name of a segment is marked after its metadata was archived.
-        is_own = not self.archive.has_other_bytes(name, hashes[0])
-        return not is_own and not any(self.archive.metadata(segment).exists() for segment in own)
-
-    def _known_as(self, name: str, data: bytes, segment_format: str) -> list[str]:
-        """The identities that these bytes can have: with a valid record, or refused as a whole."""
-        sha256 = segment_sha256(self.feed, name, data, None)
-        is_by_bytes = is_known_by_bytes(name, None)
-        return [sha256, *([refused_sha256(self.feed, segment_format, sha256)] if is_by_bytes else [])]
 
     def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
         """Move segments that the table has consumed, metadata first; the moves are synced on return. May be repeated.

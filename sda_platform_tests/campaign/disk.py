@@ -290,7 +290,9 @@ class SimulatedFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """A file opened for reading or for writing anew."""
         path = self._strip_protocol(path)
-        return _Writer(self.disk, path) if "w" in mode else io.BytesIO(self.disk.read(path))
+        if "x" in mode and path in self.disk.names:
+            raise FileExistsError(path)
+        return _Writer(self.disk, path) if mode[0] in "wx" else io.BytesIO(self.disk.read(path))
 
     def _info(self, path: str) -> dict[str, Any]:
         if path not in self.disk.names:

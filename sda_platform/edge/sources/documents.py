@@ -23,8 +23,8 @@ async def land_document(source: Source, data: bytes, *, zone: str, segment_forma
     )
     if meta.records:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(
+        is_new = await loop.run_in_executor(
             services.executor, lambda: seal(data, meta, services.landing_root, stem=f"{zone}-{source.name}")
         )
-        source.count_landed(meta.records)
+        source.count_landed(meta.records if is_new else 0)
     return meta.records

@@ -78,7 +78,7 @@ class FolderSource(Source):
             self.log.warning("file refused", file=str(path), reason=str(refusal))
             _put_away(path, self._path / REFUSED, reason=str(refusal))
             return
-        self.count_landed(landed.records)
+        self.count_landed(landed.sealed_records)
         self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
         _put_away(path, self._path / LANDED)
 

@@ -118,7 +118,7 @@ class UploadSource(Source):
         except PartnerFileError as refusal:
             self.errors["refused_file"] += 1
             return _answer(HTTPStatus.BAD_REQUEST, str(refusal).replace(f"{folder}/", ""))
-        self.count_landed(landed.records)
+        self.count_landed(landed.sealed_records)
         facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
         return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
-_FILE_NAME = "clock.json"
+CLOCK_FILE = "clock.json"
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class MissionClock:
     @classmethod
     def load(cls, home: Path) -> "MissionClock":
         """The clock saved in ``home``, or wall time where none was saved."""
-        path = home / _FILE_NAME
+        path = home / CLOCK_FILE
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
     def save(self, home: Path) -> None:
         """Make this the clock of every process that works in ``home`` (atomic replace)."""
         home.mkdir(parents=True, exist_ok=True)
-        partial = home / f"{_FILE_NAME}.{os.getpid()}.tmp"
+        partial = home / f"{CLOCK_FILE}.{os.getpid()}.tmp"
         partial.write_text(json.dumps(asdict(self)))
-        partial.replace(home / _FILE_NAME)
+        partial.replace(home / CLOCK_FILE)
 
     def now_ns(self, wall_ns: int | None = None) -> int:
         """Mission time, nanoseconds since 1970 UTC, at ``wall_ns`` (default: now)."""

@@ -12,10 +12,14 @@ from rich.table import Table as Grid
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.alert_policy import RED, urgency
+from sda_platform.conjunction.currency import Currency
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.configured import chosen_subscriber
-from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
 
 _COLOURS = {"red": "bold red", "yellow": "yellow"}
@@ -46,37 +50,52 @@ class CurrentAlert:
 
 
 def current_alerts(settings: Settings) -> list[CurrentAlert]:
-    """The alerts that hold by the subscriber's own account, highest probability first."""
+    """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA."""
+    lake = lake_of(settings)
     held = chosen_subscriber(settings.subscriber, settings.home).held()
-    known = known_acknowledgements(lake_of(settings), settings.landing_uri)
-    found = [_alert(entry, known.get(entry.alert_id, ())) for entry in held if entry.op == INSERT]
-    return sorted((a for a in found if a.status != "closed"), key=lambda a: (-a.collision_probability, a.alert_id))
+    known = known_acknowledgements(lake, settings.landing_uri)
+    facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
+    revisions = {entry.alert_id: entry.sequence for entry in held}
+    active = sorted((alert for alert in facts if alert.get("status") != "closed"), key=urgency)
+    return [_alert(a, revisions[a["event_id"]], known.get(a["event_id"], ())) for a in active]
+
+
+def currency_lines(settings: Settings) -> Iterator[str]:
+    """What a list of alerts rests on, and whether the platform runs that would change it."""
+    lake = lake_of(settings)
+    yield str(Currency.of(lake))
+    if running_platform(settings.home.absolute()) is None:
+        commit = lake.log(CONJUNCTION_ALERTS).head().commit
+        newest = (
+            f"alerts are those of {iso(commit.timestamp_ms * 1_000_000)[:19]}Z, wall time" if commit else "no alert"
+        )
+        yield f"the platform does not run: {newest}; `sda up` starts it"
 
 
 def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
-    """The alerts as a table for the terminal."""
+    """The first ``limit`` alerts, and every red one, as a table for the terminal: numbers whole, names wrapped."""
     if not alerts:
         return "no alert holds"
-    numbers = ("miss km", "km/s", "Pc", "seen")
-    grid = Grid("risk", "alert", "TCA (UTC)", *numbers, "ack", "protected ↔ approaching", box=None)
+    numbers = ("miss km", "Pc", "seen")
+    grid = Grid("level", "alert", "TCA (UTC)", *numbers, "primary ↔ secondary", "ack", box=None)
     for column in grid.columns:
-        column.no_wrap = True
+        column.no_wrap = column.header not in ("primary ↔ secondary", "ack")
         column.justify = "right" if column.header in numbers else "left"
-    for a in alerts[:limit]:
+    shown = [a for place, a in enumerate(alerts) if place < limit or a.risk == RISK_LEVELS[RED]]
+    for a in shown:
         grid.add_row(
-            f"[{_COLOURS.get(a.risk, '')}]{a.risk}[/]",
+            f"[{_COLOURS.get(a.risk, '')}]{escape(a.risk)}[/]",
             a.alert_id[:8],
             a.tca_utc[5:19].replace("T", " "),
             f"{a.miss_distance_km:.3f}",
-            f"{a.relative_speed_km_s:.1f}",
             f"{a.collision_probability:.1e}",
             f"{a.from_tracks}/2",
+            escape(f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}"),
             escape(_seen_by(a)),
-            f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
         )
     newer = any(_seen_by(a).endswith("*") for a in alerts)
-    shown = f"{len(alerts)} active alerts" + (f", the first {limit} are shown" if len(alerts) > limit else "")
-    grid.caption = f"{shown}; seen: number of the two objects whose state comes from a track"
+    cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""
+    grid.caption = f"{len(alerts)} active alerts{cut}; seen: number of the two objects whose state comes from a track"
     if newer:
         grid.caption += "; *: a later revision came since"
     grid.caption_justify = "left"
@@ -123,12 +142,11 @@ def _where(row: dict[str, Any]) -> str:
     return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
 
 
-def _alert(entry: AlertEntry, acknowledgements: Sequence[Mapping[str, Any]]) -> CurrentAlert:
-    facts = json.loads(entry.body)
+def _alert(facts: Mapping[str, Any], revision: int, acknowledgements: Sequence[Mapping[str, Any]]) -> CurrentAlert:
     seen = acknowledgements[-1] if acknowledgements else {}
     return CurrentAlert(
-        alert_id=entry.alert_id,
-        sequence=entry.sequence,
+        alert_id=facts["event_id"],
+        sequence=revision,
         tca_utc=iso(facts["tca_time_ns"]),
         norad_id_1=facts["norad_id_1"],
         object_name_1=facts["object_name_1"] or "",

@@ -16,19 +16,28 @@ from sda_platform.settings import Settings
 _SCREENING = ScreeningSettings()
 
 
-@click.command(short_help="List the active alerts, highest risk first.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.command(short_help="List the active alerts, highest level first.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=40, show_default=True, help="Alerts to show; every red one is shown."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, which has all.")
 @click.pass_obj
 @for_people
-def alerts(settings: Settings, as_json: bool) -> None:
-    """List the active alerts of the subscriber, highest risk first."""
-    from sda_platform.cli.alerts import alert_grid, current_alerts
+def alerts(settings: Settings, limit: int, as_json: bool) -> None:
+    """List the active alerts of the subscriber: highest level first, then largest Pc, then nearest TCA.
+
+    The first lines state what the list rests on: the last screening, its span, the age of the element sets, and
+    whether the platform runs. With --json, they go to the standard error.
+    """
+    from sda_platform.cli.alerts import alert_grid, currency_lines, current_alerts
 
     found = current_alerts(settings)
+    for line in currency_lines(settings):
+        click.echo(line, err=as_json)
     if as_json:
         click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
     else:
-        console.print(alert_grid(found))
+        console.print(alert_grid(found, limit))
 
 
 @click.command(short_help="Follow an alert back to its raw records.")
@@ -76,13 +85,17 @@ def trace(settings: Settings, alert: str, as_json: bool, page: Path | None, otlp
 def show(settings: Settings, alert: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
     from sda_platform.cli.show import alert_lines, write_picture
+    from sda_platform.conjunction.history import EventHistory
+    from sda_platform.conjunction.resource import policy_in_force
     from sda_platform.observability.trace import trace_alert
 
-    found = trace_alert(lake_of(settings), alert)
-    for line in alert_lines(found):
+    lake = lake_of(settings)
+    found = trace_alert(lake, alert)
+    history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
+    for line in alert_lines(found, history):
         console.print(line)
     if plot:
-        write_picture(found, plot)
+        write_picture(history, plot)
         console.print(f"  drawn: {plot}")
 
 
@@ -192,7 +205,7 @@ def passes(
 
     site = ObserverSite(latitude_deg, longitude_deg, altitude_m, mask_deg)
     start_ns = instant(start, "--start")
-    found = passes_over(site, start_ns, hours, catalog=catalog, lake=lake_of(settings), objects=objects)
+    found = passes_over(site, start_ns, hours, catalog or lake_of(settings), objects)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -8,10 +8,9 @@ from rich.console import Console
 
 import sda_platform.definitions  # noqa: F401  # the packages declare there what their tables promise
 from sda_platform import audit_log
+from sda_platform.cli.people import lake_of, require_used
 from sda_platform.cli.replay import bars, session_of
-from sda_platform.clock import MissionClock
 from sda_platform.definitions import default_resources
-from sda_platform.lake.lake import Lake
 from sda_platform.observability.audits.assets import run_audit
 from sda_platform.observability.audits.audits import AUDITS, Audit
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
@@ -36,7 +35,7 @@ def run_audits(settings: Settings, console: Console, chosen: Sequence[Audit]) ->
     """Run the ``chosen`` audits; a session starts with the first that needs one."""
     outcomes = {}
     with session_of(settings) as session:
-        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "audit")
+        lake = lake_of(settings, session, "audit")
         scope = AuditScope(settings, lake, default_resources(settings), lake.clock.now_ns())
         for audit in chosen:
             console.print(f"[dim]{audit.name} …[/]")
@@ -50,9 +49,10 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
     Raises UnknownTable, NotReplayable, AlreadyRunning, LakeInUse.
     """
     tables = tables_named(name)
+    require_used(settings)
     alone = take_locks(settings.home.absolute(), settings.lake_uri) if apply else nullcontext()
     with alone, session_of(settings) as session, bars(console) as report:
-        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "reconcile")
+        lake = lake_of(settings, session, "reconcile")
         with temporary_shadow(settings.lake_uri, "reconcile") as shadow:
             found = reconcile(
                 lake, shadow, default_resources(settings), tables=tables, span=span, apply=apply, report=report

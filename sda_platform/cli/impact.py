@@ -8,10 +8,10 @@ from rich.console import Console
 from sda_platform import audit_log
 from sda_platform.archive.impact import Impact
 from sda_platform.archive.recomputed_alerts import AlertState, RecomputedImpact, recompute_impact
+from sda_platform.cli.people import lake_of
 from sda_platform.cli.replay import bars, session_of
-from sda_platform.clock import MissionClock, iso
+from sda_platform.clock import iso
 from sda_platform.definitions import default_resources
-from sda_platform.lake.lake import Lake
 from sda_platform.registry import TABLES
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
@@ -24,7 +24,7 @@ def run_recompute(settings: Settings, console: Console, found: Impact, corrected
     """
     place = temporary_shadow(settings.lake_uri, "impact")
     with place as uri, session_of(settings) as session, bars(console) as report:
-        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "impact")
+        lake = lake_of(settings, session, "impact")
         tables, resources = {table.name: table for table in TABLES}, default_resources(settings)
         made = recompute_impact(lake, tables, found, uri, resources, corrected=corrected, report=report)
     arguments = {"source": found.name, "corrected": corrected is not None}

@@ -26,15 +26,16 @@ class ObserverSite:
 
 
 def passes_over(
-    site: ObserverSite, start_ns: int, hours: float, *, catalog: Path | None, lake: Lake, objects: tuple[int, ...] = ()
+    site: ObserverSite, start_ns: int, hours: float, source: Path | Lake, objects: tuple[int, ...] = ()
 ) -> list[dict[str, Any]]:
-    """Passes of the objects (all, if none is named) by acquisition time: norad_id, aos_utc, tca_utc, los_utc (ISO
-    8601) and max_elevation_deg.
+    """Passes of the objects of a file of element sets, or of a lake (all, if none is named), by acquisition time.
+
+    Each has norad_id, aos_utc, tca_utc, los_utc (ISO 8601) and max_elevation_deg.
 
     Raises ScreeningInputError where there are no element sets.
     """
     end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
-    propagator = _propagator(catalog, lake, start_ns)
+    propagator = _propagator(source, start_ns)
     if objects:
         propagator = propagator.take(np.flatnonzero(np.isin(propagator.elements.norad_id, objects)))
     place = site_sensor(site.latitude_deg, site.longitude_deg, site.altitude_m, site.min_elevation_deg)
@@ -42,14 +43,14 @@ def passes_over(
     return _rows(found.take(np.argsort(found.aos_ns, kind="stable")), propagator)
 
 
-def _propagator(catalog: Path | None, lake: Lake, start_ns: int) -> Propagator:
-    if catalog is None:
-        version = lake.log(ORBITAL_CATALOG).head().version
+def _propagator(source: Path | Lake, start_ns: int) -> Propagator:
+    if isinstance(source, Lake):
+        version = source.log(ORBITAL_CATALOG).head().version
         if version < 0:
             raise ScreeningInputError("the lake has no catalogue yet: land element sets, or name a file with --catalog")
-        return catalogue_at(lake, version).propagator
+        return catalogue_at(source, version).propagator
     # Of several sets of one object the one in force at the start counts.
-    return Propagator(read_elements(catalog, start_ns, start_ns + 1).elements)
+    return Propagator(read_elements(source, start_ns, start_ns + 1).elements)
 
 
 def _rows(found: PassWindows, propagator: Propagator) -> list[dict[str, Any]]:

@@ -51,12 +51,20 @@ def instant(text: str, option: str) -> int:
         raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
 
 
-def lake_of(settings: Settings) -> Any:
-    """The lake of ``settings``, read without an engine."""
+def lake_of(settings: Settings, session: Callable[[], Any] | None = None, run_id: str = "none") -> Any:
+    """The lake of ``settings``, with ``session`` or read without an engine. Raises PlatformError as `require_used`."""
     from sda_platform.clock import MissionClock
     from sda_platform.lake.lake import Lake, without_session
 
-    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    require_used(settings)
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), session or without_session, run_id)
+
+
+def require_used(settings: Settings) -> None:
+    """Raise PlatformError if the home of ``settings`` is none: its empty answer would read as an all-clear."""
+    from sda_platform.runtime.platform_home import require_home
+
+    require_home(settings.home, settings.lake_uri, settings.landing_uri)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sda_platform.cli.people import SCENARIOS, console, for_people, lake_of
+from sda_platform.cli.people import SCENARIOS, console, for_people, lake_of, require_used
 from sda_platform.settings import Settings
 
 
@@ -178,6 +178,7 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
     from sda_platform.runtime import verification
     from sda_platform.runtime.platform_home import take_locks
 
+    require_used(settings)
     depth = Depth.COLUMNS if deep else Depth.FOOTERS
     with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
         findings = verification.verify(settings, depth, repair=repair)

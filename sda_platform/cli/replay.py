@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
-from sda_platform.clock import MissionClock
+from sda_platform.cli.people import lake_of
 from sda_platform.definitions import default_resources
-from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.registry import tables_named
@@ -36,7 +35,7 @@ def run_replay(
     tables = tables_named(name)
     place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
     with place as uri, session_of(settings) as session, bars(console) as report:
-        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
+        lake = lake_of(settings, session, "replay")
         return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
 
 

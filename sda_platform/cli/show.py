@@ -24,9 +24,8 @@ class PictureError(ValueError):
     """A picture that cannot be written; the text has the file and the reason."""
 
 
-def alert_lines(trace: Trace) -> Iterator[str | Grid]:
+def alert_lines(trace: Trace, history: EventHistory) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
-    history = EventHistory.of_correction_log(trace.assessments, trace.messages)
     last = history.last
     newest = trace.alerts[-1]
     status = f"[bold]{newest['risk']}[/]" if newest["op"] == INSERT else "withdrawn"
@@ -59,36 +58,38 @@ def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     )
 
 
-def write_picture(trace: Trace, path: Path) -> None:
+def write_picture(history: EventHistory, path: Path) -> None:
     """Write the alert's picture as PNG. Raises PictureError."""
     if path.suffix.lower() != ".png":
         raise PictureError(f"{path}: a picture is written as .png")
     try:
-        path.write_bytes(event_picture(EventHistory.of_correction_log(trace.assessments, trace.messages)))
+        path.write_bytes(event_picture(history))
     except OSError as error:
         raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _history_grid(history: EventHistory) -> Grid:
-    grid = Grid("as of (UTC)", "h to TCA", "TCA moved s", "miss km", "Pc", "risk", "states", box=None)
+    grid = Grid("as of (UTC)", "h to TCA", "TCA moved s", "miss km", "Pc", "level", "states", box=None)
     for column in grid.columns:
-        column.justify = "left" if column.header in {"as of (UTC)", "risk", "states"} else "right"
+        column.justify = "left" if column.header in {"as of (UTC)", "level", "states"} else "right"
         column.no_wrap = True
     before_ns = history.assessments[0]["tca_time_ns"]
-    for row, hours in zip(history.assessments, history.hours_to_tca, strict=True):
+    for row, hours, level in zip(history.assessments, history.hours_to_tca, history.levels, strict=True):
         grid.add_row(
             iso(row["as_of_ns"])[:19].replace("T", " "),
             f"{hours:.2f}",
             f"{(row['tca_time_ns'] - before_ns) / 1e9:+.3f}",
             f"{row['miss_distance_km']:.3f}",
             f"{row['collision_probability']:.2e}",
-            row["risk"],
+            level,
             " ".join(_SEEN[row[f"state_source_{number}"]] for number in (1, 2)),
         )
         before_ns = row["tca_time_ns"]
+    levels = ", ".join(f"{level} from {pc:g}" for level, pc in history.thresholds.items())
+    grid.caption = f"level: of an alert by the policy in force, by Pc {levels}"
     if not history.is_current:
-        grid.caption = "the event is gone: no screening finds it any more"
-        grid.caption_justify = "left"
+        grid.caption += "; the event is gone: no screening finds it any more"
+    grid.caption_justify = "left"
     return grid
 
 

@@ -7,9 +7,9 @@ is sent again only when a change matters. docs/explanation/alert-policy.md has t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ _HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Fact = Mapping[str, Any]
+FactT = TypeVar("FactT", bound=Fact)
 LEVEL_COLUMNS = (
     "norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability", "maximum_probability", "maximum_sigma_scale",
     "mahalanobis_distance", "is_2d_valid", "risk", "manoeuvre_time_1_ns", "manoeuvre_time_2_ns",
@@ -67,7 +68,7 @@ class AlertPolicy:
 
     def changes(self, fact: Fact, sent: Fact) -> list[str]:
         """What of an alert changed since it was ``sent`` so that it must be sent again; of CHANGES, often nothing."""
-        floor = self._thresholds(fact)[0] * 10.0**-self.settings.hysteresis_decades
+        floor = self.thresholds(fact)[0] * 10.0**-self.settings.hysteresis_decades
         now, then = (max(alert["collision_probability"], floor) for alert in (fact, sent))
         tca_moved_s = abs(fact["tca_time_ns"] - sent["tca_time_ns"]) / NANOSECONDS_PER_SECOND
         found = {
@@ -79,7 +80,7 @@ class AlertPolicy:
         }
         return [name for name, has_changed in found.items() if has_changed]
 
-    def _thresholds(self, fact: Fact) -> tuple[float, float]:
+    def thresholds(self, fact: Fact) -> tuple[float, float]:
         """The levels of Pc of an event: its objects' own ones, the lower of both; else those of the fleet."""
         pairs = [self.members[fact[name]] for name in ("norad_id_1", "norad_id_2") if fact[name] in self.members]
         yellow, red = zip(*(pairs or [(self.settings.yellow_pc, self.settings.red_pc)]), strict=True)
@@ -91,7 +92,7 @@ class AlertPolicy:
         names = ("norad_id_1", "norad_id_2")
         own = np.isin(events[names[0]], list(self.members)) | np.isin(events[names[1]], list(self.members))
         for row in np.flatnonzero(own):
-            yellow[row], red[row] = self._thresholds({name: int(events[name][row]) for name in names})
+            yellow[row], red[row] = self.thresholds({name: int(events[name][row]) for name in names})
         return yellow, red
 
     def _strict(
@@ -121,6 +122,19 @@ class AlertPolicy:
 
     def _relaxed(self, events: Columns, as_of_ns: int) -> npt.NDArray[np.int64]:
         return self._strict(events, as_of_ns, self.settings.hysteresis_decades, _HYSTERESIS_SIGMAS)[0]
+
+
+def urgency(alert: Fact) -> tuple[int, float, int, str]:
+    """The key that sorts alerts for people: the highest level first, then the largest Pc, then the nearest TCA."""
+    level = RISK_LEVELS.index(alert["risk"])
+    return -level, -alert["collision_probability"], alert["tca_time_ns"], alert["event_id"]
+
+
+def most_urgent(alerts: Sequence[FactT], limit: int) -> list[FactT]:
+    """The first ``limit`` alerts by `urgency`, and every red one beyond: a list for people never cuts a red alert."""
+    ordered = sorted(alerts, key=urgency)
+    red = sum(alert["risk"] == RISK_LEVELS[RED] for alert in ordered)
+    return ordered[: max(limit, red)]
 
 
 def _suspected(events: Columns) -> Iterator[bool]:

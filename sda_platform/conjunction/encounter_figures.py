@@ -11,10 +11,10 @@ from matplotlib.patches import Circle, Ellipse
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
 
 _LEAST = 1e-12
 _PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"
+_LEVELS = {"red": "#c62828", "yellow": "#f9a825"}
 
 
 def history_figure(history: EventHistory) -> str:
@@ -31,8 +31,8 @@ def history_figure(history: EventHistory) -> str:
     trials = np.array([value or 0.0 for value in history.values("probability_standard_error")], dtype=float)
     if trials.any():
         risk.errorbar(hours, pc, yerr=trials, fmt="none", color=_SECONDARY, label="standard error of trials")
-    for level in (RED_FROM, YELLOW_FROM):
-        risk.axhline(level, color="grey", linewidth=0.8, linestyle=":")
+    for level, threshold in history.thresholds.items():
+        risk.axhline(threshold, color=_LEVELS[level], linestyle=":", label=f"{level} from {threshold:.0e}")
     risk.set(yscale="log", ylabel="probability of collision")
     distance = np.array(history.values("miss_distance_km"), dtype=float)
     sigma = np.array([miss_sigma_km(row) for row in history.assessments])

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from sda_platform.clock import iso
 from sda_platform.conjunction.cdm_comparison import reported_ns, reported_probability
 from sda_platform.conjunction.history import EventHistory, hours_ahead
-from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
 
 _COLOURS = {"red": "#c62828", "yellow": "#f9a825", "green": "#2e7d32"}
 _TRACE = "#90a4ae"
@@ -22,6 +21,13 @@ _LEAST_PROBABILITY = 1e-12
 
 def event_picture(history: EventHistory) -> bytes:
     """The picture as PNG."""
+    png = io.BytesIO()
+    event_figure(history).savefig(png, format="png", metadata={"Software": None})
+    return png.getvalue()
+
+
+def event_figure(history: EventHistory) -> Figure:
+    """The picture: Pc with the levels that apply, miss distance, and the geometry at TCA."""
     figure = Figure(figsize=(10.5, 7.0), dpi=90)
     (risk, along), (miss, across) = figure.subplots(2, 2, width_ratios=(3, 2))
     figure.subplots_adjust(left=0.08, right=0.98, top=0.85, bottom=0.08, hspace=0.35, wspace=0.2)
@@ -32,9 +38,7 @@ def event_picture(history: EventHistory) -> bytes:
     last = history.last
     names = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
     figure.suptitle(f"{names}{'' if history.is_current else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
+    return figure
 
 
 def as_markdown(picture: bytes, title: str) -> str:
@@ -46,7 +50,7 @@ def _facts(history: EventHistory) -> str:
     last = history.last
     return (
         f"TCA {iso(last['tca_time_ns'])}, miss {last['miss_distance_km']:.3f} km, "
-        f"{last['relative_speed_km_s']:.2f} km/s, Pc {last['collision_probability']:.2e} ({last['risk']})\n"
+        f"{last['relative_speed_km_s']:.2f} km/s, Pc {last['collision_probability']:.2e} ({history.levels[-1]})\n"
         f"{last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
         f"states: {last['state_source_1']}, {last['state_source_2']}; {len(history.assessments)} assessments"
         f"{_counted(history.opinions)}"
@@ -65,11 +69,11 @@ def _risk(axes: Axes, history: EventHistory) -> None:
     }
     axes.plot(hours, shown["maximum_probability"], "--", color=_TRACE, marker="_", label="largest Pc (dilution)")
     axes.plot(hours, shown["collision_probability"], "-", color=_TRACE, zorder=1)
-    colours = [_COLOURS[risk] for risk in history.values("risk")]
+    colours = [_COLOURS[level] for level in history.levels]
     axes.scatter(hours, shown["collision_probability"], c=colours, zorder=2, label="Pc")
     _of_others(axes, history, reported_probability)
-    for level, colour in ((RED_FROM, "red"), (YELLOW_FROM, "yellow")):
-        axes.axhline(level, color=_COLOURS[colour], linewidth=0.8, linestyle=":")
+    for level, pc in history.thresholds.items():
+        axes.axhline(pc, color=_COLOURS[level], linewidth=0.8, linestyle=":", label=f"{level} from {pc:.0e}")
     axes.set(yscale="log", ylabel="probability of collision", title="risk as the closest approach nears")
     axes.legend(fontsize=8)
     _towards_tca(axes)
@@ -108,7 +112,7 @@ def _geometry(axes: Axes, history: EventHistory, x: tuple[str, str], y: tuple[st
     """Where the other object was put at TCA, seen from the protected one: older places fainter."""
     across, up = history.values(x[0]), history.values(y[0])
     axes.plot(across, up, "-", color=_TRACE, linewidth=0.8, zorder=1)
-    colour = _COLOURS[history.last["risk"]]
+    colour = _COLOURS[history.levels[-1]]
     axes.scatter(across, up, c=[to_rgba(colour, alpha) for alpha in np.linspace(0.2, 1.0, len(up))], zorder=2)
     axes.scatter([0], [0], marker="+", s=120, color="black", zorder=3)
     axes.annotate("protected", (0, 0), textcoords="offset points", xytext=(-4, 8), fontsize=8, ha="center")

@@ -3,6 +3,7 @@
 Drawn outside the alerts pool: a picture costs a second, and may fail, which no alert should wait for.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.alert_policy import most_urgent
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
@@ -23,6 +25,11 @@ from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.recovery.verification import current_keys
 
 SHOWN = 5
+LISTED = 40
+_LISTED = (
+    "risk", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_time_ns", "miss_distance_km",
+    "collision_probability", "maximum_probability", "rule",
+)  # fmt: skip
 
 
 @dg.asset(
@@ -32,7 +39,7 @@ SHOWN = 5
     kinds={"matplotlib"},
 )
 def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
-    """Active alerts with the highest risk: miss distance and probability against time to TCA, and the geometry.
+    """The active alerts, highest level first; of the first five miss distance and Pc against time to TCA, and geometry.
 
     A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
     Each of these alerts has a report, an HTML page below `<home>/reports/alerts`; `alert_…_report` is its path.
@@ -41,7 +48,7 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
 
 
 def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
-    """The pictures as metadata, highest risk first, the number of current alerts, and received CDMs.
+    """The list of current alerts and pictures of the first of them as metadata, highest level first; received CDMs.
 
     The alerts' reports are written below ``pages``.
     """
@@ -49,10 +56,12 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
     from sda_platform.conjunction.alert_page import AlertReport
     from sda_platform.conjunction.event_plot import as_markdown, event_picture
 
-    standing = current_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability", "status"]).to_pylist()
-    alerts = [alert for alert in standing if alert["status"] != "closed"]
-    worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
+    current = current_keys(store.log(CONJUNCTION_ALERTS), [*_LISTED, "status"]).to_pylist()
+    alerts = [alert for alert in current if alert["status"] != "closed"]
+    worst = most_urgent(alerts, SHOWN)[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
+    if alerts:
+        facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
         facts["received_cdms"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
@@ -71,6 +80,27 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
         path.write_text(page.html(), encoding="utf-8")
         facts[f"alert_{place}_report"] = dg.MetadataValue.path(path.absolute())
     return dg.MaterializeResult(asset_key=CONJUNCTION_REPORT, metadata=facts)
+
+
+def _listed(alert: Mapping[str, Any]) -> dg.TableRecord:
+    primary, secondary = (f"{alert[f'object_name_{n}'] or 'unnamed'} ({alert[f'norad_id_{n}']})" for n in (1, 2))
+    return dg.TableRecord(
+        {
+            "level": alert["risk"],
+            "primary": primary,
+            "secondary": secondary,
+            "TCA (UTC)": iso(alert["tca_time_ns"]),
+            "miss km": _number(alert["miss_distance_km"], ".3f"),
+            "Pc": _number(alert["collision_probability"], ".2e"),
+            "largest Pc": _number(alert["maximum_probability"], ".2e"),
+            "rule": alert["rule"] or "",
+            "alert": alert["event_id"],
+        }
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def _lineage(store: Lake, history: EventHistory) -> list[str]:

@@ -10,7 +10,9 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.lake.lake import Lake
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import AlertSettings, ScreeningSettings
@@ -91,3 +93,10 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
             if member.yellow_pc or member.red_pc
         }
         return AlertPolicy(settings, own)
+
+
+def policy_in_force(lake: Lake) -> AlertPolicy:
+    """The alert policy that the newest commit of alerts records; without one, the default policy."""
+    commit = lake.log(CONJUNCTION_ALERTS).head().commit
+    recorded = (commit.manifest.settings or {}).get("alerting") if commit else None
+    return AlertingResource().as_recorded(recorded).policy() if recorded else AlertPolicy(AlertSettings())

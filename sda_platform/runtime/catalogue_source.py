@@ -11,6 +11,7 @@ from sda_platform.catalog.identity import identified, identities_at
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
@@ -98,7 +99,7 @@ class LakeSource:
         return self._current(CONJUNCTION_ASSESSMENTS, "tca_time_ns", "ascending", is_of_object)
 
     def alerts(self) -> Rows:
-        found = self._current(CONJUNCTION_ALERTS, "collision_probability", "descending")
+        found = sorted(self._current(CONJUNCTION_ALERTS, "tca_time_ns", "ascending"), key=urgency)
         known = known_acknowledgements(self._lake)
         return [
             {**alert, "acknowledgements": known.get(alert["event_id"], [])}

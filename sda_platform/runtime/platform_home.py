@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from sda_platform.clock import CLOCK_FILE
+from sda_platform.lake.object_store import is_object_store
 from sda_platform.published import PLATFORM
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock
@@ -28,6 +30,20 @@ _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStor
 
 class AlreadyRunning(RuntimeError):
     """Another platform works in this home."""
+
+
+def require_home(home: Path, *places: str) -> None:
+    """Raise PlatformError if neither ``home`` nor one of ``places``, its lake and landing zones, was ever used.
+
+    An empty answer from a directory that is no home would be read as "nothing is there". What lies in an object store
+    is not looked for.
+    """
+    used = [home / LOCK_FILE, home / CLOCK_FILE, *(Path(place) for place in places if not is_object_store(place))]
+    if any(is_object_store(place) for place in places) or any(path.exists() for path in used):
+        return
+    raise PlatformError(
+        f"{home.absolute()} is no home of a platform: give one by --home or SDA_HOME, or start one there with `sda up`"
+    )
 
 
 def take_lock(home: Path) -> IO[str]:

@@ -127,7 +127,7 @@ async def conjunctions(request: Request) -> Response:
 
 
 async def alerts(request: Request) -> Response:
-    """The current conjunction alerts, highest probability first."""
+    """The current conjunction alerts, highest level first, then Pc."""
     return _rows(request, await run_in_threadpool(_live(request).source.alerts))
 
 

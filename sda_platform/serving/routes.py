@@ -80,7 +80,7 @@ ROUTES: Final = (
         endpoints.conjunctions,
         "The current assessments of an object's conjunctions, by time of closest approach.",
     ),
-    Route("/alerts", endpoints.alerts, "The current conjunction alerts, highest probability first."),
+    Route("/alerts", endpoints.alerts, "The current conjunction alerts, highest level first, then Pc."),
     Route(
         "/schedule",
         scheduled.schedule,

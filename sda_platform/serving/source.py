@@ -35,7 +35,7 @@ class CatalogueSource(Protocol):
         """The current assessments of an object's conjunctions, by time of closest approach."""
 
     def alerts(self) -> Rows:
-        """The current alerts, highest probability first."""
+        """The current alerts, highest level first, then Pc, then TCA."""
 
     def schedule(self) -> Rows:
         """The scheduled observations of `pass_schedule`, by their beginning."""

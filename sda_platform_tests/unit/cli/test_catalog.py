@@ -15,6 +15,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.platform_home import take_lock
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS, catalogue_of
 from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
@@ -96,6 +97,7 @@ def test_edits_made_at_two_sites_are_shown_until_one_is_chosen__CS8(home: Path) 
     assert "no edits that contradict" in sda(home, "resolve", "25544", "name", "X").output
     assert sda(home, "edit", "25544", "name", "ISS").exit_code == 0
     other = home / "other"
+    take_lock(other).close()
     assert sda(other, "edit", "25544", "name", "ZARYA", "--editor", "anna", site="south").exit_code == 0
     assert sda(other, "export", str(home / "south.edits"), "--edits", site="south").exit_code == 0
     landed = CliRunner().invoke(main, ["--home", str(home), "land", str(home / "south.edits")])
@@ -169,4 +171,5 @@ def test_a_mistake_ends_in_one_line(home: Path, arguments: tuple[str, ...], reas
 
 
 def test_without_a_catalogue_the_commands_say_so(tmp_path: Path) -> None:
+    take_lock(tmp_path).close()
     assert "no catalogue yet" in sda(tmp_path, "list").output

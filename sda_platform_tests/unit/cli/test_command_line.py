@@ -123,7 +123,7 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
         for name, pc, risk in (("mild", 2e-7, "yellow"), ("grave", 3e-4, "red"))
     ]
     SqliteSubscriber(home / "subscriber.sqlite").apply("b1", entries)
-    listed = json.loads(sda(home, "alerts", "--json").output)
+    listed = json.loads(sda(home, "alerts", "--json").stdout)
     assert [(a["alert_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
     text = sda(home, "alerts").output
     assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA) ↔ 5 VANGUARD 1" in text

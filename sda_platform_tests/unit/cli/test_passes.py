@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
+from sda_platform.runtime.platform_home import take_lock
 from sda_platform.simulation.reference import reference_catalogue
 
 SITE = ("--lat", "50", "--lon", "7", "--alt-m", "100", "--start", "2024-11-01T00:00:00Z", "--hours", "6")
@@ -67,5 +68,6 @@ def test_a_person_gets_a_table(catalogue: Path) -> None:
 
 
 def test_without_a_catalogue_the_message_names_the_remedy(tmp_path: Path) -> None:
+    take_lock(tmp_path).close()
     answer = CliRunner().invoke(main, ["--home", str(tmp_path), "passes", *SITE])
     assert (answer.exit_code, "--catalog" in answer.output, "Traceback" in answer.output) == (1, True, False)

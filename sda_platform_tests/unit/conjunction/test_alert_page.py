@@ -10,14 +10,17 @@ import pytest
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_page import AlertReport
+from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.encounter_figures import encounter_geometry, miss_sigma_km
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.orbits.two_body import two_body_state
+from sda_platform.setting_sections import AlertSettings
 from sda_platform_tests.support.browser import opened
 from sda_platform_tests.support.delta_tables import row
 from sda_platform_tests.support.segments import START_NS, after
 
+POLICY = AlertPolicy(AlertSettings(red_pc=3e-5))
 TCA_NS = after(20 * 3600)
 SIGMAS_KM = (0.1, 0.4, 0.2, 1e-4, 1e-4, 1e-4)
 LOWER = np.diag(np.square(SIGMAS_KM))[np.tril_indices(6)].tolist()
@@ -57,7 +60,7 @@ def assessed(hours: float, **facts: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def report() -> AlertReport:
-    history = EventHistory.of_correction_log([assessed(hours) for hours in (0, 6, 12)])
+    history = EventHistory.of_correction_log([assessed(hours) for hours in (0, 6, 12)], (), POLICY)
     entry = {"event_id": "an-event", "risk": "red", "as_of_ns": START_NS, "tca_time_ns": TCA_NS, "op": "insert"}
     alerts = [row(CONJUNCTION_ALERTS, **entry, change="risk_level,probability", rule="dilution", status="open")]
     seen = {"acknowledged_by": "ann", "revision": 0, "acknowledged_time_ns": after(60), "comment": "<b>looking</b>"}

@@ -1,6 +1,7 @@
 """What was stated of an event over time, in words and as a picture."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from sda_platform.cli.show import PictureError, alert_lines, write_picture
-from sda_platform.conjunction.event_plot import as_markdown, event_picture
+from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.event_plot import as_markdown, event_figure, event_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.observability.trace import Trace
+from sda_platform.setting_sections import AlertSettings
 
 HOUR_NS = 3600 * 10**9
 TCA_NS = 1_730_488_470_000_000_000
@@ -27,7 +30,8 @@ def entry(sequence: int, op: str, *, hours: float, tca_s: float = 0.0, pc: float
         "mahalanobis_distance": 0.52, "collision_probability": pc, "maximum_probability": 5e-4,
         "hard_body_radius_m": 10.0, "radius_1_m": 5.0, "radius_2_m": 5.0,
         "radius_source_1": "fleet file", "radius_source_2": "default by type",
-        "risk": "red" if pc >= 1e-4 else "yellow", "state_source_1": "element_set",
+        "risk": "red" if pc >= 1e-4 else "yellow", "is_2d_valid": True, "maximum_sigma_scale": 2.0,
+        "manoeuvre_time_1_ns": None, "manoeuvre_time_2_ns": None, "state_source_1": "element_set",
         "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t",
     }  # fmt: skip
 
@@ -51,21 +55,26 @@ def opinion(hours: float, stated: float | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def folded(entries: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (), **levels: float) -> EventHistory:
+    return EventHistory.of_correction_log(entries, others, AlertPolicy(AlertSettings(**levels)))
+
+
 def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) -> str:
     alerts = [{**assessments[0], "op": op}]
     trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{}] * 7, others)
+    history = folded(assessments, others)
     console = Console(width=140, record=True, file=io.StringIO())
-    for line in alert_lines(trace):
+    for line in alert_lines(trace, history):
         console.print(line)
     return console.export_text()
 
 
 def test_a_journal_folds_to_what_was_said_and_when() -> None:
-    history = EventHistory.of_correction_log(journal())
+    history = folded(journal())
     assert history.is_current
     assert history.values("collision_probability") == [8e-5, 2e-4]
     assert history.hours_to_tca == pytest.approx([20.0, 19.0 + 1.5 / 3600])
-    gone = EventHistory.of_correction_log(journal(withdrawn=True))
+    gone = folded(journal(withdrawn=True))
     assert not gone.is_current
     assert gone.last == history.last
 
@@ -79,6 +88,16 @@ def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> N
     assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
     assert "+1.500" in text, "how far the TCA moved"
     assert "rests on 2 element sets, 1 tracks and 7 observations: sda trace 0934bc66" in text
+
+
+def test_one_scale_of_levels_applies_to_the_whole_history_and_is_stated() -> None:
+    own = folded(journal(), red_pc=5e-5)
+    assert own.levels == ["red", "red"], "8e-5 is red by this policy, and yellow on the fixed scale of assessments"
+    assert folded(journal(), red_pc=1e-3).levels == ["yellow", "yellow"]
+    assert own.thresholds == {"yellow": 1e-5, "red": 5e-5}
+    assert "by Pc yellow from 1e-05, red from 0.0001" in told(journal(), "insert")
+    _handles, labels = event_figure(own).axes[0].get_legend_handles_labels()
+    assert {"red from 5e-05", "yellow from 1e-05"} <= set(labels)
 
 
 def test_what_others_say_of_it_stands_beside() -> None:
@@ -98,26 +117,26 @@ def test_a_withdrawn_alert_is_shown_as_withdrawn() -> None:
 
 @pytest.mark.parametrize("entries", [journal(withdrawn=True), journal()[2:]])
 def test_any_history_has_a_picture(entries: list[dict[str, Any]]) -> None:
-    assert event_picture(EventHistory.of_correction_log(entries)).startswith(b"\x89PNG\r\n")
+    assert event_picture(folded(entries)).startswith(b"\x89PNG\r\n")
 
 
 def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> None:
     entries = journal()
-    picture = event_picture(EventHistory.of_correction_log(entries))
+    picture = event_picture(folded(entries))
     assert picture.startswith(b"\x89PNG\r\n")
-    assert picture == event_picture(EventHistory.of_correction_log(entries[::-1]))
+    assert picture == event_picture(folded(entries[::-1]))
     moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
-    assert picture != event_picture(EventHistory.of_correction_log(moved))
+    assert picture != event_picture(folded(moved))
     silent = {**opinion(18.0, None), "originator": None, "collision_probability": None}
-    assert picture != event_picture(EventHistory.of_correction_log(entries, [opinion(18.0, None), silent]))
+    assert picture != event_picture(folded(entries, [opinion(18.0, None), silent]))
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 
 def test_a_picture_that_cannot_be_written_is_reported_with_the_file_and_the_reason(tmp_path: Path) -> None:
-    trace = Trace(EVENT, journal(), [], journal(), [], [], [], [])
+    history = folded(journal())
     with pytest.raises(PictureError, match=r"a picture is written as \.png"):
-        write_picture(trace, tmp_path / "a.jpg")
+        write_picture(history, tmp_path / "a.jpg")
     with pytest.raises(PictureError, match=r"nowhere/a\.png: cannot be written: No such file"):
-        write_picture(trace, tmp_path / "nowhere" / "a.png")
-    write_picture(trace, tmp_path / "a.png")
+        write_picture(history, tmp_path / "nowhere" / "a.png")
+    write_picture(history, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sda_platform.conjunction.report import SHOWN, report
+from sda_platform.conjunction.report import LISTED, SHOWN, report
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -40,6 +40,19 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
     assert page == tmp_path / "pages" / "event-2.html" and "2.00e-06" in page.read_text()
     for text in pictures:
         assert base64.b64decode(text.partition("base64,")[2].rstrip(")")).startswith(b"\x89PNG")
+
+
+def test_a_red_alert_of_small_pc_comes_first_and_no_red_one_is_cut(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    known = {"sequence": 0, "op": "insert", "tca_time_ns": after(3600), "as_of_ns": after(0), "miss_distance_km": 0.1}
+    yellow = [{"event_id": f"yellow-{n}", "risk": "yellow", "collision_probability": 2e-5} for n in range(LISTED)]
+    red = [{"event_id": f"red-{n:02}", "risk": "red", "collision_probability": 3e-6} for n in range(LISTED + 5)]
+    commit(lake, CONJUNCTION_ASSESSMENTS, [{**known, **event} for event in (*yellow, *red)])
+    commit(lake, CONJUNCTION_ALERTS, [{**known, **event} for event in (*yellow, *red)])
+    metadata = metadata_of(lake)
+    listed = [record.data for record in metadata["alerts"].records]
+    assert [row["alert"] for row in listed] == [event["event_id"] for event in red]
+    assert metadata["alert_1"].value[2:14] == "alert red-00"
 
 
 def test_received_cdms_of_encounters_ahead_are_listed_next_to_our_assessments(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""How current a list of conjunctions is: the last full screening, its span, and the age of the element sets."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.lake.lake import Lake
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
+
+
+@dataclass(frozen=True)
+class Currency:
+    """What the conjunctions of a lake rest on at ``now_ns``; None: nothing was screened yet, or there is no catalogue.
+
+    Attributes:
+        screened_ns: when every object was screened last.
+        screened_upto_ns: the end of the span that is screened.
+        objects: number of objects in the catalogue.
+        median_age_s, greatest_age_s: age of their element sets, seconds since the epoch.
+    """
+
+    now_ns: int
+    screened_ns: int | None
+    screened_upto_ns: int | None
+    objects: int
+    median_age_s: float | None
+    greatest_age_s: float | None
+
+    @classmethod
+    def of(cls, lake: Lake) -> Self:
+        """That of ``lake`` by its clock."""
+        now_ns, commit = lake.clock.now_ns(), lake.log(CONJUNCTION_CANDIDATES).head().commit
+        marks = commit.manifest.watermarks if commit else {}
+        catalogue = lake.log(ORBITAL_CATALOG)
+        epochs_ns = np.array([] if catalogue.version() < 0 else catalogue.rows(["epoch_time_ns"]).column(0), np.int64)
+        ages_s = (now_ns - epochs_ns) / NANOSECONDS_PER_SECOND
+        known = (float(np.median(ages_s)), float(ages_s.max())) if len(ages_s) else (None, None)
+        return cls(now_ns, marks.get(SCREENED_FROM), marks.get(SCREENED_UPTO), len(ages_s), *known)
+
+    def __str__(self) -> str:
+        if self.screened_ns is None or self.screened_upto_ns is None:
+            screened = "nothing was screened yet"
+        else:
+            ago = words_of((self.now_ns - self.screened_ns) / NANOSECONDS_PER_SECOND)
+            screened = f"all objects screened {ago} ago, up to {iso(self.screened_upto_ns)[:16]}Z"
+            if self.screened_upto_ns <= self.now_ns:
+                screened += ", which has passed"
+        if self.median_age_s is None or self.greatest_age_s is None:
+            sets = "no object in the catalogue"
+        else:
+            ages = f"{words_of(self.median_age_s)} old in the median, {words_of(self.greatest_age_s)} at most"
+            sets = f"element sets of {self.objects:,} objects, {ages}"
+        return f"as of {iso(self.now_ns)[:19]}Z: {screened}; {sets}"
+
+
+def words_of(seconds: float) -> str:
+    """A span of time for people: 40 s, 12 min, 5.0 h, 3.2 d."""
+    for unit, name, form in ((_DAY_S, "d", ".1f"), (_HOUR_S, "h", ".1f"), (_MINUTE_S, "min", ".0f")):
+        if abs(seconds) >= unit:
+            return f"{seconds / unit:{form}} {name}"
+    return f"{seconds:.0f} s"

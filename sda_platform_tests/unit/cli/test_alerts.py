@@ -1,0 +1,129 @@
+"""`sda alerts`: in which order, what is never cut, how current the list is, and where there is none."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.cli.alerts import CurrentAlert, alert_grid, currency_lines, current_alerts
+from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.currency import Currency, words_of
+from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.settings import Settings
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import after
+
+COMMANDS = (
+    ["alerts"], ["status"], ["query", "SELECT 1"], ["show", "x"], ["trace", "x"], ["explain", "x"], ["schedule"],
+    ["retention"], ["impact", "x"], ["diff", "tracks", "now"], ["cdm", "x"], ["alert", "ack", "x"],
+    ["catalog", "show", "25544"], ["whatif", "--primary", "25544"], ["verify"],
+    ["verify", "--repair"], ["audit"], ["reconcile", "all"], ["reconcile", "all", "--apply"], ["replay", "all"],
+    ["passes", "--lat", "1", "--lon", "1", "--start", "2024-01-01"], ["reprocess"], ["acknowledge", "tracks"],
+)  # fmt: skip
+
+
+def delivered(home: Path, *alerts: dict[str, Any]) -> Settings:
+    """A home whose subscriber holds these alerts."""
+    settings = Settings(home=home)
+    lake_at(home / "lake")
+    (home / "lake").mkdir(parents=True, exist_ok=True)
+    known = {"object_name_1": "A", "object_name_2": "B", "norad_id_1": 1, "norad_id_2": 2, "miss_distance_km": 0.5,
+             "relative_speed_km_s": 10.0, "track_id_1": None, "track_id_2": None}  # fmt: skip
+    entries = [
+        AlertEntry(a["event_id"], 0, "insert", json.dumps({**known, "tca_time_ns": after(3600), **a})) for a in alerts
+    ]
+    chosen_subscriber(settings.subscriber, settings.home).apply("a-batch", entries)
+    return settings
+
+
+def alert(name: str, risk: str, pc: float, hours: float = 1.0) -> dict[str, Any]:
+    return {"event_id": name, "risk": risk, "collision_probability": pc, "tca_time_ns": after(hours * 3600)}
+
+
+def printed(alerts: list[CurrentAlert], width: int, limit: int = 40) -> str:
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(alert_grid(alerts, limit))
+    return console.export_text()
+
+
+def test_alerts_are_listed_by_level_then_pc_then_tca(tmp_path: Path) -> None:
+    settings = delivered(
+        tmp_path,
+        alert("of-small-pc", "red", 3e-6),
+        *(alert(f"yellow-{n}", "yellow", 2e-5, hours=9 - n) for n in range(3)),
+        alert("likely", "yellow", 9e-5),
+        alert("worst", "red", 4e-4),
+    )
+    found = [each.alert_id for each in current_alerts(settings)]
+    assert found == ["worst", "of-small-pc", "likely", "yellow-2", "yellow-1", "yellow-0"]
+
+
+def test_a_list_never_cuts_a_red_alert(tmp_path: Path) -> None:
+    reds = [alert(f"red-{n:03}", "red", 1e-6) for n in range(45)]
+    found = current_alerts(delivered(tmp_path, *reds, *(alert(f"yellow-{n}", "yellow", 2e-5) for n in range(45))))
+    text = printed(found, 120, limit=3)
+    assert all(f"red-{n:03}" in text for n in range(45)) and "yellow-" not in text
+    assert "90 active alerts, 45 of them shown (--limit)" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_number_of_the_list_is_cut_and_names_wrap(tmp_path: Path, width: int) -> None:
+    (found,) = current_alerts(delivered(tmp_path, alert("3e8c7a11", "yellow", 5.4e-5)))
+    long = replace(
+        found, object_name_1="A LONG NAME OF AN OBJECT", object_name_2="[/b]another[bold]", acknowledged_by="ann"
+    )
+    text = printed([long], width)
+    for word in ("3e8c7a11", "11-01 01:00:00", "0.500", "5.4e-05", "0/2", "ann"):
+        assert word in text, word
+    assert "[/b]another[bold]" in text.replace("\n", " ").replace("  ", "") or width == 80
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_list_states_what_it_rests_on_and_that_the_platform_is_stopped(tmp_path: Path) -> None:
+    settings = delivered(tmp_path, alert("a", "red", 1e-4))
+    MissionClock(after(7200), 0, 0.0).save(tmp_path)
+    lake = lake_at(tmp_path / "lake")
+    (line, stopped) = currency_lines(settings)
+    assert "nothing was screened yet; no object in the catalogue" in line
+    assert "the platform does not run: no alert; `sda up` starts it" in stopped
+    commit(lake, ORBITAL_CATALOG, [{"norad_id": n, "epoch_time_ns": after(-86_400 * n)} for n in (1, 2, 9)])
+    commit(lake, CONJUNCTION_CANDIDATES, [], watermarks={SCREENED_FROM: after(3600), SCREENED_UPTO: after(86_400)})
+    line, _ = currency_lines(settings)
+    assert line == (
+        "as of 2024-11-01T02:00:00Z: all objects screened 1.0 h ago, up to 2024-11-02T00:00Z; "
+        "element sets of 3 objects, 2.1 d old in the median, 9.1 d at most"
+    )
+    assert "which has passed" in str(replace(Currency.of(lake), now_ns=after(86_400)))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0 s"), (59, "59 s"), (90, "2 min"), (3600, "1.0 h"), (172_800, "2.0 d")]
+)
+def test_a_span_of_time_is_stated_in_one_unit(seconds: float, words: str) -> None:
+    assert words_of(seconds) == words
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_home_that_is_none_is_refused_and_nothing_is_made_there(tmp_path: Path, arguments: list[str]) -> None:
+    typo = tmp_path / "typo"
+    result = CliRunner().invoke(main, ["--home", str(typo), *arguments])
+    assert result.exit_code == 1, result.output
+    assert f"{typo} is no home of a platform: give one by --home or SDA_HOME" in result.output
+    assert not typo.exists()
+
+
+def test_json_stays_a_list_and_the_state_of_the_list_goes_to_the_standard_error(tmp_path: Path) -> None:
+    delivered(tmp_path, alert("a", "red", 1e-4))
+    result = CliRunner().invoke(main, ["--home", str(tmp_path), "alerts", "--json"])
+    assert [each["alert_id"] for each in json.loads(result.stdout)] == ["a"]
+    assert "nothing was screened yet" in result.stderr and "does not run" in result.stderr

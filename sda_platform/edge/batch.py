@@ -1,6 +1,7 @@
 """Batches: records on their way from a source to a segment, and the receipt that is resolved when they are durable."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from sda_platform.edge.priority import Priority
@@ -16,6 +17,7 @@ class BatchReceipt:
         self._open = 0
         self._done = asyncio.Event()
         self._done.set()
+        self._firsts: Callable[[], Awaitable[None]] | None = None
         self.lost = 0
 
     def expect(self) -> None:
@@ -30,9 +32,24 @@ class BatchReceipt:
         if self._open == 0:
             self._done.set()
 
-    async def durable(self) -> bool:
-        """Wait until every part is settled; False if records were dropped."""
+    def follow(self, firsts: Callable[[], Awaitable[None]]) -> None:
+        """Be the receipt of records of earlier hand-overs too; they are durable once ``firsts`` returns."""
+        self._firsts = firsts
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every part of its own is durable or dropped."""
+        return self._open == 0
+
+    async def settled(self) -> None:
+        """Wait until every part of its own is settled."""
         await self._done.wait()
+
+    async def durable(self) -> bool:
+        """Wait until all whose receipt this is are settled; False if records were dropped."""
+        await self.settled()
+        if self._firsts is not None:
+            await self._firsts()
         return self.lost == 0
 
 

@@ -13,12 +13,15 @@ from typing import Any
 from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
 from sda_platform.edge.config import CollectorConfig, ServiceConfig
+from sda_platform.edge.frames import frames_of
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.kernels import compile_kernels
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
+from sda_platform.edge.packets import MAX_BATCH
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.rates import Rates
+from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.edge.sealing import Sealer, SealingPlan
 from sda_platform.edge.sources.source import Services, SourceState
 from sda_platform.edge.supervision import Supervised
@@ -31,6 +34,7 @@ _SAMPLE_S = 0.1
 _BACKLOG_S = 1.0
 _SEALING_THREADS = 8
 _FILE_THREADS = 4
+_REMEMBERED = ("telemetry",)
 
 
 class Collector:
@@ -53,6 +57,9 @@ class Collector:
         self._file_executor = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
         state_directory = home / "collector"
         state_directory.mkdir(parents=True, exist_ok=True)
+        self._sealed_logs = {
+            zone: SealedLog(state_directory / f"{zone}.sealed", LandingZone(landing_root, zone)) for zone in _REMEMBERED
+        }
         self.services = Services(
             clock,
             self.ledger,
@@ -67,8 +74,17 @@ class Collector:
     async def start(self, config: CollectorConfig) -> None:
         """Start the sources of ``config``; what is compiled is compiled before the first socket is open."""
         compile_kernels()
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._remember)
         self._tasks = [self._task(self._sample()), self._task(self._watch_backlog())]
         await self.apply(config)
+
+    def _remember(self) -> None:
+        """Remember the telemetry that was sealed last: what stations send again after a restart is no new frame."""
+        packets = self.services.packets
+        for log in self._sealed_logs.values():
+            for payloads in log.payloads(packets.remembered):
+                for start in range(0, len(payloads), MAX_BATCH):
+                    packets.process(frames_of(payloads[start : start + MAX_BATCH]))
 
     async def apply(self, config: CollectorConfig) -> None:
         """Make the running sources those of ``config``: removed ones are drained, changed ones replaced."""
@@ -139,8 +155,9 @@ class Collector:
                 after_s = self.service.deferred_seal_after_s
             plan = SealingPlan(self.service.segment_max_bytes, after_s)
             sealer = Sealer(
-                zone, priority, channel, plan, self.landing_root, self._clock, self.ledger, self._executor, self.log
-            )
+                zone, priority, channel, plan, self.landing_root, self._clock, self.ledger, self._executor, self.log,
+                self._sealed_logs.get(zone),
+            )  # fmt: skip
             self.sealers.append(sealer)
             self._sealing.append(self._task(sealer.run()))
 

@@ -1,9 +1,13 @@
-"""The packet processor: telemetry frames validated, de-duplicated and put in order by their headers alone (F5).
+"""The packet processor: telemetry frames validated, de-duplicated and put in order by what they hold alone (F5).
 
 A batch stays in the buffer in which it was received. The result is row numbers: nothing is copied, and what is
 allocated depends on the batch, never on a frame. Duplicates are recognised across batches, as a station that
 reconnects sends again. The memory of keys is two generations of a table of fixed size. When the younger is half full
 the older is cleared, so that a key is kept for at least ``remembered`` later frames.
+
+A satellite that restarts counts from the beginning. Frames of one sequence whose times are more than `EPOCH_MS` apart
+are therefore of two epochs of the counter, and both are new. No computer restarts in less, and no two receivers of one
+frame state times so far apart.
 """
 
 from dataclasses import dataclass
@@ -14,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sda_platform.edge.frames import Frames, load_u32, load_u64
+from sda_platform.edge.gaps import EPOCH_MS, SequenceGaps
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG, TELEMETRY_HEADER_BYTES
 
 MAX_BATCH: Final = 10_000
-_NEW, _DUPLICATE, _CONFLICT, _INVALID = 0, 1, 2, 3
+_STRETCH_BITS: Final = 15  # of 2^15 ms, half of which is more than EPOCH_MS
+_EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID = range(5)
 
 
 class BatchTooLarge(ValueError):
@@ -28,9 +34,9 @@ class BatchTooLarge(ValueError):
 class Processed:
     """Row numbers of a batch: each frame is in exactly one of the five (F5.31).
 
-    ``emergency`` and ``routine`` ascend in `timestamp_ms`, then satellite, then sequence. ``duplicates`` repeat a key
-    with the same time and length; ``conflicts`` repeat it with others. ``invalid``: flagged, or of another length than
-    its header states.
+    ``emergency`` and ``routine`` ascend in `timestamp_ms`, then satellite, then sequence. ``duplicates`` repeat a frame
+    whole, but for the station that received it. ``conflicts`` repeat its key with other content. ``invalid``: flagged,
+    or of another length than the header states. A conflict that is emergency traffic is in ``emergency``.
     """
 
     emergency: NDArray[np.int64]
@@ -41,36 +47,42 @@ class Processed:
 
 
 class PacketProcessor:
-    """De-duplicates on (satellite, sequence); the first in order of arrival survives (F5.26)."""
+    """De-duplicates on (satellite, epoch of its counter, sequence); the first in order of arrival survives (F5.26).
+
+    ``missing`` and ``late`` count the gaps of the last batch (`SequenceGaps.count`).
+    """
 
     def __init__(self, remembered: int = 2**20) -> None:
         slots = 1 << max(remembered * 2 - 1, 1).bit_length()
         self._young, self._old = _Generation(slots), _Generation(slots)
-        self._remembered = remembered
+        self.remembered = remembered
+        self._gaps = SequenceGaps()
+        self.missing = self.late = 0
         self._verdicts = np.empty(MAX_BATCH, np.uint8)
         self._times_ms, self._satellites = np.empty(MAX_BATCH, np.uint64), np.empty(MAX_BATCH, np.uint64)
-        self._sequences, self._flags = np.empty(MAX_BATCH, np.uint64), np.empty(MAX_BATCH, np.uint8)
+        self._sequences = np.empty(MAX_BATCH, np.uint64)
 
     def process(self, frames: Frames) -> Processed:
         """Judge a batch of at most `MAX_BATCH` frames. Raises BatchTooLarge."""
         count = len(frames)
         if count > MAX_BATCH:
             raise BatchTooLarge(f"a batch has {count} frames, at most {MAX_BATCH} are taken at once")
-        if self._young.count + count > self._remembered:
+        if self._young.count + count > self.remembered:
             self._young, self._old = self._old, self._young
             self._young.forget()
-        verdicts, flags = self._verdicts[:count], self._flags[:count]
-        young, old = self._young, self._old
-        young.count += _judge(
+        verdicts = self._verdicts[:count]
+        self._young.count += _judge(
             frames.buffer, frames.starts, frames.lengths, verdicts, self._times_ms, self._satellites, self._sequences,
-            flags, young.keys, old.keys,
+            self._young.keys, self._old.keys,
         )  # fmt: skip
-        new = np.flatnonzero(verdicts == _NEW)
-        order = np.lexsort((self._sequences[new], self._satellites[new], self._times_ms[new]))
-        new = new[order]
-        is_emergency = (flags[new] & EMERGENCY_FLAG) != 0
-        others = (np.flatnonzero(verdicts == verdict) for verdict in (_DUPLICATE, _CONFLICT, _INVALID))
-        return Processed(new[is_emergency], new[~is_emergency], *others)
+        new = np.flatnonzero(verdicts <= _ROUTINE)
+        new = new[np.lexsort((self._sequences[new], self._satellites[new], self._times_ms[new]))]
+        is_emergency = verdicts[new] == _EMERGENCY
+        duplicates, conflicts, invalid = (
+            np.flatnonzero(verdicts == verdict) for verdict in (_DUPLICATE, _CONFLICT, _INVALID)
+        )
+        self.missing, self.late = self._gaps.count(frames, new)
+        return Processed(new[is_emergency], new[~is_emergency], duplicates, conflicts, invalid)
 
     def forget(self, frames: Frames) -> None:
         """Judge these frames as new when they come again, because they were not kept."""
@@ -79,13 +91,13 @@ class PacketProcessor:
 
 
 class _Generation:
-    """A hash table of keys, (slots, 2) uint64: the sequence; the satellite and a mark of the header's other fields.
+    """A hash table of keys, (slots, 3) uint64: the sequence; the satellite and a mark of the content; the time, ms.
 
     The second is 0 where the slot is free; the mark is odd unless the key was removed.
     """
 
     def __init__(self, slots: int) -> None:
-        self.keys = np.zeros((slots, 2), np.uint64)
+        self.keys = np.zeros((slots, 3), np.uint64)
         self.count = 0
 
     def forget(self) -> None:
@@ -95,34 +107,38 @@ class _Generation:
 
 @numba.njit(cache=True, nogil=True)
 def _judge(
-    buffer: Any, starts: Any, lengths: Any, verdicts: Any, times_ms: Any, satellites: Any, sequences: Any, flags: Any,
+    buffer: Any, starts: Any, lengths: Any, verdicts: Any, times_ms: Any, satellites: Any, sequences: Any,
     young: Any, old: Any,
 ) -> Any:  # fmt: skip
     """Fill the (n,) columns; returns how many keys are new."""
     new, mask = 0, np.uint64(len(young) - 1)
     for row in range(len(starts)):
         at, length = starts[row], lengths[row]
-        verdicts[row] = 3
+        verdicts[row] = _INVALID
         if length < TELEMETRY_HEADER_BYTES:
             continue
         byte_count = np.int64(buffer[at + 20]) | (np.int64(buffer[at + 21]) << 8)
-        flags[row] = buffer[at + 23]
-        if (flags[row] & INVALID_FLAG) != 0 or byte_count + TELEMETRY_HEADER_BYTES != length:
+        flags = buffer[at + 23]
+        if (flags & INVALID_FLAG) != 0 or byte_count + TELEMETRY_HEADER_BYTES != length:
             continue
-        times_ms[row], sequences[row] = load_u64(buffer, at), load_u64(buffer, at + 8)
-        satellites[row] = load_u32(buffer, at + 16)
-        mark = _mark(times_ms[row], byte_count)
-        home = _home(satellites[row], sequences[row], mask)
-        known = old[_find(home, satellites[row], sequences[row], old, mask), 1]
+        time_ms, sequence = load_u64(buffer, at), load_u64(buffer, at + 8)
+        satellite = np.uint64(load_u32(buffer, at + 16))
+        times_ms[row], sequences[row], satellites[row] = time_ms, sequence, satellite
+        mark = _mark(buffer, at, length)
+        found = _find(satellite, sequence, time_ms, old, mask)
+        known, known_ms = old[found, 1], old[found, 2]
         if not known & np.uint64(1):
-            slot = _find(home, satellites[row], sequences[row], young, mask)
-            known = young[slot, 1]
-        if known & np.uint64(1):
-            verdicts[row] = 1 if (known & np.uint64(0xFFFFFFFF)) == mark else 2
+            slot = _find(satellite, sequence, time_ms, young, mask)
+            known, known_ms = young[slot, 1], young[slot, 2]
+        is_known = (known & np.uint64(1)) != 0
+        if is_known and known_ms == time_ms and (known & np.uint64(0xFFFFFFFF)) == mark:
+            verdicts[row] = _DUPLICATE
             continue
-        young[slot, 0], young[slot, 1] = sequences[row], (satellites[row] << np.uint64(32)) | mark
-        verdicts[row] = 0
-        new += 1
+        verdicts[row] = _EMERGENCY if (flags & EMERGENCY_FLAG) != 0 else (_CONFLICT if is_known else _ROUTINE)
+        if not is_known:
+            young[slot, 0], young[slot, 2] = sequence, time_ms
+            young[slot, 1] = (satellite << np.uint64(32)) | mark
+            new += 1
     return new
 
 
@@ -131,30 +147,57 @@ def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any) -> None:
     """Make the marks of these frames even: their slots stay in use, so that no later key is cut off."""
     mask = np.uint64(len(keys) - 1)
     for row in range(len(starts)):
-        if lengths[row] >= TELEMETRY_HEADER_BYTES:
-            sequence = load_u64(buffer, starts[row] + 8)
-            satellite = np.uint64(load_u32(buffer, starts[row] + 16))
-            slot = _find(_home(satellite, sequence, mask), satellite, sequence, keys, mask)
-            keys[slot, 1] &= np.uint64(0xFFFFFFFFFFFFFFFE)
+        at, length = starts[row], lengths[row]
+        if length >= TELEMETRY_HEADER_BYTES:
+            time_ms, sequence = load_u64(buffer, at), load_u64(buffer, at + 8)
+            satellite = np.uint64(load_u32(buffer, at + 16))
+            slot = _find(satellite, sequence, time_ms, keys, mask)
+            if (keys[slot, 1] & np.uint64(0xFFFFFFFF)) == _mark(buffer, at, length):
+                keys[slot, 1] &= np.uint64(0xFFFFFFFFFFFFFFFE)
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark(time_ms: Any, byte_count: Any) -> Any:
-    mixed = (time_ms ^ (np.uint64(byte_count) << np.uint64(48))) * np.uint64(0xD6E8FEB86659FD93)
-    return (mixed >> np.uint64(32)) | np.uint64(1)
+def _mark(buffer: Any, at: Any, length: Any) -> Any:
+    """31 bits and an odd one of the payload and the emergency flag; the receiving station makes no other frame."""
+    mixed = np.uint64(length) ^ (np.uint64(buffer[at + 23] & EMERGENCY_FLAG) << np.uint64(32))
+    place, end = at + TELEMETRY_HEADER_BYTES, at + length
+    while place + 8 <= end:
+        mixed = (mixed ^ load_u64(buffer, place)) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+        place += 8
+    while place < end:
+        mixed = (mixed ^ np.uint64(buffer[place])) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+        place += 1
+    return ((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32)) | np.uint64(1)
 
 
 @numba.njit(cache=True, nogil=True)
-def _home(satellite: Any, sequence: Any, mask: Any) -> Any:
-    mixed = (sequence ^ (satellite << np.uint64(40))) * np.uint64(0x9E3779B97F4A7C15)
+def _find(satellite: Any, sequence: Any, time_ms: Any, keys: Any, mask: Any) -> Any:
+    """The slot of the key, or the free one that it would take; the table is never more than half full.
+
+    A place follows from the time too, so that a counter that restarts for ever fills no part of the table. A key whose
+    time is near lies in the same stretch of time or in the nearer neighbour.
+    """
+    own = time_ms >> np.uint64(_STRETCH_BITS)
+    is_late = (time_ms >> np.uint64(_STRETCH_BITS - 1)) & np.uint64(1)
+    near = own + np.uint64(1) if is_late else own - np.uint64(1)
+    slot = np.uint64(0)
+    for stretch in (near, own):
+        slot = _home(satellite, sequence, stretch, mask)
+        while keys[slot, 1] != 0:
+            if (
+                keys[slot, 0] == sequence
+                and (keys[slot, 1] >> np.uint64(32)) == satellite
+                and max(keys[slot, 2], time_ms) - min(keys[slot, 2], time_ms) <= np.uint64(EPOCH_MS)
+            ):
+                return slot
+            slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@numba.njit(cache=True, nogil=True)
+def _home(satellite: Any, sequence: Any, stretch: Any, mask: Any) -> Any:
+    mixed = (sequence ^ (satellite << np.uint64(40)) ^ (stretch << np.uint64(20))) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return (mixed >> np.uint64(32)) & mask
-
-
-@numba.njit(cache=True, nogil=True)
-def _find(home: Any, satellite: Any, sequence: Any, keys: Any, mask: Any) -> Any:
-    """The slot of the key, or the free one that it would take; the table is never more than half full."""
-    slot = home
-    while keys[slot, 1] != 0 and (keys[slot, 0] != sequence or (keys[slot, 1] >> np.uint64(32)) != satellite):
-        slot = (slot + np.uint64(1)) & mask
-    return slot

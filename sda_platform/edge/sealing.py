@@ -19,9 +19,10 @@ from sda_platform.edge.latency import Latency
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
 from sda_platform.edge.priority import Priority
+from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.landing.lander import seal
+from sda_platform.landing.lander import seal, segment_name
 from sda_platform.resilience import pause_s
 
 
@@ -46,6 +47,7 @@ class Sealer:
     ledger: Ledger
     executor: Executor
     log: Log
+    sealed_log: SealedLog | None = None
     segments: int = 0
     sealed_bytes: int = 0
     failures: int = 0
@@ -88,8 +90,11 @@ class Sealer:
 
     def _attempt(self, data: bytes, meta: SegmentMeta) -> bool:
         """Whether the segment is durable now. Errors of the disk are logged; others are faults of ours and raised."""
+        stem = f"{self.zone}-{meta.sealed_time_ns}"
+        if self.sealed_log is not None:
+            self.sealed_log.note(segment_name(meta, stem), meta.sha256)
         try:
-            seal(data, meta, self.landing_root, stem=f"{self.zone}-{meta.sealed_time_ns}")
+            seal(data, meta, self.landing_root, stem=stem)
         except OSError as error:
             self.log.error("segment not sealed", zone=self.zone, priority=self.priority.label, reason=str(error))
             return False

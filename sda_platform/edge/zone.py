@@ -25,34 +25,36 @@ class ZoneEntry:
         """The zone's channels."""
         return self._lanes
 
-    async def hand_over(self, batch: ReceivedBatch) -> None:
-        """Take ``batch``, or wait where its edge blocks; its receipt is settled once it is durable or dropped.
+    async def hand_over(self, batch: ReceivedBatch) -> bool:
+        """Take ``batch``, or wait where its edge blocks; False: it was dropped. Its receipt is settled with its seal.
 
         Deferred is what does not fit on an edge that does not block, and low priority while the zone is saturated.
         """
         if not batch.records:
-            return
+            return True
         account = self._ledger.account(batch.source, batch.priority)
         account.received += batch.records
         batch.receipt.expect()
         if batch.priority is Priority.LOW:
-            if self.pressure.saturated() or not self._offer(batch, Priority.LOW):
-                self._defer(batch, account)
-            return
+            is_low = not self.pressure.saturated() and self._offer(batch, Priority.LOW)
+            return is_low or self._defer(batch, account)
         try:
             kind = batch.priority.label
             await self._lanes[batch.priority].put(batch, batch.weight, records=batch.records, kind=kind)
         except Overdue:
-            self._defer(batch, account)
+            return self._defer(batch, account)
         except BaseException:  # cancelled while it waited, or closed: the records are nowhere now
             self._drop(batch, account)
             raise
+        return True
 
-    def _defer(self, batch: ReceivedBatch, account: Account) -> None:
-        if self._offer(batch, Priority.DEFERRED):
+    def _defer(self, batch: ReceivedBatch, account: Account) -> bool:
+        is_taken = self._offer(batch, Priority.DEFERRED)
+        if is_taken:
             account.deferred += batch.records
         else:
             self._drop(batch, account)
+        return is_taken
 
     def _offer(self, batch: ReceivedBatch, lane: Priority) -> bool:
         kind = batch.priority.label

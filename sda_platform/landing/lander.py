@@ -157,7 +157,11 @@ class Lander:
             raise PartnerFileError(f"{file.path}: {error}; land it again to go on where this stopped") from None
 
 
+def segment_name(meta: SegmentMeta, stem: str) -> str:
+    """The name of a segment that follows from its bytes."""
+    return f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
+
+
 def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> bool:
     """Seal bytes that are a segment already, under a name that follows from them; False: they were landed before."""
-    name = f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
-    return LandingZone(landing_root, meta.feed).seal(name, data, meta)
+    return LandingZone(landing_root, meta.feed).seal(segment_name(meta, stem), data, meta)

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import pytest
 
 from sda_platform.published import COLLECTOR, published
-from sda_platform_tests.support.collectors import beacons, framed, payloads
+from sda_platform_tests.support.collectors import beacons, framed, payloads, telemetry
 
 pytestmark = pytest.mark.system
 CONFIG = """
@@ -23,7 +24,7 @@ control = "127.0.0.1:0"
 seal_after_s = {seal_after_s}
 
 [sources.links]
-kind = "isl"
+kind = "{kind}"
 bind = "127.0.0.1:0"
 acknowledge = true
 """
@@ -32,17 +33,22 @@ acknowledge = true
 class Running:
     """A collector process and one connection to it."""
 
-    def __init__(self, home: Path, seal_after_s: float) -> None:
+    def __init__(self, home: Path, seal_after_s: float, kind: str = "isl") -> None:
         config = home / "collect.toml"
-        config.write_text(CONFIG.format(seal_after_s=seal_after_s))
+        config.write_text(CONFIG.format(seal_after_s=seal_after_s, kind=kind))
+        self.byte_order: Literal["little", "big"] = "little" if kind == "isl" else "big"
         self.home = home
         self.log = (home / "log").open("w+b")
         environment = {**os.environ, "SDA_HOME": str(home)}
         command = [sys.executable, "-m", "sda_platform.edge", str(config)]
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
         self.report = self._wait()
+        self.link = self.connect()
+
+    def connect(self) -> socket.socket:
+        """One more connection to the source."""
         host, _, port = self.report["sources"][0]["address"].rpartition(":")
-        self.link = socket.create_connection((host, int(port)), timeout=60)
+        return socket.create_connection((host, int(port)), timeout=60)
 
     def _wait(self) -> dict:  # type: ignore[type-arg]
         deadline = time.monotonic() + 120
@@ -62,7 +68,7 @@ class Running:
             received = self.link.recv(8 - len(data))
             assert received, "the collector closed the connection without an acknowledgement"
             data += received
-        return int.from_bytes(data, "little")
+        return int.from_bytes(data, self.byte_order)
 
 
 @pytest.fixture(params=[0.05])
@@ -86,6 +92,25 @@ def test_what_was_acknowledged_survives_a_kill__DP1_I18(running: Running) -> Non
     assert count > 0
     assert held == frames[: len(held)]
     assert len(held) >= count
+
+
+def test_telemetry_that_was_sent_again_before_the_seal_survives_a_kill__DP1_I18(tmp_path: Path) -> None:
+    """The link breaks after the frames were sent, the station sends them again, and the process is killed."""
+    frames = telemetry(200)
+    running = Running(tmp_path, 1.0, "telemetry")
+    try:
+        running.link.sendall(framed(frames, "big"))
+        running.link.close()
+        running.link = running.connect()
+        running.link.sendall(framed(frames, "big"))
+        assert running.acknowledged() == 200
+        running.process.send_signal(signal.SIGKILL)
+        running.process.wait()
+        assert payloads(tmp_path, "telemetry") == frames
+    finally:
+        running.link.close()
+        running.process.kill()
+        running.process.wait()
 
 
 @pytest.mark.parametrize("running", [60.0], indirect=True)

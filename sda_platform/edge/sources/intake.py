@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
 from sda_platform.edge.frames import Frames
-from sda_platform.edge.packets import MAX_BATCH
+from sda_platform.edge.packets import MAX_BATCH, Processed
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.isl import ISL_FRAME_BYTES
+
+Groups = list[tuple[Priority, NDArray[Any]]]
 
 
 class Intake(ABC):
@@ -28,55 +30,68 @@ class Intake(ABC):
         self.source = source
         self._entry = source.services.entry(self.zone)
 
-    @abstractmethod
-    def split(self, frames: Frames) -> list[tuple[Priority, NDArray[Any]]]:
-        """Which rows have which priority, the most urgent first: masks or row numbers."""
-
     async def take(self, frames: Frames) -> BatchReceipt:
         """Hand over ``frames``; wait where the policy is to wait."""
-        source, receipt = self.source, BatchReceipt()
-        received_s = source.last_received_s = asyncio.get_running_loop().time()
-        received_ns = source.services.clock.now_ns()
-        is_kept = False
-        try:
-            for start in range(0, len(frames), MAX_BATCH):
-                part = frames.where(np.arange(start, min(start + MAX_BATCH, len(frames))))
-                for priority, rows in self.split(part):
-                    chosen = part.where(rows)
-                    if len(chosen):
-                        data = chosen.packed(received_ns)
-                        batch = ReceivedBatch(source.name, priority, data, len(chosen), received_s, receipt)
-                        await self._entry.hand_over(batch)
-            is_kept = receipt.lost == 0
-        finally:
-            if not is_kept:
-                self.forget(frames)
+        receipt = BatchReceipt()
+        self.source.last_received_s = asyncio.get_running_loop().time()
+        for start in range(0, len(frames), MAX_BATCH):
+            await self._take_part(frames.where(np.arange(start, min(start + MAX_BATCH, len(frames)))), receipt)
         return receipt
 
+    @abstractmethod
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
+        """Hand over at most `MAX_BATCH` frames."""
+
+    async def _hand_over(self, frames: Frames, groups: Groups, receipt: BatchReceipt) -> None:
+        received_s, received_ns = asyncio.get_running_loop().time(), self.source.services.clock.now_ns()
+        left = [(priority, chosen) for priority, rows in groups if len(chosen := frames.where(rows))]
+        try:
+            while left:
+                priority, chosen = left[0]
+                data = chosen.packed(received_ns)
+                batch = ReceivedBatch(self.source.name, priority, data, len(chosen), received_s, receipt)
+                if not await self._entry.hand_over(batch):
+                    self.forget(chosen)
+                del left[0]
+        finally:
+            for _, chosen in left:
+                self.forget(chosen)
+
     def forget(self, frames: Frames) -> None:  # noqa: B027 - most remember no frame
-        """Some of ``frames`` were dropped: all of them must be taken when they are sent again."""
+        """These frames were dropped: they must be taken when they are sent again."""
 
 
-class RadarIntake(Intake):
+class SplitIntake(Intake):
+    """Hands over every frame, with a priority that follows from the frame."""
+
+    @abstractmethod
+    def split(self, frames: Frames) -> Groups:
+        """Which rows have which priority, the most urgent first: masks or row numbers."""
+
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
+        await self._hand_over(frames, self.split(frames), receipt)
+
+
+class RadarIntake(SplitIntake):
     """Redundant samples are low (`redundancy`)."""
 
     zone = "radar"
 
-    def split(self, frames: Frames) -> list[tuple[Priority, NDArray[Any]]]:
-        """See `Intake.split`."""
+    def split(self, frames: Frames) -> Groups:
+        """See `SplitIntake.split`."""
         is_high, is_bad = self.source.services.recent_samples.are_high(frames)
         if is_bad.any():
             self.source.errors["bad_length"] += int(is_bad.sum())
         return [(Priority.HIGH, is_high), (Priority.LOW, ~is_high)]
 
 
-class LinkIntake(Intake):
+class LinkIntake(SplitIntake):
     """Every beacon is high: a satellite reports its own state once a second."""
 
     zone = "isl"
 
-    def split(self, frames: Frames) -> list[tuple[Priority, NDArray[Any]]]:
-        """See `Intake.split`."""
+    def split(self, frames: Frames) -> Groups:
+        """See `SplitIntake.split`."""
         is_whole = frames.lengths == ISL_FRAME_BYTES
         if not is_whole.all():
             self.source.errors["bad_length"] += int((~is_whole).sum())
@@ -86,16 +101,35 @@ class LinkIntake(Intake):
 class TelemetryIntake(Intake):
     """Emergency frames first, then the others in order of time; duplicates are counted and left out (F5).
 
-    Routine frames hold up the socket for 0.2 s at most, because emergency frames come through it too (F3.29, F4.5).
+    Routine frames hold up the socket for 0.2 s at most, because emergency frames come through it too (F3.29, F4.5). A
+    duplicate's receipt is that of its first copy. If that is dropped, the duplicate is handed over in its place.
     """
 
     zone = "telemetry"
 
-    def split(self, frames: Frames) -> list[tuple[Priority, NDArray[Any]]]:
-        """See `Intake.split`."""
-        done = self.source.services.packets.process(frames)
-        counts = {"duplicate": done.duplicates, "conflict": done.conflicts, "invalid": done.invalid}
-        self.source.errors.update({reason: len(rows) for reason, rows in counts.items() if len(rows)})
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
+        firsts = self.source.services.first_copies
+        while True:
+            doubtful = firsts.in_hand()
+            done = self.source.services.packets.process(frames)
+            duplicates = frames.where(done.duplicates)
+            with firsts.handing_over(receipt):
+                await self._hand_over(frames, self._groups(done), receipt)
+            if not len(duplicates):
+                return
+            if not doubtful:
+                break
+            for each in doubtful:
+                await each.wait()
+            frames = duplicates
+        self.source.errors["duplicate"] += len(duplicates)
+        firsts.follow(receipt)
+
+    def _groups(self, done: Processed) -> Groups:
+        packets = self.source.services.packets
+        counts = {"conflict": len(done.conflicts), "invalid": len(done.invalid)}
+        counts |= {"missing": packets.missing, "came_late": packets.late}
+        self.source.errors.update({reason: count for reason, count in counts.items() if count})
         refused = np.concatenate([done.conflicts, done.invalid])
         return [(Priority.EMERGENCY, done.emergency), (Priority.HIGH, done.routine), (Priority.LOW, refused)]
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sda_platform.clock import MissionClock
+from sda_platform.edge.first_copies import FirstCopies
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
@@ -58,6 +59,7 @@ class Services:
     hosts: HostLimits
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
+    first_copies: FirstCopies = field(default_factory=FirstCopies)
 
 
 class Source(ABC):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform.edge.frames import Frames, frames_of
+from sda_platform.edge.gaps import EPOCH_MS, SequenceGaps
 from sda_platform.edge.packets import MAX_BATCH, BatchTooLarge, PacketProcessor, Processed
 from sda_platform.formats.telemetry import (
     EMERGENCY_FLAG,
@@ -28,10 +29,12 @@ def rows(found: Processed) -> dict[str, list[int]]:
     return {name: getattr(found, name).tolist() for name in Processed.__slots__}
 
 
-def one(time_ms: int, sequence: int, satellite: int, flags: int, size: int) -> bytes:
+def one(
+    time_ms: int, sequence: int, satellite: int, flags: int, size: int, *, content: int = 0, station: int = 0
+) -> bytes:
     (frame,) = encode_telemetry_frames(
         timestamp_ms=np.array([time_ms]), sequence=np.array([sequence]), satellite_id=np.array([satellite]),
-        station_id=np.array([0]), flags=np.array([flags]), payloads=[bytes(size)],
+        station_id=np.array([station]), flags=np.array([flags]), payloads=[bytes([content]) * size],
     )  # fmt: skip
     return frame
 
@@ -68,6 +71,76 @@ def test_a_key_with_another_time_or_length_is_a_conflict__F5_32() -> None:
     assert (found["routine"], found["conflicts"], found["duplicates"]) == ([0], [1, 2], [3])
 
 
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 31])
+def test_a_key_with_another_payload_is_a_conflict_and_with_another_station_a_duplicate__F5_32(size: int) -> None:
+    frames = [one(5, 1, 7, 0, size), one(5, 1, 7, 0, size, content=1), one(5, 1, 7, 0, size, station=3)]
+    found = rows(processed(frames))
+    assert (found["routine"], found["conflicts"], found["duplicates"]) == ([0], [1], [2])
+    late = bytearray(frames[0])
+    late[-1] ^= 0x80
+    assert rows(processed([frames[0], bytes(late)]))["conflicts"] == [1]
+
+
+def test_emergency_is_judged_before_conflict_and_a_whole_repetition_before_it() -> None:
+    urgent = one(6, 1, 7, EMERGENCY_FLAG, 8)
+    frames = [one(5, 1, 7, 0, 8), urgent, one(5, 1, 7, EMERGENCY_FLAG, 8), one(5, 1, 7, 0, 8)]
+    found = rows(processed(frames))
+    assert (found["routine"], found["emergency"], found["duplicates"]) == ([0], [2, 1], [3])
+    processor = PacketProcessor(remembered=100)
+    assert rows(processed([urgent], processor))["emergency"] == [0]
+    assert rows(processed([urgent], processor))["duplicates"] == [0]
+
+
+@pytest.mark.parametrize(("later_ms", "name"), [(0, "duplicates"), (1, "conflicts"), (10_000, "conflicts"),
+                                                (10_001, "routine"), (3_600_000, "routine")])  # fmt: skip
+@pytest.mark.parametrize("start_ms", [20_000, 16_384, 32_767, 32_768, 1_730_419_200_000])
+def test_a_counter_that_restarts_begins_an_epoch_in_which_all_is_new(later_ms: int, name: str, start_ms: int) -> None:
+    processor = PacketProcessor(remembered=1_000)
+    first = [one(start_ms + n, n, 7, 0, 8) for n in range(3)]
+    processed(first, processor)
+    for sign in (1, -1):
+        again = [one(start_ms + sign * later_ms + n, n, 7, 0, 8) for n in range(3)]
+        if sign == 1 or later_ms <= 10_000:
+            assert sorted(rows(processed(again, processor))[name]) == [0, 1, 2]
+    assert rows(processed(first, processor))["duplicates"] == [0, 1, 2]  # of the epoch before, sent again
+
+
+def test_frames_that_are_missing_are_counted_once_and_again_when_they_come__F3_32() -> None:
+    processor = PacketProcessor(remembered=1_000)
+
+    def count(*frames: bytes) -> tuple[int, int]:
+        processed(list(frames), processor)
+        return processor.missing, processor.late
+
+    times = [one(1_000_000 + 100 * n, n, 7, 0, 1) for n in range(30)]
+    assert count(times[5]) == (0, 0)  # the first of a satellite
+    assert count(times[9], times[6], one(5, 40, 8, 0, 1)) == (2, 0)  # 7 and 8; in order of time, not of arrival
+    assert count(times[8], times[9]) == (0, 1)  # 9 is a duplicate
+    assert count(times[7], times[10]) == (0, 1)
+    assert count(one(2_000_000, 0, 7, 0, 1), one(2_000_100, 2, 7, EMERGENCY_FLAG, 1)) == (1, 0)  # it restarted
+    assert count(times[29]) == (0, 0)  # of the epoch before
+    assert count(one(2_000_200, 2**63 + 5, 7, 0, 1)) == (1_000_000, 0)
+
+
+def test_of_more_satellites_than_are_followed_no_gap_is_counted() -> None:
+    gaps = SequenceGaps()
+    frames = frames_of([one(5, 0, satellite, 0, 1) for satellite in range(5_000)])
+    gaps.count(frames, np.arange(5_000))
+    later = frames_of([one(6, 9, satellite, 0, 1) for satellite in range(5_000)])
+    assert gaps.count(later, np.arange(5_000)) == (8 * 4_096, 0)
+
+
+def test_a_counter_that_restarts_for_ever_costs_no_more_than_one_that_does_not() -> None:
+    """A probe of the table is bounded: 50,000 restarts with one sequence would take a minute otherwise."""
+    processor = PacketProcessor(remembered=2**17)
+    for first in range(0, 50_000, 5_000):
+        frames = [one(n * 20_000, 0, 7, 0, 1) for n in range(first, first + 5_000)]
+        assert len(processed(frames, processor).routine) == 5_000
+    slots = processor._young.keys[:, 1] != 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], slots, [False]]).astype(np.int8)))
+    assert (edges[1::2] - edges[::2]).max() < 100
+
+
 def test_flagged_short_and_lying_frames_are_invalid__F5_9_30() -> None:
     (good,) = telemetry(1)
     frames = [*telemetry(1, first=1, flags=INVALID_FLAG), good[:-1], good + b"x", good[:23], b"", good]
@@ -97,29 +170,34 @@ def test_a_key_is_remembered_for_the_promised_number_of_frames__F5_27() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     batches=st.lists(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 2), st.integers(0, 1),
-                           st.sampled_from([0, EMERGENCY_FLAG, INVALID_FLAG])), max_size=20),
+        st.lists(st.tuples(st.sampled_from([0, 1, 9_999, 10_001, 20_002, 32_768]), st.integers(0, 3), st.integers(0, 2),
+                           st.integers(0, 1), st.integers(0, 1), st.sampled_from([0, EMERGENCY_FLAG, INVALID_FLAG])),
+                 max_size=20),
         max_size=6,
     )
 )  # fmt: skip
 def test_every_frame_is_in_one_class_as_the_rule_says__F5_7_31(
-    batches: list[list[tuple[int, int, int, int, int]]],
+    batches: list[list[tuple[int, int, int, int, int, int]]],
 ) -> None:
-    processor, known = PacketProcessor(remembered=10_000), dict[tuple[int, int], tuple[int, int]]()
+    processor, known = PacketProcessor(remembered=10_000), dict[tuple[int, int, int], tuple[int, int, int]]()
     for batch in batches:
         expected: dict[str, list[int]] = {name: [] for name in Processed.__slots__}
-        for row, (time_ms, sequence, satellite, size, flags) in enumerate(batch):
+        for row, (time_ms, sequence, satellite, size, content, flags) in enumerate(batch):
+            near = [key for key in known if key[:2] == (satellite, sequence) and abs(key[2] - time_ms) <= EPOCH_MS]
+            frame = (size, content if size else 0, flags)
             if flags & INVALID_FLAG:
                 expected["invalid"].append(row)
-            elif (satellite, sequence) in known:
-                same = known[satellite, sequence] == (time_ms, size)
-                expected["duplicates" if same else "conflicts"].append(row)
-            else:
-                known[satellite, sequence] = (time_ms, size)
-                expected["emergency" if flags else "routine"].append(row)
-        found = rows(processed([one(t, q, s, f, n) for t, q, s, n, f in batch], processor))
+                continue
+            if any(key[2] == time_ms and known[key] == frame for key in near):
+                expected["duplicates"].append(row)
+                continue
+            expected["emergency" if flags else "conflicts" if near else "routine"].append(row)
+            if not near:
+                known[satellite, sequence, time_ms] = frame
+        found = rows(processed([one(t, q, s, f, n, content=c) for t, q, s, n, c, f in batch], processor))
         for name in ("emergency", "routine"):
             expected[name].sort(key=lambda row: (batch[row][0], batch[row][2], batch[row][1]))
+            found[name].sort(key=lambda row: (batch[row][0], batch[row][2], batch[row][1], row))
         assert found == expected
         assert sorted(chain.from_iterable(found.values())) == list(range(len(batch)))
 

@@ -163,7 +163,7 @@ def test_emergency_frames_land_first_and_duplicates_not_again__F5(tmp_path: Path
             _, writer = await connect(collector, "stations")
             writer.write(framed([*routine, *urgent, *routine[:10], *invalid], "big"))
             await sealed(collector, "stations", 53)
-            assert collector.supervised["stations"].source.errors == {"duplicate": 10, "invalid": 1}
+            assert collector.supervised["stations"].source.errors == {"duplicate": 10, "invalid": 1, "missing": 50}
             writer.close()
 
     asyncio.run(scenario())

@@ -22,7 +22,7 @@ from sda_platform.edge.gaps import EPOCH_MS, SequenceGaps
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG, TELEMETRY_HEADER_BYTES
 
 MAX_BATCH: Final = 10_000
-_STRETCH_BITS: Final = 15  # of 2^15 ms, half of which is more than EPOCH_MS
+_STRETCH_BITS: Final = 20  # of 2^20 ms: a frame in fifty is close to an edge
 _EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID = range(5)
 
 
@@ -159,17 +159,36 @@ def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any) -> None:
 @numba.njit(cache=True, nogil=True)
 def _mark(buffer: Any, at: Any, length: Any) -> Any:
     """31 bits and an odd one of the payload and the emergency flag; the receiving station makes no other frame."""
-    mixed = np.uint64(length) ^ (np.uint64(buffer[at + 23] & EMERGENCY_FLAG) << np.uint64(32))
-    place, end = at + TELEMETRY_HEADER_BYTES, at + length
-    while place + 8 <= end:
-        mixed = (mixed ^ load_u64(buffer, place)) * np.uint64(0xD6E8FEB86659FD93)
-        mixed ^= mixed >> np.uint64(32)
-        place += 8
+    factor = np.uint64(0xD6E8FEB86659FD93)
+    first = np.uint64(length) ^ (np.uint64(buffer[at + 23] & EMERGENCY_FLAG) << np.uint64(32))
+    second, third, fourth = factor, factor ^ first, first
+    place, end = np.uint64(at + TELEMETRY_HEADER_BYTES), np.uint64(at + length)
+    while place + np.uint64(32) <= end:  # four sums, because each multiplication waits for the one before
+        first = _mixed(first ^ _load(buffer, place), factor)
+        second = _mixed(second ^ _load(buffer, place + np.uint64(8)), factor)
+        third = _mixed(third ^ _load(buffer, place + np.uint64(16)), factor)
+        fourth = _mixed(fourth ^ _load(buffer, place + np.uint64(24)), factor)
+        place += np.uint64(32)
     while place < end:
-        mixed = (mixed ^ np.uint64(buffer[place])) * np.uint64(0xD6E8FEB86659FD93)
-        mixed ^= mixed >> np.uint64(32)
-        place += 1
-    return ((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32)) | np.uint64(1)
+        first = _mixed(first ^ np.uint64(buffer[place]), factor)
+        place += np.uint64(1)
+    mixed = _mixed(_mixed(_mixed(first ^ second, factor) ^ third, factor) ^ fourth, factor)
+    return (mixed >> np.uint64(32)) | np.uint64(1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mixed(value: Any, factor: Any) -> Any:
+    value = value * factor
+    return value ^ (value >> np.uint64(32))
+
+
+@numba.njit(cache=True, nogil=True)
+def _load(buffer: Any, at: Any) -> Any:
+    """`load_u64` at an unsigned place, which is one instruction."""
+    value = np.uint64(0)
+    for byte in range(8):
+        value |= np.uint64(buffer[at + np.uint64(byte)]) << np.uint64(8 * byte)
+    return value
 
 
 @numba.njit(cache=True, nogil=True)
@@ -177,22 +196,26 @@ def _find(satellite: Any, sequence: Any, time_ms: Any, keys: Any, mask: Any) -> 
     """The slot of the key, or the free one that it would take; the table is never more than half full.
 
     A place follows from the time too, so that a counter that restarts for ever fills no part of the table. A key whose
-    time is near lies in the same stretch of time or in the nearer neighbour.
+    time is near lies in the same stretch of time, or close to its edge in the neighbouring one.
     """
-    own = time_ms >> np.uint64(_STRETCH_BITS)
-    is_late = (time_ms >> np.uint64(_STRETCH_BITS - 1)) & np.uint64(1)
-    near = own + np.uint64(1) if is_late else own - np.uint64(1)
-    slot = np.uint64(0)
-    for stretch in (near, own):
-        slot = _home(satellite, sequence, stretch, mask)
-        while keys[slot, 1] != 0:
-            if (
-                keys[slot, 0] == sequence
-                and (keys[slot, 1] >> np.uint64(32)) == satellite
-                and max(keys[slot, 2], time_ms) - min(keys[slot, 2], time_ms) <= np.uint64(EPOCH_MS)
-            ):
-                return slot
-            slot = (slot + np.uint64(1)) & mask
+    stretch, offset = time_ms >> np.uint64(_STRETCH_BITS), time_ms & np.uint64((1 << _STRETCH_BITS) - 1)
+    if offset < np.uint64(EPOCH_MS) or offset >= np.uint64((1 << _STRETCH_BITS) - EPOCH_MS):
+        near = stretch - np.uint64(1) if offset < np.uint64(EPOCH_MS) else stretch + np.uint64(1)
+        slot = _probe(satellite, sequence, time_ms, near, keys, mask)
+        if keys[slot, 1] != 0:
+            return slot
+    return _probe(satellite, sequence, time_ms, stretch, keys, mask)
+
+
+@numba.njit(cache=True, nogil=True)
+def _probe(satellite: Any, sequence: Any, time_ms: Any, stretch: Any, keys: Any, mask: Any) -> Any:
+    slot = _home(satellite, sequence, stretch, mask)
+    while keys[slot, 1] != 0 and not (
+        keys[slot, 0] == sequence
+        and (keys[slot, 1] >> np.uint64(32)) == satellite
+        and max(keys[slot, 2], time_ms) - min(keys[slot, 2], time_ms) <= np.uint64(EPOCH_MS)
+    ):
+        slot = (slot + np.uint64(1)) & mask
     return slot
 
 

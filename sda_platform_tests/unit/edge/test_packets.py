@@ -93,7 +93,7 @@ def test_emergency_is_judged_before_conflict_and_a_whole_repetition_before_it() 
 
 @pytest.mark.parametrize(("later_ms", "name"), [(0, "duplicates"), (1, "conflicts"), (10_000, "conflicts"),
                                                 (10_001, "routine"), (3_600_000, "routine")])  # fmt: skip
-@pytest.mark.parametrize("start_ms", [20_000, 16_384, 32_767, 32_768, 1_730_419_200_000])
+@pytest.mark.parametrize("start_ms", [20_000, 2**20 - 10_000, 2**20 - 1, 2**20, 2**20 + 9_999, 1_730_419_200_000])
 def test_a_counter_that_restarts_begins_an_epoch_in_which_all_is_new(later_ms: int, name: str, start_ms: int) -> None:
     processor = PacketProcessor(remembered=1_000)
     first = [one(start_ms + n, n, 7, 0, 8) for n in range(3)]
@@ -138,7 +138,7 @@ def test_a_counter_that_restarts_for_ever_costs_no_more_than_one_that_does_not()
         assert len(processed(frames, processor).routine) == 5_000
     slots = processor._young.keys[:, 1] != 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], slots, [False]]).astype(np.int8)))
-    assert (edges[1::2] - edges[::2]).max() < 100
+    assert (edges[1::2] - edges[::2]).max() < 1_000
 
 
 def test_flagged_short_and_lying_frames_are_invalid__F5_9_30() -> None:
@@ -170,7 +170,7 @@ def test_a_key_is_remembered_for_the_promised_number_of_frames__F5_27() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     batches=st.lists(
-        st.lists(st.tuples(st.sampled_from([0, 1, 9_999, 10_001, 20_002, 32_768]), st.integers(0, 3), st.integers(0, 2),
+        st.lists(st.tuples(st.sampled_from([0, 1, 9_999, 10_001, 20_002, 2**20 - 1, 2**20]), st.integers(0, 3), st.integers(0, 2),
                            st.integers(0, 1), st.integers(0, 1), st.sampled_from([0, EMERGENCY_FLAG, INVALID_FLAG])),
                  max_size=20),
         max_size=6,

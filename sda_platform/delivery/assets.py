@@ -4,8 +4,8 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.delivery.dispatch import adopt, dispatch
-from sda_platform.delivery.inheritance import recording
+from sda_platform.delivery.dispatch import begin_epoch, dispatch
+from sda_platform.delivery.epochs import recording
 from sda_platform.delivery.replay_subscriber import replay_subscriber
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -25,16 +25,16 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
 
     The alerts of one commit are one batch, whichever plan sends them. The subscriber records it with its entries in one
     transaction. A batch sent again after a crash gets its first answer, so ledger and receipts agree. Entries
-    that the subscriber lost are sent again.
+    that the subscriber lost are sent again. A subscriber that holds what this lake did not deliver begins an epoch.
     """
     store = lake.open()
     plan = store.plan(ALERT_DELIVERIES)
-    earlier = adopt(store, plan, subscriber)
-    if earlier:
-        store.append(recording(plan), earlier.rows, counts=earlier.counts)
+    begun = begin_epoch(store, plan, subscriber)
+    if begun:
+        store.append(recording(plan), begun.rows, counts=begun.counts)
         plan = store.plan(ALERT_DELIVERIES)
     done = dispatch(store, plan, subscriber)
-    if plan.is_empty:
+    if plan.is_empty and not done.rows.num_rows:
         return nothing_new(store, plan, **done.facts)
     receipt = store.append(plan, done.rows, counts=done.counts)
     return materialized(store, receipt, **done.facts)

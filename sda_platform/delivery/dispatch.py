@@ -9,10 +9,20 @@ import pyarrow as pa
 
 from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.inheritance import counts_of_first, first_sequence, inherited, inherited_rows, withdrawals
-from sda_platform.delivery.outbox import ledger, planned_batches
-from sda_platform.delivery.reconciliation import counts_of, reconcile
-from sda_platform.delivery.subscriber import Subscriber, mark_of
+from sda_platform.delivery.epochs import (
+    closings,
+    corrections,
+    epoch_of,
+    first_counts,
+    inherited_rows,
+    next_counts,
+    unknown_open,
+    withdrawals,
+)
+from sda_platform.delivery.ledger import ledger
+from sda_platform.delivery.outbox import DeliveryBatch, planned_batches
+from sda_platform.delivery.reconciliation import counts_of, foreign_entries, reconcile
+from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 
@@ -26,30 +36,45 @@ class Dispatched:
     facts: Mapping[str, object]
 
 
-def adopt(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched | None:
-    """What the ledger must record before its first delivery: what ``subscriber`` holds of an earlier lake, if anything.
+def begin_epoch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched | None:
+    """What the ledger must record before it delivers, if ``subscriber`` holds what this lake did not deliver.
 
-    To be committed under `inheritance.recording`; the delivery is then planned anew.
+    To be committed under `epochs.recording`; the delivery is then planned anew.
     """
-    held = inherited(store, plan, subscriber)
-    if not held:
+    batches, _ = _pending(store, plan, subscriber)
+    foreign, mark = foreign_entries(store, plan, subscriber, batches)
+    if not foreign:
         return None
-    rows, counts = inherited_rows(held, subscriber.name, plan.as_of_ns)
-    mark = mark_of(entry.key for entry in held)
-    return Dispatched(rows, {**counts, **counts_of(mark)}, {"subscriber": subscriber.name, "inherited": len(held)})
+    counts = first_counts(plan, foreign)
+    rows = inherited_rows(foreign, subscriber.name, plan.as_of_ns)
+    facts = {"subscriber": subscriber.name, "inherited": len(foreign), "epoch": counts["epoch"]}
+    return Dispatched(rows, {**counts, **counts_of(mark)}, facts)
 
 
 def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
-    """Carry out ``plan`` up to its commit; to be repeated after any doubt."""
-    alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
-    first = first_sequence(plan.previous)
-    batches = planned_batches(subscriber.name, alerts, first, partial(withdrawals, store, first, subscriber))
+    """Carry out ``plan`` up to its commit; to be repeated after any doubt. Without rows there is nothing to commit."""
+    batches, still_open = _pending(store, plan, subscriber)
     failpoints.hit("delivery.planned")
     reconciled = reconcile(store, plan, subscriber, batches)
     outcomes = [outcome for batch in batches for outcome in batch.send(subscriber)]
     failpoints.hit("delivery.answered")
+    sent = sum(len(batch.entries) for batch in batches if batch.cause == "alert")
     return Dispatched(
         rows=ledger(batches, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
-        counts={"sent": len(outcomes), **counts_of_first(first), **counts_of(reconciled.mark_after)},
+        counts={"sent": sent, **next_counts(plan, still_open), **counts_of(reconciled.mark_after)},
         facts={"subscriber": subscriber.name, "outcomes": dict(Counter(outcomes)), **reconciled.facts()},
     )
+
+
+def _pending(store: Lake, plan: Plan, subscriber: Subscriber) -> tuple[list[DeliveryBatch], int]:
+    """The batches to send, in order, and how many inherited alerts stay open that the correction log does not have."""
+    epoch = epoch_of(plan.previous)
+    alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
+    before = partial(withdrawals, store, plan, subscriber)
+    unknown = unknown_open(store, plan)
+    closed = closings(store, plan, subscriber, unknown)
+    ours = planned_batches(subscriber.name, alerts, epoch, before)
+    gone = {entry.alert_id for batch in ours for entry in batch.entries[: batch.withdrawals]}
+    closed = [batch for batch in closed if batch.entries[0].alert_id not in gone]
+    still_open = {each.stamp.alert_id for each in unknown} - gone - {b.entries[0].alert_id for b in closed}
+    return [*corrections(store, plan, subscriber), *ours, *closed], len(still_open)

@@ -3,17 +3,21 @@
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, PreparedStatement
 
-from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transaction
+from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
 from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberMisconfigured, SubscriberUnavailable
 
 _ANSWER_WITHIN_S = 10
-_DIGEST = "('x' || substr(md5(alert_id || ':' || sequence || ':' || op), 1, 15))::bit(60)::bigint"
+_CONTENT = "encode(sha256(convert_to(body, 'UTF8')), 'hex')"
+_DIGEST = (
+    f"('x' || substr(md5(alert_id || ':0:' || sequence || ':' || op || ':' || {_CONTENT}), 1, 15))::bit(60)::bigint"
+)
 _TRIGGERS = (
     f"""CREATE OR REPLACE FUNCTION sda_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF TG_OP <> 'INSERT' THEN
@@ -27,9 +31,10 @@ _TRIGGERS = (
         RETURN NULL; END $$""",
     """CREATE TRIGGER marks_kept AFTER INSERT OR UPDATE OR DELETE ON alerts
         FOR EACH ROW EXECUTE FUNCTION sda_keep_marks()""",
-    # A key that is altered by hand has no digest, so the mark differs and reconciliation looks at the alert.
+    # An alert that is altered by hand has no digest, so the mark differs and reconciliation looks at it.
     """CREATE OR REPLACE FUNCTION sda_drop_digest() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF (OLD.sequence, OLD.op) <> (NEW.sequence, NEW.op) AND OLD.digest = NEW.digest THEN
+        IF (OLD.epoch, OLD.sequence, OLD.op, OLD.body) <> (NEW.epoch, NEW.sequence, NEW.op, NEW.body)
+            AND OLD.digest = NEW.digest THEN
             NEW.digest := 0;
         END IF;
         RETURN NEW; END $$""",
@@ -104,20 +109,21 @@ def _prepare_schema(connection: Connection) -> None:
     IF NOT EXISTS does not protect against another sender that creates them at the same time; the lock does. Alerts
     that an earlier version of the platform wrote are taken over.
     """
-    if _has(connection, "marks"):
+    if _has_epochs(connection):
         return
     connection.run("BEGIN")
     connection.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
-    if not _has(connection, "marks"):
-        earlier = _has(connection, "alerts")
-        if earlier:
-            connection.run("ALTER TABLE alerts RENAME TO earlier_alerts")
-        for statement in (*SCHEMA, *_TRIGGERS):
+    if not _has_epochs(connection):
+        for statement in migration(partial(_has, connection), _TRIGGERS, _DIGEST):
             connection.run(statement)
-        if earlier:
-            connection.run(f"INSERT INTO alerts SELECT *, {_DIGEST} FROM earlier_alerts")
-            connection.run("DROP TABLE earlier_alerts")
     connection.run("COMMIT")
+
+
+def _has_epochs(connection: Connection) -> bool:
+    """Reads the system catalogue, as `_has` does."""
+    query = """SELECT 1 FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid JOIN pg_namespace ON
+        relnamespace = pg_namespace.oid WHERE nspname = current_schema() AND relname = 'alerts' AND attname = 'epoch'"""
+    return bool(connection.run(query))
 
 
 def _has(connection: Connection, table: str) -> bool:

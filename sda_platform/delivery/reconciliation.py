@@ -6,16 +6,19 @@ and one request is enough. Otherwise only the parts whose marks differ are read.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-
-import pyarrow as pa
-import pyarrow.dataset as ds
 
 from sda_platform import failpoints
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.inheritance import first_sequence, inherited_keys
-from sda_platform.delivery.outbox import DeliveryBatch, entries, mark_change
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, mark_of
+from sda_platform.delivery.ledger import journal_entries, last_delivered, replaced_by, stamps
+from sda_platform.delivery.outbox import DeliveryBatch, marks_along
+from sda_platform.delivery.subscriber import (
+    UNSTATED,
+    AlertEntry,
+    EntriesMark,
+    EntryStamp,
+    Outcome,
+    Subscriber,
+    mark_of,
+)
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
@@ -27,10 +30,10 @@ _COUNT, _DIGEST = "told_alerts", "told_digest"
 
 @dataclass(frozen=True)
 class Difference:
-    """``missing``: keys that were delivered and are not held. ``ahead``: keys that the correction log does not have."""
+    """``missing``: entries that were delivered and are not held. ``foreign``: held ones that were never delivered."""
 
-    missing: Sequence[EntryKey] = ()
-    ahead: Sequence[EntryKey] = ()
+    missing: Sequence[EntryStamp] = ()
+    foreign: Sequence[AlertEntry] = ()
 
 
 @dataclass(frozen=True)
@@ -39,34 +42,52 @@ class Reconciled:
 
     mark_after: EntriesMark
     resent: Sequence[Outcome] = ()
-    ahead: Sequence[EntryKey] = ()
 
     def facts(self) -> dict[str, int]:
         """For the metadata of a materialization."""
         refused = sum(outcome == "refused" for outcome in self.resent)
-        return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused, "ahead": len(self.ahead)}
+        return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused}
 
 
 def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[DeliveryBatch]) -> Reconciled:
-    """Bring ``subscriber`` to the state of the ledger. An interrupted attempt may have sent some of ``pending``.
-
-    Entries that only the subscriber holds are reported and kept: they may be newer, and nothing is rolled back.
-    """
-    window = plan.window(CONJUNCTION_ALERTS)
-    first = first_sequence(plan.previous)
-    ids = [entry.alert_id for batch in pending for entry in batch.entries]
-    held = inherited_keys(store, first, ds.field("alert_id").isin(pa.array(ids, pa.string())))
-    changes = (mark_change(batch.entries, first, held) for batch in pending)
-    marks = list(accumulate(changes, EntriesMark.__add__, initial=delivered_mark(plan.previous)))
+    """Bring ``subscriber`` to the state of the ledger. An interrupted attempt may have sent some of ``pending``."""
+    marks = expected_marks(store, plan, pending)
     if subscriber.mark() in marks:
         return Reconciled(marks[-1])
-    delivered = last_entries(store, window.after_sequence, first)
-    difference = compare(subscriber, delivered, [entry for batch in pending for entry in batch.entries])
-    missing = _bodies(store, difference.missing, first)
-    lost = DeliveryBatch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", missing)
+    delivered = last_delivered(store, plan)
+    difference = compare(subscriber, stamps(delivered), _entries(pending))
+    ours = [stamp for stamp in difference.missing if delivered[stamp.alert_id].is_ours]
+    lost = DeliveryBatch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", journal_entries(store, ours))
     resent = lost.send(subscriber)
     failpoints.hit("delivery.reconciled")
-    return Reconciled(marks[-1], resent, difference.ahead)
+    known = stamps(delivered)
+    return Reconciled(marks_along(pending, mark_of(known.values()), known)[-1], resent)
+
+
+def foreign_entries(
+    store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[DeliveryBatch]
+) -> tuple[list[AlertEntry], EntriesMark]:
+    """What ``subscriber`` holds that neither the ledger nor ``pending`` has, and the mark of it with the ledger.
+
+    If there is any, an interrupted attempt's share of ``pending`` is among it: the next epoch sends it again.
+    """
+    if subscriber.mark() in expected_marks(store, plan, pending):
+        return [], EntriesMark()
+    delivered = stamps(last_delivered(store, plan))
+    if not compare(subscriber, delivered, _entries(pending)).foreign:
+        return [], EntriesMark()
+    foreign = compare(subscriber, delivered).foreign
+    held = {**delivered, **{entry.alert_id: entry.stamp for entry in foreign}}
+    return list(foreign), mark_of(held.values())
+
+
+def expected_marks(store: Lake, plan: Plan, pending: Sequence[DeliveryBatch]) -> list[EntriesMark]:
+    """The marks that a subscriber may have that lost nothing: an attempt may have ended after any batch."""
+    return marks_along(pending, delivered_mark(plan.previous), replaced_by(store, plan, _entries(pending)))
+
+
+def _entries(batches: Sequence[DeliveryBatch]) -> list[AlertEntry]:
+    return [entry for batch in batches for entry in batch.entries]
 
 
 def delivered_mark(ledger_head: CommitManifest | None) -> EntriesMark:
@@ -79,41 +100,38 @@ def counts_of(mark: EntriesMark) -> dict[str, int]:
     return {_COUNT: mark.count, _DIGEST: mark.digest}
 
 
-def last_entries(store: Lake, upto_sequence: int, first: int = 0) -> dict[str, EntryKey]:
-    """The last entry of each alert in the journal's first ``upto_sequence`` commits, retracts included.
-
-    As the subscriber numbers them, from ``first``, and with what it holds of an earlier lake.
-    """
-    rows = store.log(CONJUNCTION_ALERTS).rows_of((0, upto_sequence), ["event_id", "sequence", "op"])
-    ordered = rows.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    ours = {row["event_id"]: (row["event_id"], first + row["sequence"], row["op"]) for row in ordered.to_pylist()}
-    return {**inherited_keys(store, first), **ours}
-
-
 def compare(
-    subscriber: Subscriber, delivered: Mapping[str, EntryKey], pending: Sequence[AlertEntry] = ()
+    subscriber: Subscriber, delivered: Mapping[str, EntryStamp], pending: Sequence[AlertEntry] = ()
 ) -> Difference:
     """How what ``subscriber`` holds differs from the last entries ``delivered``; it may hold ``pending`` ones too."""
-    missing: list[EntryKey] = []
-    ahead: list[EntryKey] = []
-    known = {entry.key for entry in pending}
+    missing: list[EntryStamp] = []
+    foreign: list[AlertEntry] = []
+    known = {entry.stamp for entry in pending}
     for part in _differing_parts(subscriber, delivered, "", subscriber.mark()):
         held = {entry.alert_id: entry for entry in subscriber.held(part)}
-        for alert_id, key in delivered.items():
-            if alert_id.startswith(part) and (alert_id not in held or held[alert_id].order < key[1:]):
-                missing.append(key)
-        for entry in held.values():
-            last = delivered.get(entry.alert_id)
-            if entry.key not in known and (last is None or entry.order > last[1:]):
-                ahead.append(entry.key)
-    return Difference(missing, ahead)
+        for alert_id, stamp in delivered.items():
+            if alert_id.startswith(part) and (alert_id not in held or held[alert_id].order < stamp.order):
+                missing.append(stamp)
+        foreign += [
+            entry
+            for entry in held.values()
+            if entry.stamp not in known and not _was_delivered(entry, delivered.get(entry.alert_id))
+        ]
+    return Difference(missing, foreign)
+
+
+def _was_delivered(held: AlertEntry, last: EntryStamp | None) -> bool:
+    """Whether ``held`` is the entry delivered ``last``, or an earlier one."""
+    if last is None or held.order > last.order:
+        return False
+    return held.order < last.order or held.stamp.content in (last.content, UNSTATED)
 
 
 def _differing_parts(
-    subscriber: Subscriber, delivered: Mapping[str, EntryKey], part: str, found: EntriesMark
+    subscriber: Subscriber, delivered: Mapping[str, EntryStamp], part: str, found: EntriesMark
 ) -> Iterator[str]:
     """Beginnings of alert ids that cover every difference; ``found`` is the subscriber's mark of ``part``."""
-    expected = {alert_id: key for alert_id, key in delivered.items() if alert_id.startswith(part)}
+    expected = {alert_id: stamp for alert_id, stamp in delivered.items() if alert_id.startswith(part)}
     if found == mark_of(expected.values()):
         return
     if max(found.count, len(expected)) <= _READ_WHOLE:
@@ -125,12 +143,3 @@ def _differing_parts(
         return
     for smaller, mark in marks.items():
         yield from _differing_parts(subscriber, expected, smaller, mark)
-
-
-def _bodies(store: Lake, keys: Sequence[EntryKey], first: int) -> list[AlertEntry]:
-    """The journal's entries with these keys; the bodies of inherited entries are the subscriber's alone."""
-    if not keys:
-        return []
-    rows = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id").isin([key[0] for key in keys]))
-    wanted = set(keys)
-    return [entry for entry in entries(rows, first) if entry.key in wanted]

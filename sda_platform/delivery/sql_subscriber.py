@@ -9,13 +9,13 @@ receipts are deleted, a repeated batch still changes nothing: none of its entrie
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
 from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, key_digest
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, entry_digest
 from sda_platform.lake.retention import RETENTION
 
 # Marks are kept per leaf, the first characters of an alert's id: one row for each of at most 4,096 leaves of UUIDs.
@@ -23,38 +23,67 @@ _LEAF_CHARACTERS = 3
 _LEAF = f"substr(alert_id, 1, {_LEAF_CHARACTERS})"
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS alerts (
-        alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL, body TEXT NOT NULL,
-        batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL, digest BIGINT NOT NULL)""",
+        alert_id TEXT PRIMARY KEY, epoch BIGINT NOT NULL, sequence BIGINT NOT NULL, op TEXT NOT NULL,
+        body TEXT NOT NULL, batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL, digest BIGINT NOT NULL)""",
     f"CREATE INDEX IF NOT EXISTS alerts_by_leaf ON alerts (({_LEAF}))",
     "CREATE TABLE IF NOT EXISTS marks (leaf TEXT PRIMARY KEY, count BIGINT NOT NULL, digest BIGINT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS receipts (
-        batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, sequence BIGINT NOT NULL, op TEXT NOT NULL,
-        outcome TEXT NOT NULL, received_time_ns BIGINT NOT NULL, PRIMARY KEY (batch_id, alert_id, sequence, op))""",
+        batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, epoch BIGINT NOT NULL, sequence BIGINT NOT NULL,
+        op TEXT NOT NULL, outcome TEXT NOT NULL, received_time_ns BIGINT NOT NULL,
+        PRIMARY KEY (batch_id, alert_id, epoch, sequence, op))""",
     "CREATE TABLE IF NOT EXISTS batches (batch_id TEXT PRIMARY KEY, received_time_ns BIGINT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS batches_by_time ON batches (received_time_ns)",
 )
 """The tables. Triggers of each database update ``marks`` with every change of ``alerts``, from any writer."""
+_EARLIER = ("alerts", "receipts")
+
+
+def migration(exists: Callable[[str], bool], triggers: Sequence[str], digest: str) -> Iterator[str]:
+    """The statements that make the tables, within one transaction, and take over those of an earlier version.
+
+    ``exists``: whether there is a table of this name. ``digest``: `entry_digest` of an earlier alert in SQL; its epoch
+    is 0.
+    """
+    earlier = [table for table in _EARLIER if exists(table)]
+    for table in earlier:  # a copy, because a renamed table keeps its triggers and the names of its indexes
+        yield f"CREATE TABLE earlier_{table} AS SELECT * FROM {table}"
+        yield f"DROP TABLE {table}"
+    yield "DROP TABLE IF EXISTS marks"
+    yield from (*SCHEMA, *triggers)
+    columns = {
+        "alerts": "alert_id, {epoch}, sequence, op, body, batch_id, received_time_ns, {digest}",
+        "receipts": "batch_id, alert_id, {epoch}, sequence, op, outcome, received_time_ns",
+    }
+    for table in earlier:
+        names = columns[table].format(epoch="epoch", digest="digest")
+        values = columns[table].format(epoch="0", digest=digest)
+        yield f"INSERT INTO {table} ({names}) SELECT {values} FROM earlier_{table}"
+        yield f"DROP TABLE earlier_{table}"
+
+
 _FORGOTTEN_AT_ONCE = 100
 
 _CLAIM = "INSERT INTO batches VALUES (:batch_id, :received) ON CONFLICT DO NOTHING RETURNING 1"
-# An entry is newer when its sequence is; of one sequence, the retract follows the insert.
+# An entry is newer when its epoch is, then its sequence; of one sequence, the retract follows the insert.
 _APPLY = """
-INSERT INTO alerts VALUES (:alert_id, :sequence, :op, :body, :batch_id, :received, :digest)
-ON CONFLICT (alert_id) DO UPDATE SET sequence = excluded.sequence, op = excluded.op, body = excluded.body,
-    batch_id = excluded.batch_id, received_time_ns = excluded.received_time_ns, digest = excluded.digest
-WHERE (excluded.sequence, excluded.op) > (alerts.sequence, alerts.op)
+INSERT INTO alerts (alert_id, epoch, sequence, op, body, batch_id, received_time_ns, digest)
+VALUES (:alert_id, :epoch, :sequence, :op, :body, :batch_id, :received, :digest)
+ON CONFLICT (alert_id) DO UPDATE SET epoch = excluded.epoch, sequence = excluded.sequence, op = excluded.op,
+    body = excluded.body, batch_id = excluded.batch_id, received_time_ns = excluded.received_time_ns,
+    digest = excluded.digest
+WHERE (excluded.epoch, excluded.sequence, excluded.op) > (alerts.epoch, alerts.sequence, alerts.op)
 RETURNING 1
 """
-_RECEIPT = "INSERT INTO receipts VALUES (:batch_id, :alert_id, :sequence, :op, :outcome, :received)"
+_RECEIPT = "INSERT INTO receipts VALUES (:batch_id, :alert_id, :epoch, :sequence, :op, :outcome, :received)"
 _KNOWN = "SELECT 1 FROM batches WHERE batch_id = :batch_id"
-_ANSWER = "SELECT alert_id, sequence, op, outcome FROM receipts WHERE batch_id = :batch_id"
+_ANSWER = "SELECT alert_id, epoch, sequence, op, outcome FROM receipts WHERE batch_id = :batch_id"
 _KEPT_SINCE = "SELECT received_time_ns FROM batches ORDER BY received_time_ns DESC LIMIT 1 OFFSET :kept"
 _FORGETTABLE = "SELECT batch_id FROM batches WHERE received_time_ns < :before ORDER BY received_time_ns LIMIT :many"
 _FORGET = ("DELETE FROM receipts WHERE batch_id = :batch_id", "DELETE FROM batches WHERE batch_id = :batch_id")
 _PREFIXED = "FROM alerts WHERE substr(alert_id, 1, :length) = :prefix"
 _IN_LEAF = f"{_PREFIXED} AND {_LEAF} = :leaf"
 _MARKS = "SELECT count, digest FROM marks WHERE substr(leaf, 1, :length) = :prefix"
-_RECEIPTS = "SELECT alert_id, sequence, op, outcome, received_time_ns FROM receipts ORDER BY received_time_ns"
+_RECEIPTS = "SELECT alert_id, sequence, op, outcome, received_time_ns, epoch FROM receipts ORDER BY received_time_ns"
 
 
 class Transaction(Protocol):
@@ -115,22 +144,22 @@ class SqlSubscriber(Subscriber):
             return []
         with self._transaction() as transaction:
             return sorted(
-                (AlertEntry(*row) for row in _alerts(transaction, "alert_id, sequence, op, body", prefix)),
+                (AlertEntry(*row) for row in _alerts(transaction, "alert_id, sequence, op, body, epoch", prefix)),
                 key=lambda entry: entry.alert_id,
             )
 
-    def receipts(self) -> list[tuple[str, int, str, str, int]]:
-        """``(alert_id, sequence, op, outcome, received wall time in ns)`` of every entry ever received."""
+    def receipts(self) -> list[tuple[str, int, str, str, int, int]]:
+        """``(alert_id, sequence, op, outcome, received wall time in ns, epoch)`` of every entry ever received."""
         if not self._exists():
             return []
         with self._transaction() as transaction:
-            return [(a, s, op, outcome, at) for a, s, op, outcome, at in transaction.run(_RECEIPTS)]
+            return [(a, s, op, outcome, at, e) for a, s, op, outcome, at, e in transaction.run(_RECEIPTS)]
 
 
 def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received: int) -> Outcome:
-    stamp = {"alert_id": entry.alert_id, "sequence": entry.sequence, "op": entry.op}
+    stamp = {"alert_id": entry.alert_id, "epoch": entry.epoch, "sequence": entry.sequence, "op": entry.op}
     stamp |= {"batch_id": batch_id, "received": received}
-    digest = key_digest(*entry.key)
+    digest = entry_digest(*entry.stamp)
     outcome: Outcome = "applied" if transaction.run(_APPLY, **stamp, body=entry.body, digest=digest) else "stale"
     transaction.run(_RECEIPT, **stamp, outcome=outcome)
     return outcome
@@ -155,11 +184,11 @@ def _alerts(transaction: Transaction, columns: str, prefix: str) -> Sequence[Seq
 
 def _answer(transaction: Transaction, batch_id: str) -> dict[EntryKey, Outcome]:
     rows = transaction.run(_ANSWER, batch_id=batch_id)
-    return {(alert_id, sequence, op): outcome for alert_id, sequence, op, outcome in rows}
+    return {(alert_id, epoch, sequence, op): outcome for alert_id, epoch, sequence, op, outcome in rows}
 
 
 def _first_answer(batch_id: str, answered: dict[EntryKey, Outcome], entries: Sequence[AlertEntry]) -> list[Outcome]:
     for entry in entries:
         if entry.key not in answered:
-            raise ValueError(f"batch {batch_id} was received without {entry.alert_id} {entry.sequence} {entry.op}")
+            raise ValueError(f"batch {batch_id} was received without {' '.join(map(str, entry.key))}")
     return [answered[entry.key] for entry in entries]

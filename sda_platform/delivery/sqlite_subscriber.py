@@ -3,11 +3,12 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transaction
-from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberUnavailable, key_digest
+from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
+from sda_platform.delivery.subscriber import DIGEST_MASK, AlertEntry, SubscriberUnavailable, entry_digest
 from sda_platform.lake.errors import Misconfigured
 
 _LOCK_WAIT_S = 30
@@ -22,9 +23,10 @@ _TRIGGERS = (
         UPDATE marks SET count = count - 1, digest = (digest - OLD.digest) & {DIGEST_MASK} WHERE {_OLD}; END""",
     f"""CREATE TRIGGER alert_updated AFTER UPDATE OF digest ON alerts BEGIN
         UPDATE marks SET digest = (digest - OLD.digest + NEW.digest) & {DIGEST_MASK} WHERE {_NEW}; END""",
-    # A key that is altered by hand has no digest, so the mark differs and reconciliation looks at the alert.
-    """CREATE TRIGGER alert_altered AFTER UPDATE OF sequence, op ON alerts
-        WHEN (OLD.sequence, OLD.op) <> (NEW.sequence, NEW.op) AND OLD.digest = NEW.digest BEGIN
+    # An alert that is altered by hand has no digest, so the mark differs and reconciliation looks at it.
+    """CREATE TRIGGER alert_altered AFTER UPDATE OF epoch, sequence, op, body ON alerts
+        WHEN (OLD.epoch, OLD.sequence, OLD.op, OLD.body) <> (NEW.epoch, NEW.sequence, NEW.op, NEW.body)
+        AND OLD.digest = NEW.digest BEGIN
         UPDATE alerts SET digest = 0 WHERE alert_id = NEW.alert_id; END""",
 )
 
@@ -54,7 +56,7 @@ class SqliteSubscriber(SqlSubscriber):
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         require_durable(database, self.name)
-        if not _has(database, "marks"):
+        if not _has_epochs(database):
             _prepare_schema(database)
         return database
 
@@ -76,21 +78,23 @@ def _has(database: sqlite3.Connection, table: str) -> bool:
     return bool(database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone())
 
 
+def _has_epochs(database: sqlite3.Connection) -> bool:
+    return bool(database.execute("SELECT 1 FROM pragma_table_info('alerts') WHERE name = 'epoch'").fetchone())
+
+
 def _prepare_schema(database: sqlite3.Connection) -> None:
     """Create the tables; alerts that an earlier version of the platform wrote are taken over."""
-    database.create_function("key_digest", 3, key_digest, deterministic=True)
+    database.create_function("digest_of", 4, _digest_of, deterministic=True)
     with database:
         database.execute("BEGIN IMMEDIATE")
-        if _has(database, "marks"):
+        if _has_epochs(database):
             return
-        earlier = _has(database, "alerts")
-        if earlier:
-            database.execute("ALTER TABLE alerts RENAME TO earlier_alerts")
-        for statement in (*SCHEMA, *_TRIGGERS):
+        for statement in migration(partial(_has, database), _TRIGGERS, "digest_of(alert_id, sequence, op, body)"):
             database.execute(statement)
-        if earlier:
-            database.execute("INSERT INTO alerts SELECT *, key_digest(alert_id, sequence, op) FROM earlier_alerts")
-            database.execute("DROP TABLE earlier_alerts")
+
+
+def _digest_of(alert_id: str, sequence: int, op: str, body: str) -> int:
+    return entry_digest(*AlertEntry(alert_id, sequence, op, body).stamp)
 
 
 class _SqliteTransaction:

@@ -1,21 +1,30 @@
 """Subscribers: where alerts arrive, and what each of them promises.
 
-A subscriber applies ``(alert_id, sequence)`` with strict greater, keeps a tombstone of a withdrawn alert (E21), and
-records the batch id in the same transaction. So a batch may be sent again after any doubt: it is applied once, and
-the second answer equals the first.
+A subscriber applies an entry whose ``(epoch, sequence, op)`` is strictly greater than that of the alert's last one. It
+keeps a tombstone of a withdrawn alert (E21), and records the batch id in the same transaction. So a batch may be sent
+again after any doubt: it is applied once, and the second answer equals the first.
+
+The epoch counts the histories that delivered to one subscriber: a lake that was restored or rebuilt begins the next
+(`delivery.epochs`). So two histories never share a key, and what the newer one delivers is the later entry.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from sda_platform.lake.errors import Misconfigured, Unavailable
 from sda_platform.resilience import Transient
 
 Outcome = Literal["applied", "stale", "refused"]
-EntryKey = tuple[str, int, str]
+EntryKey = tuple[str, int, int, str]
+"""``(alert_id, epoch, sequence, op)``."""
+Revision = tuple[str, int, str]
+"""``(alert_id, sequence, op)``: an entry of a correction log, which knows no epochs."""
+UNSTATED = "unstated"
+"""The content hash of an entry whose receiver does not report the hash that it was sent."""
 
 _DIGEST_HEX_DIGITS = 15
 _DIGEST_MODULUS = 16**_DIGEST_HEX_DIGITS
@@ -31,31 +40,67 @@ class SubscriberMisconfigured(Misconfigured):
     """The subscriber refuses all deliveries until a person corrects the setting or the subscriber."""
 
 
+class EntryStamp(NamedTuple):
+    """Which entry it is, and the hash of what it states; see `content_hash`."""
+
+    alert_id: str
+    epoch: int
+    sequence: int
+    op: str
+    content: str
+
+    @property
+    def key(self) -> EntryKey:
+        """Identity of the entry: a correction of an alert is another entry (E14)."""
+        return (self.alert_id, self.epoch, self.sequence, self.op)
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Which entry of one alert is the later: of one sequence, the retract follows the insert."""
+        return (self.epoch, self.sequence, self.op)
+
+
 @dataclass(frozen=True)
 class AlertEntry:
-    """One journal entry as the subscriber sees it; ``body`` is the alert as JSON."""
+    """One journal entry as the subscriber sees it; ``body`` is the alert as JSON.
+
+    ``stated_content``: the content hash that a receiver reports; where it is None, the hash follows from the body.
+    """
 
     alert_id: str
     sequence: int
     op: str
     body: str
+    epoch: int = 0
+    stated_content: str | None = field(default=None, compare=False)
+
+    @cached_property
+    def stamp(self) -> EntryStamp:
+        """Its identity and the hash of its content."""
+        content = self.stated_content or content_hash(self.body)
+        return EntryStamp(self.alert_id, self.epoch, self.sequence, self.op, content)
 
     @property
     def key(self) -> EntryKey:
-        """Identity of the entry: a correction of an alert is another entry (E14)."""
+        """See `EntryStamp.key`."""
+        return (self.alert_id, self.epoch, self.sequence, self.op)
+
+    @property
+    def revision(self) -> Revision:
+        """Its identity in the correction log of one history."""
         return (self.alert_id, self.sequence, self.op)
 
     @property
-    def order(self) -> tuple[int, str]:
-        """Which entry of one alert is the later: of one sequence, the retract follows the insert."""
-        return (self.sequence, self.op)
+    def order(self) -> tuple[int, int, str]:
+        """See `EntryStamp.order`."""
+        return (self.epoch, self.sequence, self.op)
 
 
 @dataclass(frozen=True)
 class EntriesMark:
-    """What a set of entries comes to, in any order: how many, and the sum of their keys' digests.
+    """What a set of entries comes to, in any order: how many, and the sum of their digests.
 
-    Two subscribers with one mark hold the same alerts at the same sequence, tombstones included.
+    Two subscribers with one mark hold the same alerts at the same entry with the same content, tombstones included.
     """
 
     count: int = 0
@@ -73,15 +118,20 @@ def canonical(facts: Mapping[str, object]) -> str:
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
-def key_digest(alert_id: str, sequence: int, op: str) -> int:
-    """The first 60 bits of the MD5 of ``alert_id:sequence:op``, which every database can compute."""
-    text = f"{alert_id}:{sequence}:{op}".encode()
+def content_hash(body: str) -> str:
+    """The SHA-256, in hexadecimal, of an alert's text."""
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def entry_digest(alert_id: str, epoch: int, sequence: int, op: str, content: str) -> int:
+    """The first 60 bits of the MD5 of ``alert_id:epoch:sequence:op:content``, which every database can compute."""
+    text = f"{alert_id}:{epoch}:{sequence}:{op}:{content}".encode()
     return int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:_DIGEST_HEX_DIGITS], 16)
 
 
-def mark_of(keys: Iterable[EntryKey]) -> EntriesMark:
-    """The mark of entries with these keys."""
-    digests = [key_digest(*key) for key in keys]
+def mark_of(stamps: Iterable[EntryStamp]) -> EntriesMark:
+    """The mark of entries with these stamps."""
+    digests = [entry_digest(*stamp) for stamp in stamps]
     return EntriesMark(len(digests), sum(digests) % _DIGEST_MODULUS)
 
 

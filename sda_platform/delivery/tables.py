@@ -13,7 +13,12 @@ class AlertDelivery(TableModel):
 
     subscriber: T.StringType = pa.Field(description="Receiver of the entry.")
     alert_id: T.StringType = pa.Field(description="The alert: its event_id.")
-    sequence: T.LongType = pa.Field(ge=0, description="Revision of the alert at the subscriber.")
+    epoch: T.LongType = pa.Field(
+        nullable=True,
+        ge=0,
+        description="History of the lake that delivered it: a restored or rebuilt lake begins the next; null: 0.",
+    )
+    sequence: T.LongType = pa.Field(ge=0, description="Revision of the alert in its epoch.")
     op: T.StringType = pa.Field(
         isin=["insert", "retract"], description="insert: the alert is active; retract: it is withdrawn or replaced."
     )
@@ -21,8 +26,16 @@ class AlertDelivery(TableModel):
         isin=["applied", "stale", "refused", "inherited"],
         description="applied: it changed the subscriber; stale: the subscriber already had a later entry; refused: the "
         "subscriber rejected the entry, and each later batch offers it again; inherited: the subscriber had it "
-        "before this rebuilt lake began to deliver.",
+        "before this restored or rebuilt lake began to deliver.",
     )
+    cause: T.StringType = pa.Field(
+        nullable=True,
+        isin=["alert", "inherited", "correction", "withdrawal"],
+        description="Why the ledger has it. alert: the consumed alerts have it; inherited: the subscriber held it from "
+        "an earlier history; correction: this history's entry in place of an inherited one; withdrawal: retract of an "
+        "inherited alert; null: alert.",
+    )
+    content: T.StringType = pa.Field(nullable=True, description="SHA-256 of the alert's text; null: not recorded.")
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")
     tca_time_ns: T.LongType = quantity("ns", "TCA of the alert.")
     as_of_ns: T.LongType = quantity("ns", "Mission time of the delivery.")
@@ -32,7 +45,7 @@ ALERT_DELIVERIES = Table(
     "alert_deliveries",
     "delivery",
     AlertDelivery,
-    ("subscriber", "alert_id", "sequence", "op"),
+    ("subscriber", "alert_id", "epoch", "sequence", "op", "content"),
     "tca_time_ns",
     lineage={
         "alert_id": [("conjunction_alerts", "event_id")],

@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, canonical
+from sda_platform.delivery.subscriber import UNSTATED, AlertEntry, EntriesMark, EntryKey, Outcome, canonical
 
 
 class EntryReceipt(BaseModel):
     """What became of one entry."""
 
     alert_id: str
+    epoch: int = 0
     sequence: int
     op: Literal["insert", "retract"]
     outcome: Outcome
@@ -25,25 +26,27 @@ class WebhookAnswer(BaseModel):
 
     def by_key(self) -> dict[EntryKey, Outcome]:
         """The outcome of each entry."""
-        return {(r.alert_id, r.sequence, r.op): r.outcome for r in self.receipts}
+        return {(r.alert_id, r.epoch, r.sequence, r.op): r.outcome for r in self.receipts}
 
 
 class WebhookEntry(BaseModel):
-    """One entry of an alert's journal, sent or held."""
+    """One entry of an alert's journal, sent or held; a held one has the ``content`` that was sent with it."""
 
     alert_id: str
+    epoch: int = 0
     sequence: int
     op: Literal["insert", "retract"]
+    content: str = UNSTATED
     alert: dict[str, Any]
 
     @classmethod
     def of(cls, entry: AlertEntry) -> "WebhookEntry":
         """The message for ``entry``."""
-        return cls.model_validate({**vars(entry), "alert": json.loads(entry.body)})
+        return cls.model_validate({**entry.stamp._asdict(), "alert": json.loads(entry.body)})
 
     def entry(self) -> AlertEntry:
         """The entry in this message."""
-        return AlertEntry(self.alert_id, self.sequence, self.op, canonical(self.alert))
+        return AlertEntry(self.alert_id, self.sequence, self.op, canonical(self.alert), self.epoch, self.content)
 
 
 class Entries(BaseModel):

@@ -92,7 +92,7 @@ class WebhookSubscriber(Subscriber):
         return [entry.entry() for entry in self._read("alerts", prefix, Entries).entries]
 
     def _apply_alone(self, client: httpx.Client, batch_id: str, entry: AlertEntry) -> Outcome:
-        key = f"{batch_id}/{entry.alert_id}:{entry.sequence}:{entry.op}"
+        key = f"{batch_id}/{':'.join(map(str, entry.key))}"
         return self._outcomes(self._settle(client, key, [entry]), [entry])[0]
 
     def _settle(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> WebhookAnswer | None:

@@ -95,7 +95,7 @@ class _Subscriber(SqliteSubscriber):
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """`SqlSubscriber.apply`."""
         outcomes = super().apply(batch_id, entries)
-        self._account.alerts += [list(entry.key) for entry in entries]
+        self._account.alerts += [list(entry.revision) for entry in entries]
         return outcomes
 
 

@@ -178,7 +178,7 @@ def contradictions(home: Home) -> list[str]:
         problems += [f"O3: {table.name}: {problem}" for problem in broken_chain(lake.log(table).commits())]
     journal = lake.log(CONJUNCTION_ALERTS).rows(["event_id", "sequence", "op"]).to_pylist()
     alerts = Counter((r["event_id"], r["sequence"], r["op"]) for r in journal)
-    held = Counter(entry.key for entry in home.subscriber.held())
+    held = Counter(entry.revision for entry in home.subscriber.held())
     if held != alerts or len(alerts) != expected.total():
         problems.append(f"O6: the subscriber lacks {alerts - held} and has {held - alerts} beyond the journal")
     waiting = [name for zone in home.zones() for name in zone.pending_files()]

@@ -40,7 +40,7 @@ def wrong_rows(lake: Lake, sealed: Sequence[Delivery], held: Sequence[AlertEntry
     yield from _differences("message", messages, _keys(lake.log(RECEIVED_CDMS), _RECORD))
     yield from _differences("alert", journal, _keys(lake.log(CONJUNCTION_ALERTS), _ENTRY))
     yield from _differences("delivery", journal, _keys(lake.log(ALERT_DELIVERIES), ("alert_id", "sequence", "op")))
-    yield from _differences("alert at the subscriber", journal, Counter(each.key for each in held))
+    yield from _differences("alert at the subscriber", journal, Counter(each.revision for each in held))
 
 
 def wrong_events(plan: YearPlan, found: YearFindings, now_ns: int) -> Iterator[str]:

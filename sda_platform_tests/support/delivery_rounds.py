@@ -17,11 +17,11 @@ from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.configured import chosen_subscriber
-from sda_platform.delivery.dispatch import adopt, dispatch
-from sda_platform.delivery.inheritance import recording
+from sda_platform.delivery.dispatch import begin_epoch, dispatch
+from sda_platform.delivery.epochs import recording
 from sda_platform.delivery.outbox import GROUP_SIZE
 from sda_platform.delivery.sql_subscriber import SqlSubscriber
-from sda_platform.delivery.subscriber import EntryKey, Subscriber
+from sda_platform.delivery.subscriber import Revision, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -50,7 +50,7 @@ DELIVERY_POINTS = (
 ALERTS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
 
 
-def report(lake: Lake, *keys: EntryKey) -> None:
+def report(lake: Lake, *keys: Revision) -> None:
     """Commit entries to the journal of alerts."""
     rows = [{"event_id": e, "sequence": s, "op": op, "tca_time_ns": 100 + s} for e, s, op in keys]
     commit(lake, CONJUNCTION_ALERTS, rows)
@@ -59,14 +59,14 @@ def report(lake: Lake, *keys: EntryKey) -> None:
 def deliver(lake: Lake, subscriber: Subscriber) -> dict[str, object]:
     """One round in this process; what the asset would tell of it."""
     plan = lake.plan(ALERT_DELIVERIES)
-    earlier = adopt(lake, plan, subscriber)
-    if earlier:
+    begun = begin_epoch(lake, plan, subscriber)
+    if begun:
         windows = recording(plan).windows
-        commit(lake, ALERT_DELIVERIES, earlier.rows.to_pylist(), windows=windows, counts=earlier.counts)
+        commit(lake, ALERT_DELIVERIES, begun.rows.to_pylist(), windows=windows, counts=begun.counts)
         failpoints.hit("delivery.adopted")
         plan = lake.plan(ALERT_DELIVERIES)
     done = dispatch(lake, plan, subscriber)
-    if not plan.is_empty:
+    if not plan.is_empty or done.rows.num_rows:
         commit(lake, ALERT_DELIVERIES, done.rows.to_pylist(), windows=plan.windows, counts=done.counts)
     return dict(done.facts)
 
@@ -109,7 +109,7 @@ def empty(store: SqlSubscriber) -> None:
             transaction.run(f"DELETE FROM {table}")
 
 
-def undelivered_or_doubled(lake: Lake, subscriber: Subscriber, received: Iterable[EntryKey]) -> list[str]:
+def undelivered_or_doubled(lake: Lake, subscriber: Subscriber, received: Iterable[Revision]) -> list[str]:
     """O6: what is wrong between journal, ledger and subscriber; ``received`` is every entry the subscriber took."""
     journal = _entries(lake, CONJUNCTION_ALERTS, "event_id")
     told = {"the ledger": _entries(lake, ALERT_DELIVERIES, "alert_id"), "the receipts": Counter(received)}
@@ -119,7 +119,7 @@ def undelivered_or_doubled(lake: Lake, subscriber: Subscriber, received: Iterabl
     return [*wrong, *disagreements(lake, subscriber)]
 
 
-def _entries(lake: Lake, table: Table, alert: str) -> Counter[EntryKey]:
+def _entries(lake: Lake, table: Table, alert: str) -> Counter[Revision]:
     rows = lake.log(table).rows([alert, "sequence", "op"]).to_pylist()
     return Counter((row[alert], row["sequence"], row["op"]) for row in rows)
 

@@ -6,9 +6,10 @@ import pytest
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, Subscriber, mark_of
 
 
-def entry(sequence: int, op: str = "insert", alert_id: str = "x") -> AlertEntry:
-    """An entry whose body states its sequence."""
-    return AlertEntry(alert_id, sequence, op, f'{{"said":{sequence}}}')
+def entry(sequence: int, op: str = "insert", alert_id: str = "x", *, epoch: int = 0) -> AlertEntry:
+    """An entry whose body states its sequence, and its epoch if that is not the first."""
+    said = f'{{"said":{sequence}}}' if not epoch else f'{{"epoch":{epoch},"said":{sequence}}}'
+    return AlertEntry(alert_id, sequence, op, said, epoch)
 
 
 def standing(subscriber: Subscriber) -> list[tuple[str, int]]:
@@ -63,6 +64,18 @@ class SubscriberContract:
     def test_its_mark_is_that_of_what_it_holds_tombstones_included(self, subscriber: Subscriber) -> None:
         subscriber.apply("b1", [entry(0, alert_id="ab"), entry(0, alert_id="ac"), entry(0, alert_id="d")])
         subscriber.apply("b2", [entry(0, "retract", alert_id="ac")])
-        assert subscriber.mark() == mark_of([("ab", 0, "insert"), ("ac", 0, "retract"), ("d", 0, "insert")])
-        assert subscriber.mark("a") == mark_of(held.key for held in subscriber.held("a"))
+        expected = [entry(0, alert_id="ab"), entry(0, "retract", alert_id="ac"), entry(0, alert_id="d")]
+        assert subscriber.mark() == mark_of(each.stamp for each in expected)
+        assert subscriber.mark("a") == mark_of(held.stamp for held in subscriber.held("a"))
         assert [held.alert_id for held in subscriber.held("a")] == ["ab", "ac"]
+
+    def test_an_entry_of_a_later_epoch_replaces_any_of_an_earlier_one__E14(self, subscriber: Subscriber) -> None:
+        subscriber.apply("b1", [entry(7), entry(7, "retract")])
+        assert subscriber.apply("b2", [entry(0, epoch=1)]) == ["applied"]
+        assert subscriber.apply("b3", [entry(8), entry(0, epoch=1)]) == ["stale", "stale"]
+        assert subscriber.held() == [entry(0, epoch=1)]
+        assert subscriber.mark() == mark_of([entry(0, epoch=1).stamp])
+
+    def test_equal_keys_with_other_content_have_another_mark(self, subscriber: Subscriber) -> None:
+        subscriber.apply("b1", [entry(0)])
+        assert subscriber.mark() != mark_of([AlertEntry("x", 0, "insert", '{"said":1}').stamp])

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from pydantic import BaseModel
 
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, Outcome
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Outcome
 from sda_platform.delivery.webhook_messages import Entries, EntryReceipt, HeldMark, WebhookAnswer
 
 Fault = Literal["none", "hang up", "apply and hang up", "apply and hang", "apply twice", "apply and say conflict"]
@@ -150,9 +150,11 @@ class _Exchange(BaseHTTPRequestHandler):
         """Quiet: the test has `Receiver.requests`."""
 
 
-def _answer(outcomes: dict[tuple[str, int, str], Outcome]) -> WebhookAnswer:
+def _answer(outcomes: dict[EntryKey, Outcome]) -> WebhookAnswer:
     return WebhookAnswer(
-        receipts=[EntryReceipt(alert_id=a, sequence=s, op=op, outcome=o) for (a, s, op), o in outcomes.items()]
+        receipts=[
+            EntryReceipt(alert_id=a, epoch=e, sequence=s, op=op, outcome=o) for (a, e, s, op), o in outcomes.items()
+        ]
     )
 
 

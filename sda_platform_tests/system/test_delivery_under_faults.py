@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import EntryKey, SubscriberUnavailable
+from sda_platform.delivery.subscriber import Revision, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import DeliveryRetries, WebhookSubscriber
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.cutting_proxy import CuttingProxy, Direction
@@ -41,7 +41,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
         yield running
 
 
-def keys(store: SqliteSubscriber) -> list[EntryKey]:
+def keys(store: SqliteSubscriber) -> list[Revision]:
     """Every entry that was ever taken; what was sent again after a loss counts once more."""
     return [(alert_id, sequence, op) for alert_id, sequence, op, *_ in store.receipts()]
 

@@ -45,7 +45,7 @@ UNITLESS = {
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
     "revision", "token", "number", "priority", "executions", "campaign", "seed", "operations", "faults",
-    "generation", "alive_views", "other_views",
+    "generation", "alive_views", "other_views", "epoch",
 }  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.outbox import GROUP_SIZE, DeliveryBatch, entries, ledger, mark_change, planned_batches
+from sda_platform.delivery.ledger import ledger
+from sda_platform.delivery.outbox import GROUP_SIZE, DeliveryBatch, entries, marks_along, planned_batches
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -55,18 +56,20 @@ def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> 
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.data())
-def test_the_mark_of_what_was_reported_follows_from_the_entries_alone(lengths: list[int], data: st.DataObject) -> None:
+def test_the_mark_follows_from_the_entries_and_what_they_replace(lengths: list[int], data: st.DataObject) -> None:
     """Whatever way the journals of some alerts are cut into batches, the changes add up to the mark of their ends."""
     journals = [
-        [AlertEntry(str(n), i // 2, ("insert", "retract")[i % 2], "") for i in range(length)]
+        [AlertEntry(str(n), i // 2, ("insert", "retract")[i % 2], f"{n} {i}") for i in range(length)]
         for n, length in enumerate(lengths)
     ]
-    told = EntriesMark()
-    for journal in journals:
-        cut = data.draw(st.integers(0, len(journal)))
-        told += mark_change(journal[:cut])
-        told += mark_change(journal[cut:])
-    assert told == mark_of(journal[-1].key for journal in journals if journal)
+    cuts = [data.draw(st.integers(0, len(journal))) for journal in journals]
+    first = [entry for journal, cut in zip(journals, cuts, strict=True) for entry in journal[:cut]]
+    second = [entry for journal, cut in zip(journals, cuts, strict=True) for entry in journal[cut:]]
+    held = {entry.alert_id: entry.stamp for entry in first}
+    between = marks_along([DeliveryBatch("1", first)], EntriesMark(), {})[-1]
+    assert between == mark_of(held.values())
+    ends = mark_of(journal[-1].stamp for journal in journals if journal)
+    assert marks_along([DeliveryBatch("2", second)], between, held)[-1] == ends
 
 
 def test_a_retract_is_sent_before_the_insert_that_follows_it_whatever_order_the_table_has__DP3_I17() -> None:

@@ -116,11 +116,12 @@ def test_no_event_is_open_twice_and_none_is_lost_wherever_the_first_delivery_end
     )
     received = [receipt[:4] for receipt in subscriber.receipts()[before:]]
     assert sorted(received) == [
-        (SAME, 2, "insert", "applied"),
+        (SAME, 0, "insert", "applied"),
         (OLD, 0, "retract", "applied"),
-        (NEW, 2, "insert", "applied"),
-        (FRESH, 2, "insert", "applied"),
+        (NEW, 0, "insert", "applied"),
+        (FRESH, 0, "insert", "applied"),
     ]
+    assert {receipt[5] for receipt in subscriber.receipts()[before:]} == {1}
     columns = ["alert_id", "sequence", "op", "outcome"]
     ledger = [tuple(row.values()) for row in lake.log(ALERT_DELIVERIES).rows(columns).to_pylist()]
     assert sorted(row for row in ledger if row[3] != "inherited") == sorted(received)
@@ -138,7 +139,6 @@ def test_what_follows_is_taken_and_costs_no_comparison__E14(lake: Lake, subscrib
         "outcomes": {"applied": 3},
         "resent_lost_entries": 0,
         "refused_again": 0,
-        "ahead": 0,
     }
     assert subscriber.open_events() == {NEW, FRESH, GONE}, "the new lake withdraws what the lost one had said"
     assert list(disagreements(lake, subscriber)) == []
@@ -153,7 +153,7 @@ def test_an_open_alert_that_the_new_lake_does_not_have_is_reported_and_left_alon
     deliver(other, subscriber)
     assert OLD in subscriber.open_events()
     (problem,) = disagreements(other, subscriber)
-    assert problem.startswith("2 open alerts of an earlier lake are not known to this one")
+    assert problem.startswith("2 open alerts of an earlier history are not known to this lake")
 
 
 def test_an_own_delivery_that_was_killed_is_not_taken_for_an_earlier_lakes__E14(tmp_path: Path, lake: Lake) -> None:

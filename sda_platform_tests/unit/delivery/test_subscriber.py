@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sda_platform.delivery import sql_subscriber
 from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, SubscriberUnavailable, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryStamp, SubscriberUnavailable, mark_of
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.retention import Retention
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
@@ -24,7 +24,14 @@ entries = st.builds(
 )
 alert_ids = st.sampled_from(["aaa1", "aaa2", "b"])
 by_hand = st.sampled_from(["DELETE FROM alerts WHERE alert_id = 'aaa1'", "DELETE FROM alerts WHERE op = 'retract'"])
-keys = st.tuples(st.uuids().map(str), st.integers(0, 9), st.sampled_from(["insert", "retract"]))
+stamps = st.builds(
+    EntryStamp,
+    st.uuids().map(str),
+    st.integers(0, 3),
+    st.integers(0, 9),
+    st.sampled_from(["insert", "retract"]),
+    st.text(),
+)
 
 
 @pytest.fixture
@@ -58,13 +65,13 @@ def test_a_repeated_batch_leaves_no_second_receipt(subscriber: SqliteSubscriber)
 
 def test_a_known_batch_with_other_entries_is_refused(subscriber: SqliteSubscriber) -> None:
     subscriber.apply("b1", [entry(0)])
-    with pytest.raises(ValueError, match="batch b1 was received without x 1 insert"):
+    with pytest.raises(ValueError, match="batch b1 was received without x 0 1 insert"):
         subscriber.apply("b1", [entry(1)])
 
 
 def test_a_batch_that_fails_half_way_leaves_nothing(subscriber: SqliteSubscriber) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        subscriber.apply("b1", [entry(0), AlertEntry("y", 0, "insert", None)])  # type: ignore[arg-type]
+        subscriber.apply("b1", [entry(0), AlertEntry("y", 0, None, "{}")])  # type: ignore[arg-type]
     assert (subscriber.held(), subscriber.receipts()) == ([], [])
     assert subscriber.apply("b1", [entry(0)]) == ["applied"]
 
@@ -76,8 +83,8 @@ def test_a_file_that_cannot_be_written_is_a_subscriber_that_is_away(tmp_path: Pa
         SqliteSubscriber(directory).apply("b1", [entry(0)])
 
 
-@given(st.lists(keys, unique_by=lambda key: key[0]), st.randoms())
-def test_a_mark_depends_on_no_order_and_adds_up(held: list[tuple[str, int, str]], random: st.DataObject) -> None:
+@given(st.lists(stamps, unique_by=lambda stamp: stamp.alert_id), st.randoms())
+def test_a_mark_depends_on_no_order_and_adds_up(held: list[EntryStamp], random: st.DataObject) -> None:
     cut = len(held) // 2
     whole = mark_of(held)
     assert mark_of(held[:cut]) + mark_of(held[cut:]) == whole
@@ -136,7 +143,7 @@ def test_a_mark_reads_a_row_a_leaf_however_many_alerts_are_held__83(tmp_path: Pa
     subscriber.apply("all", held)
     for prefix, most_rows in (("", 16), ("3", 1), ("300", 1), ("30000", 500)):
         subscriber.rows = 0
-        assert subscriber.mark(prefix) == mark_of(e.key for e in held if e.alert_id.startswith(prefix))
+        assert subscriber.mark(prefix) == mark_of(e.stamp for e in held if e.alert_id.startswith(prefix))
         assert subscriber.rows <= most_rows
     assert subscriber.plans == ["SEARCH alerts USING INDEX alerts_by_leaf (<expr>=?)"], "not a scan of all alerts"
 
@@ -144,7 +151,7 @@ def test_a_mark_reads_a_row_a_leaf_however_many_alerts_are_held__83(tmp_path: Pa
 @settings(max_examples=25)
 @given(st.lists(st.tuples(alert_ids, st.integers(0, 4), st.sampled_from(["insert", "retract"]))), st.lists(by_hand))
 def test_the_mark_is_that_of_what_is_held_whoever_wrote_it__83(
-    tmp_path_factory: pytest.TempPathFactory, sent: list[EntryKey], statements: list[str]
+    tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[str, int, str]], statements: list[str]
 ) -> None:
     subscriber = SqliteSubscriber(tmp_path_factory.mktemp("s") / "subscriber.sqlite")
     for number, (alert_id, sequence, op) in enumerate(sent):
@@ -153,35 +160,48 @@ def test_the_mark_is_that_of_what_is_held_whoever_wrote_it__83(
             for statement in statements[number : number + 1]:
                 database.execute(statement)
         for prefix in ("", "a", "aaa", "aaa1"):
-            assert subscriber.mark(prefix) == mark_of(held.key for held in subscriber.held(prefix))
+            assert subscriber.mark(prefix) == mark_of(held.stamp for held in subscriber.held(prefix))
 
 
-def test_a_key_that_was_altered_by_hand_changes_the_mark(subscriber: SqliteSubscriber) -> None:
+@pytest.mark.parametrize("change", ["sequence = 4", "op = 'retract'", "epoch = 1", """body = '{"said":6}'"""])
+def test_an_alert_that_was_altered_by_hand_changes_the_mark(subscriber: SqliteSubscriber, change: str) -> None:
     subscriber.apply("b1", [entry(5)])
     before = subscriber.mark()
     with sqlite3.connect(subscriber.path) as database:
-        database.execute("UPDATE alerts SET sequence = 4")
+        database.execute(f"UPDATE alerts SET {change}")
     assert subscriber.mark() != before
 
 
-def test_alerts_of_an_earlier_version_are_taken_over_with_their_receipts__83(tmp_path: Path) -> None:
+WITHOUT_MARKS = """CREATE TABLE alerts (alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL,
+        body TEXT NOT NULL, batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL);"""
+WITH_MARKS = """CREATE TABLE alerts (alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL,
+        body TEXT NOT NULL, batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL, digest BIGINT NOT NULL DEFAULT 3);
+    CREATE INDEX alerts_by_leaf ON alerts ((substr(alert_id, 1, 3)));
+    CREATE TABLE marks (leaf TEXT PRIMARY KEY, count BIGINT NOT NULL, digest BIGINT NOT NULL);
+    CREATE TRIGGER alert_inserted AFTER INSERT ON alerts BEGIN INSERT INTO marks VALUES (NEW.alert_id, 1, 3); END;"""
+
+
+@pytest.mark.parametrize("earlier", [WITHOUT_MARKS, WITH_MARKS])
+def test_alerts_of_an_earlier_version_are_taken_over_with_their_receipts__83(tmp_path: Path, earlier: str) -> None:
     path = tmp_path / "subscriber.sqlite"
     with sqlite3.connect(path) as database:
         database.executescript(
-            """CREATE TABLE alerts (alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL,
-                   body TEXT NOT NULL, batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL);
+            f"""{earlier}
                CREATE TABLE receipts (batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, sequence BIGINT NOT NULL,
                    op TEXT NOT NULL, outcome TEXT NOT NULL, received_time_ns BIGINT NOT NULL,
                    PRIMARY KEY (batch_id, alert_id, sequence, op));
                CREATE TABLE batches (batch_id TEXT PRIMARY KEY, received_time_ns BIGINT NOT NULL);
-               INSERT INTO alerts VALUES ('x', 1, 'insert', '{"said":1}', 'b1', 7);
+               INSERT INTO alerts (alert_id, sequence, op, body, batch_id, received_time_ns)
+                   VALUES ('x', 1, 'insert', '{{"said":1}}', 'b1', 7);
                INSERT INTO receipts VALUES ('b1', 'x', 1, 'insert', 'applied', 7);
                INSERT INTO batches VALUES ('b1', 7);"""
         )
     subscriber = SqliteSubscriber(path)
     assert subscriber.apply("b1", [entry(1)]) == ["applied"]
     assert subscriber.held() == [entry(1)]
-    assert subscriber.mark() == mark_of([("x", 1, "insert")])
+    assert subscriber.mark() == mark_of([entry(1).stamp])
+    assert subscriber.apply("b2", [entry(2)]) == ["applied"]
+    assert subscriber.mark("x") == mark_of([entry(2).stamp])
 
 
 @pytest.fixture
@@ -202,7 +222,7 @@ def test_receipts_are_kept_for_their_time_and_the_newest_batches_for_ever__83(su
     received_long_ago(subscriber, "b0")
     received_long_ago(subscriber, "b1", time_ns=2)
     subscriber.apply("b2", [entry(2)])
-    assert subscriber.answer("b0") == {("x", 0, "insert"): "applied"}, "a batch that is repeated makes nobody forget"
+    assert subscriber.answer("b0") == {("x", 0, 0, "insert"): "applied"}, "a batch that is repeated makes nobody forget"
     subscriber.apply("b3", [entry(3)])
     assert subscriber.answer("b0") is None
     assert subscriber.answer("b1") is not None, "it is old, and one of the newest three"

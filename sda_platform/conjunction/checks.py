@@ -10,7 +10,6 @@ import pyarrow.dataset as ds
 
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
-from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,
@@ -20,6 +19,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     MESSAGES_FEED,
     RECEIVED_CDMS,
+    SCREENED_FROM,
 )
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake

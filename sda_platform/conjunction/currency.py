@@ -7,8 +7,7 @@ import numpy as np
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.lake.lake import Lake
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0

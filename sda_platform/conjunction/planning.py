@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.best_states import TRACK_REACH_NS
+from sda_platform.conjunction.tables import SCREENED_FROM, SCREENED_UPTO
 from sda_platform.lake.manifest import CommitManifest, TableSnapshot
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 
 # Beyond this part of the catalogue, screening the changed objects one by one costs more than screening all.
 _FULL_FROM_SHARE = 0.2
-SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ ACKNOWLEDGEMENTS_FEED = "acknowledgements"
 SAME_EVENT_NS = 600 * 1_000_000_000
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
+SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
+"""Watermarks of `conjunction_candidates`: the span that its last full screening covers."""
 
 _STATE_SOURCES = ["operator_ephemeris", "refined_ephemeris", "fused_track", "element_set"]
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]

@@ -20,12 +20,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
     SAME_EVENT_NS,
+    SCREENED_FROM,
 )
 from sda_platform.delivery.ledger import INHERITED, Delivered, last_delivered, ledger_row, near
 from sda_platform.delivery.outbox import DeliveryBatch, entries, named_batch

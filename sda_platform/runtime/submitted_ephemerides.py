@@ -13,8 +13,7 @@ from sda_platform.catalog.ephemeris_decoding import decode
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.alert_messages import assessment_message
-from sda_platform.conjunction.planning import SCREENED_UPTO
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake

@@ -15,8 +15,7 @@ from sda_platform.cli.alerts import CurrentAlert, alert_grid, currency_lines, cu
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.currency import Currency, words_of
-from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.settings import Settings

@@ -7,12 +7,12 @@ import pytest
 
 from sda_platform.conjunction import checks as conjunction
 from sda_platform.conjunction.checks import risks_follow_probabilities
-from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
     RECEIVED_CDMS,
+    SCREENED_FROM,
 )
 from sda_platform.delivery import checks as delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from sda_platform import failpoints
-from sda_platform.conjunction.planning import SCREENED_FROM
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    SCREENED_FROM,
+)
 from sda_platform.delivery.checks import deliveries_balance, disagreements
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, Subscriber

@@ -8,7 +8,7 @@ Nothing here computes a result: it sends data, watches tables and reads the subs
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,10 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
-from sda_platform.cli.alerts import CurrentAlert, alert_grid, current_alerts
+from sda_platform.cli.alerts import alert_grid, current_alerts
 from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive
 from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
-from sda_platform.cli.simulated_world import land_catalogue, observed_world
+from sda_platform.cli.simulated_world import continued_world, land_catalogue
 from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
@@ -131,7 +131,15 @@ class Demo:
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._feeder = self._open.enter_context(self._new_feeder().connected())
-        self._world = self._segments()
+        self._world = continued_world(
+            "nominal" if self.scenario == "burst" else self.scenario,
+            from_ns=self._clock.now_ns() - _ALREADY_OBSERVED_NS,
+            now_ns=self._clock.now_ns,
+            minutes=self.minutes,
+            seed=self.seed,
+            objects=self._objects_of_interest,
+            scheduled=lambda: _scheduled(self._lake),
+        )
         self._until(self._rests_on_tracks, "alerts from fused tracks")
         self.console.print(alert_grid(current_alerts(self._live)))
 
@@ -192,27 +200,13 @@ class Demo:
         self._tell_growth()
         time.sleep(_POLL_S)
 
-    def _segments(self) -> Iterator[SimulatedSegment]:
-        """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
-        chosen = "nominal" if self.scenario == "burst" else self.scenario
-        scenario, start_ns, seed = chosen, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
-        while True:
-            objects = _objects_of_interest(current_alerts(self._live))
-            self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
-            duration_s = self.minutes * 60.0
-            yield from observed_world(
-                scenario,
-                start_ns=start_ns,
-                duration_s=duration_s,
-                seed=seed,
-                objects=objects,
-                scheduled=_scheduled(self._lake),
-            )
-            scenario, start_ns, seed = (
-                "nominal",
-                max(start_ns + round(duration_s * 1e9), self._clock.now_ns()),
-                seed + 1,
-            )
+    def _objects_of_interest(self, observed: Sequence[int]) -> list[int]:
+        """What was ``observed`` before, the fleet, and the objects of the alerts, each once."""
+        alerts = current_alerts(self._live)
+        met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
+        objects = list(dict.fromkeys([*observed, *(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
+        self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
+        return objects
 
     def _rests_on_tracks(self) -> bool:
         """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
@@ -233,11 +227,6 @@ class Demo:
     def _failed_runs(self) -> list[str]:
         runs = self._runs.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=5)
         return [f"{run.run_id[:8]} ({run.job_name})" for run in runs]
-
-
-def _objects_of_interest(alerts: Iterable[CurrentAlert]) -> list[int]:
-    met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
-    return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
 
 
 def _scheduled(lake: Lake) -> list[ScheduledTime]:

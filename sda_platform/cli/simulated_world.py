@@ -1,7 +1,7 @@
 """The simulated world of `sda demo`, `sda feed` and `sda simulate`, and how it is landed as files."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,10 +42,12 @@ def observed_world(
     duration_s: float,
     seed: int,
     objects: Sequence[int],
+    truth_from_ns: int | None = None,
     scheduled: Sequence[ScheduledTime] = (),
 ) -> Iterator[SimulatedSegment]:
     """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
 
+    Calls that share ``truth_from_ns`` and ``seed`` show one world at different times.
     Sensors also observe the ``scheduled`` times, in addition to their survey.
 
     The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
@@ -58,9 +60,40 @@ def observed_world(
         duration_s=duration_s,
         seed=seed,
         objects=None if scenario == "constellation" else [*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
+        truth_from_ns=truth_from_ns,
         breakup=Breakup(fragments=1_800, published_after_s=None),
         plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
     )
+
+
+def continued_world(
+    scenario: str,
+    *,
+    from_ns: int,
+    now_ns: Callable[[], int],
+    minutes: float,
+    seed: int,
+    objects: Callable[[Sequence[int]], Sequence[int]],
+    scheduled: Callable[[], Sequence[ScheduledTime]],
+) -> Iterator[SimulatedSegment]:
+    """Simulate stretch after stretch of ``minutes`` of one world without end; the truth does not change between them.
+
+    At the begin of each, ``objects`` returns what is observed, given what was before, and ``scheduled`` the sensors'
+    schedule. An outage is over after the first stretch.
+    """
+    start_ns, observed = from_ns, objects(())
+    while True:
+        yield from observed_world(
+            scenario,
+            start_ns=start_ns,
+            duration_s=minutes * 60.0,
+            seed=seed,
+            objects=observed,
+            truth_from_ns=from_ns,
+            scheduled=scheduled(),
+        )
+        start_ns, observed = max(start_ns + round(minutes * 60e9), now_ns()), objects(observed)
+        scenario = "nominal" if scenario == "outage" else scenario
 
 
 def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:

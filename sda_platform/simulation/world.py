@@ -64,7 +64,7 @@ def simulate(
         catalogue: an `omm-csv` segment; the reference catalogue where None.
         with_catalogue: also yield the catalogue itself, first, as a segment of the elements feed.
         truth_from_ns: until then objects follow their element sets, from then on the numerical model; the start where
-            None. Calls that share it, the seed and the catalogue show one world at different times.
+            None. A break-up is dated from it, too. Calls that share it, the seed and the catalogue show one world at different times.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
         manoeuvres: burns of objects, in any scenario.
 
@@ -77,7 +77,8 @@ def simulate(
     segment_ns, duration_ns = int(segment_seconds * 1e9), int(duration_s * 1e9)
     followed = list(objects) if objects is not None else None
     table = decode_element_sets(data, segment_format="omm-csv")
-    parent = parent_of(breakup, table, start_time_ns, seed) if scenario == "fragmentation" else None
+    begun_ns = start_time_ns if truth_from_ns is None else truth_from_ns
+    parent = parent_of(breakup, table, begun_ns, seed) if scenario == "fragmentation" else None
     if followed is not None and parent is not None:
         followed.append(parent)
     sky = Sky.of_catalogue(
@@ -85,16 +86,16 @@ def simulate(
         objects=followed,
         seed=seed,
         catalogue_error_s=plan.catalogue_error_s,
-        start_time_ns=start_time_ns if truth_from_ns is None else truth_from_ns,
+        start_time_ns=begun_ns,
     )
     for burn in sorted(manoeuvres, key=lambda each: each.time_ns):
         sky = with_manoeuvre(sky, burn)
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
-        sky, debris = with_breakup(sky, parent, breakup, start_time_ns, seed)
+        sky, debris = with_breakup(sky, parent, breakup, begun_ns, seed)
         if breakup.published_after_s is not None:
-            offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
-            published.append(elements_segment(debris, start_time_ns + offset_ns))
+            published_ns = begun_ns + int((breakup.after_s + breakup.published_after_s) * 1e9)
+            published += [elements_segment(debris, published_ns)] if published_ns >= start_time_ns else []
     silence = outage if scenario == "outage" else None
     if scenario == "constellation":
         plan = plan if plan.constellation else replace(plan, constellation=Constellation())

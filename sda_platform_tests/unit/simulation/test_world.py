@@ -325,6 +325,25 @@ def test_calls_with_one_beginning_of_truth_show_one_world_at_different_times() -
     assert deviations[1] > 0.01, "another beginning is another world"
 
 
+def test_a_break_up_is_the_same_in_a_later_stretch_of_its_world() -> None:
+    later = simulate(
+        "fragmentation", start_time_ns=START_NS + 100 * SECOND_NS, duration_s=40, seed=1, objects=norad_ids(),
+        catalogue=reference_catalogue(), truth_from_ns=START_NS, plan=ObservingPlan(radar_interval_s=5.0),
+    )  # fmt: skip
+    segments = list(later)
+    assert "elements" not in {segment.feed for segment in segments}, "its debris was published before"
+    seen = [places(truth(sensor_segments(each))) for each in (segments, world("fragmentation"))]
+    common = seen[0].keys() & seen[1].keys()
+    assert {norad_id for norad_id, _ in common} > set(norad_ids()) & {norad_id for norad_id, _ in seen[0]}, "debris"
+    assert max(np.linalg.norm(seen[0][key] - seen[1][key]) for key in common) < 1e-6
+
+
+def places(rows: pa.Table) -> dict[tuple[int, int], Any]:
+    """True positions, km, by object and time."""
+    r_km, _, time_ns = states(rows)
+    return dict(zip(zip(column(rows, "norad_id").tolist(), time_ns.tolist(), strict=True), r_km, strict=True))
+
+
 def test_telescopes_and_radars_report_in_the_references_of_their_list() -> None:
     """Reduced again, their errors are their noise; read as TEME of date without refraction, they are not."""
     stated: dict[str, dict[str, Any]] = {

@@ -18,30 +18,47 @@ from typing import Final
 import pyarrow.dataset as ds
 
 from sda_platform.dead_letters.rejected import DeadLetterRecord
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.errors import LakeError, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import quarantined_name
 from sda_platform.landing.decoding import WHOLE_SEGMENT
 from sda_platform.landing.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.dispositions import RECORD_KINDS
 
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4
 _SHORT_HASH: Final = 12
 
 
+class UnknownSelection(LakeError):
+    """A kind or a stage that no dead letter can have; the text names those that there are."""
+
+
 @dataclass(frozen=True)
 class DeadLetterFilter:
-    """Which letters to bring back; an empty set and None choose all. Both bounds are inclusive, ns, mission time."""
+    """Which letters to bring back; an empty set and None choose all. Both bounds are inclusive, ns, mission time.
+
+    Raises UnknownSelection: a misspelt name would choose nothing, which reads as "there is nothing to do".
+    """
 
     kinds: frozenset[str] = frozenset()
     stages: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
     since_ns: int | None = None
     until_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        stages = [table.name for table in DEAD_LETTERS.consumed]
+        for noun, chosen, known in (("kind", self.kinds, [*RECORD_KINDS]), ("stage", self.stages, stages)):
+            if unknown := sorted(chosen - {*known}):
+                raise UnknownSelection(
+                    f"no {noun} of dead letters is named {unknown[0]!r}; there are: {', '.join(sorted(known))}"
+                )
 
     @property
     def where(self) -> ds.Expression | None:

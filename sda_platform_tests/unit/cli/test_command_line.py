@@ -112,6 +112,17 @@ def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> N
     assert not list(home.glob("lake*")), "no shadow is left"
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "names"), [("--kind", "nonsense", "bad_length"), ("--stage", "raw_record", "raw_records")]
+)
+def test_a_filter_of_dead_letters_that_can_choose_none_is_refused(
+    home: Path, option: str, value: str, names: str
+) -> None:
+    answer = sda(home, "reprocess", option, value)
+    assert answer.exit_code == 1
+    assert f"is named '{value}'; there are: " in answer.output and names in answer.output
+
+
 def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
     facts = {
         "tca_time_ns": START_NS, "norad_id_1": 25544, "object_name_1": "ISS (ZARYA)", "norad_id_2": 5,

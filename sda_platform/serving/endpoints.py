@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
@@ -20,6 +21,7 @@ from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import chosen, json_rows, rendered
 from sda_platform.serving.requests import (
+    BadRequest,
     NotFound,
     client_of,
     instant,
@@ -127,8 +129,20 @@ async def conjunctions(request: Request) -> Response:
 
 
 async def alerts(request: Request) -> Response:
-    """The current conjunction alerts, highest level first, then Pc."""
-    return _rows(request, await run_in_threadpool(_live(request).source.alerts))
+    """The current conjunction alerts, highest level first, then Pc; those that the request's parameters select."""
+    level, until_ns = request.query_params.get("risk"), instant(request, "until", FOREVER_NS)
+    if level not in (None, *RISK_LEVELS[1:]):
+        raise BadRequest(f"risk is {level[:40]!r}, must be one of {', '.join(RISK_LEVELS[1:])}")
+    number = whole_number(request, "norad_id", 0, least=1)
+    found = await run_in_threadpool(_live(request).source.alerts)
+    selected = [
+        row
+        for row in found
+        if level in (None, row["risk"])
+        and number in (0, row["norad_id_1"], row["norad_id_2"])
+        and row["tca_time_ns"] < until_ns
+    ]
+    return _rows(request, selected)
 
 
 async def put_elements(request: Request) -> Response:

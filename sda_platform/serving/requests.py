@@ -1,14 +1,15 @@
 """Reading a request's parameters, and turning what is wrong with one into an answer that names it."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import wraps
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sda_platform.clock import parse_iso_ns
+from sda_platform.clock import iso, parse_iso_ns
+from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
 from sda_platform.serving.errors import IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
@@ -44,12 +45,19 @@ _STATUS: Final = {
 _HEADERS: Final = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
-def answering(handler: Handler) -> Handler:
-    """A handler that answers what is wrong with a request as JSON with ``error``."""
+def answering(handler: Handler, parameters: Collection[str]) -> Handler:
+    """A handler that answers what is wrong with a request as JSON with ``error``.
+
+    A parameter that is not one of ``parameters`` is refused: ignored, it would look as if it had selected. Those that
+    are declared in upper case, as CelesTrak's, may have any case.
+    """
 
     @wraps(handler)
     async def answer(request: Request) -> Response:
         try:
+            if unknown := [n for n in request.query_params if n not in parameters and n.upper() not in parameters]:
+                has = f"the parameters are {', '.join(parameters)}" if parameters else "there are none here"
+                raise BadRequest(f"no parameter is named {unknown[0][:40]!r}; {has}")
             return await handler(request)
         except tuple(_STATUS) as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
@@ -89,13 +97,24 @@ def object_number(request: Request) -> int:
 
 
 def instant(request: Request, name: str, default: int) -> int:
-    """A parameter as an instant. Raises BadRequest."""
+    """A parameter that bounds a selection, as ns since 1970; beyond all data it is ALWAYS_NS or FOREVER_NS.
+
+    Raises BadRequest.
+    """
     text = request.query_params.get(name)
-    return default if text is None else parsed_instant(text, name)
+    return default if text is None else min(max(_parsed(text, name), ALWAYS_NS), FOREVER_NS)
 
 
 def parsed_instant(text: str, name: str) -> int:
-    """``text``, ISO 8601 and UTC, as ns since 1970. Raises BadRequest."""
+    """``text``, ISO 8601 and UTC, as ns since 1970 in 64 bits. Raises BadRequest."""
+    time_ns = _parsed(text, name)
+    if not ALWAYS_NS < time_ns < FOREVER_NS:
+        first, last = (iso(bound)[:4] for bound in (ALWAYS_NS, FOREVER_NS))
+        raise BadRequest(f"{name} is {text[:40]!r}, must be between the years {first} and {last}")
+    return time_ns
+
+
+def _parsed(text: str, name: str) -> int:
     try:
         # A plus sign in a query that was not quoted arrives as a space.
         return parse_iso_ns(text.strip().replace(" ", "+") if "T" in text else text)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, scheduled, submissions
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import LONGEST_PAGE, Handler
@@ -80,7 +81,16 @@ ROUTES: Final = (
         endpoints.conjunctions,
         "The current assessments of an object's conjunctions, by time of closest approach.",
     ),
-    Route("/alerts", endpoints.alerts, "The current conjunction alerts, highest level first, then Pc."),
+    Route(
+        "/alerts",
+        endpoints.alerts,
+        "The current conjunction alerts, highest level first, then Pc.",
+        {
+            "risk": f"Only alerts of this level: {', '.join(RISK_LEVELS[1:])}.",
+            "norad_id": "Only alerts of this object, by its catalogue number.",
+            "until": "Only alerts whose closest approach is before this instant, ISO 8601.",
+        },
+    ),
     Route(
         "/schedule",
         scheduled.schedule,
@@ -127,6 +137,7 @@ ROUTES: Final = (
             "INTDES": "International designator of a launch or an object.",
             "NAME": "A part of the name.",
             "GROUP": "A group, such as starlink, geo or fengyun-1c-debris.",
+            "SPECIAL": "gpz or gpz-plus: the geostationary protected region, or all that reaches it.",
             "FORMAT": "TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV.",
         },
         answers=_SETS,

@@ -32,7 +32,7 @@ def application(live: LiveCatalogue, puts: Puts, submissions: Submissions, clien
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
 
-    routes = [StarletteRoute(r.path, answering(r.handler), methods=[r.method]) for r in ROUTES]
+    routes = [StarletteRoute(r.path, answering(r.handler, tuple(r.query)), methods=[r.method]) for r in ROUTES]
     app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes])
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app

@@ -64,7 +64,8 @@ def simulate(
         catalogue: an `omm-csv` segment; the reference catalogue where None.
         with_catalogue: also yield the catalogue itself, first, as a segment of the elements feed.
         truth_from_ns: until then objects follow their element sets, from then on the numerical model; the start where
-            None. A break-up is dated from it, too. Calls that share it, the seed and the catalogue show one world at different times.
+            None. A break-up is dated from it, too. Calls that share it, the seed and the catalogue show one world at
+            different times.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
         manoeuvres: burns of objects, in any scenario.
 

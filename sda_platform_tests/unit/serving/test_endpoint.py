@@ -170,10 +170,46 @@ def test_states_come_from_the_set_in_force_at_each_time(served: Served) -> None:
 
 
 def test_conjunctions_and_alerts_are_rows_of_their_tables(served: Served) -> None:
-    served.source.approaches = [{"event_id": "e", "norad_id_1": 25544, "norad_id_2": 5, "miss_distance_km": 0.5}]
+    known = {"norad_id_1": 25544, "norad_id_2": 5, "miss_distance_km": 0.5, "risk": "red", "tca_time_ns": NOW_NS}
+    served.source.approaches = [{"event_id": "e", **known}]
     assert served.get("/objects/5/conjunctions").json() == served.source.approaches
     assert served.get("/objects/6/conjunctions").json() == []
     assert served.get("/alerts").json() == served.source.approaches
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", "abc"), ("risk=red", "ac"), ("risk=yellow", "b"), ("norad_id=5", "ab"), ("norad_id=5&risk=red", "a"),
+        (f"until={iso(NOW_NS + 1)}", "a"), ("until=9999-01-01", "abc"), ("until=1600-01-01T00:00:00Z", ""),
+    ],
+)  # fmt: skip
+def test_alerts_are_selected_by_level_object_and_time(served: Served, query: str, found: str) -> None:
+    served.source.approaches = [
+        {"event_id": name, "norad_id_1": 1, "norad_id_2": other, "risk": risk, "tca_time_ns": NOW_NS + after_s * 10**9}
+        for name, other, risk, after_s in (("a", 5, "red", -1), ("b", 5, "yellow", 60), ("c", 6, "red", 120))
+    ]
+    assert "".join(row["event_id"] for row in served.get(f"/alerts?{query}").json()) == found
+
+
+@pytest.mark.parametrize("path", [route.path for route in ROUTES if route.method == "GET"])
+def test_a_parameter_that_a_route_does_not_have_is_refused(served: Served, path: str) -> None:
+    whole = path.replace("{norad_id}", "25544").replace("{submission_id}", "0" * 64)
+    answer = served.get(f"{whole}?nonsense=1")
+    assert (answer.status_code, "no parameter is named 'nonsense'" in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("moment", ["9999-01-01T00:00:00Z", "1600-01-01T00:00:00Z", "0001-01-01", "2262-06-01"])
+def test_any_date_is_answered_or_refused(served: Served, moment: str) -> None:
+    """A bound beyond 64 bits ended in an internal error."""
+    for query in ("epoch_min", "epoch_max"):
+        assert served.get(f"/objects?{query}={moment}").status_code == 200
+    for query in ("since", "until"):
+        assert served.get(f"/objects/25544/history?{query}={moment}").status_code == 200
+        assert served.get(f"/schedule?{query}={moment}").status_code == 200
+    for path in ("/objects/25544/states", "/states"):
+        answer = served.get(f"{path}?at={moment}")
+        assert (answer.status_code, "between the years 1823 and 2116" in answer.json()["error"]) == (400, True)
 
 
 def test_the_schedule_is_offered_as_rows_and_as_tasks_of_sensorkit(served: Served) -> None:
@@ -290,6 +326,9 @@ def test_a_broken_message_among_sound_ones_is_refused_alone(served: Served) -> N
         ("/objects?limit=0", 400, "limit is '0'"),
         ("/objects?limit=20000", 400, "limit"),
         ("/objects?epoch_min=yesterday", 400, "epoch_min is 'yesterday'"),
+        ("/objects?LIMIT=5", 400, "no parameter is named 'LIMIT'"),
+        ("/alerts?risk=orange", 400, "must be one of yellow, red"),
+        ("/alerts?norad_id=ISS", 400, "norad_id is 'ISS'"),
         ("/objects/5?format=docx", 406, "format 'docx'"),
         ("/objects/5/states?at=2024-13-01T00:00:00Z", 400, "at is"),
         ("/objects/424242/states", 404, "no object 424242"),

@@ -19,6 +19,7 @@ import numpy as np
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import Dynamics, integrate
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme
 from sda_platform.orbits.elements import FloatArray
 from sda_platform_tests.support.scenes import DAY_NS, catalogue
 
@@ -65,7 +66,7 @@ def _catalogue(every: int) -> None:
     areas, _ = first_coefficients(catalogue().elements.bstar_per_earth_radius[rows])
     dynamics, epoch = Dynamics(), np.full(len(rows), EPOCH_NS)
     then = np.full((len(rows), 1), EPOCH_NS + DAY_NS)
-    starts = dynamics.to_gcrf(states, epoch)
+    starts = gcrf_of_teme(states, epoch)
     dynamics.states(starts[:2], areas[:2], epoch[:2], then[:2])
     began = time.perf_counter()
     dynamics.states(starts, areas, epoch, then)

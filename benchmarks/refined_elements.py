@@ -21,6 +21,7 @@ from sda_platform.orbits.determination.track_ephemerides import ephemeris_of_tra
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import filter_tracks
@@ -77,7 +78,7 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
     except NoFit:
         return None
     time_ns = track.epoch_ns[0] + np.array(LATER_S, dtype=np.int64) * 10**9
-    orbit = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+    orbit = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
     ahead = dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, time_ns[None])[0]
     of_sets = [
         Propagator(each).at(np.zeros(len(time_ns), np.int64), time_ns)[1]
@@ -89,7 +90,7 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
     squares = np.einsum("ni,ni->n", off, np.linalg.solve(covariance[:, :3, :3], off[..., None])[..., 0])
     return Errors(
         published=published,
-        track=_rms_km((dynamics.to_teme(ahead, time_ns) - seen.later)[:, :3]),
+        track=_rms_km((teme_of_gcrf(ahead, time_ns) - seen.later)[:, :3]),
         refined=refined,
         claimed=made.sigma_km,
         is_accepted=held_back.is_better and made.sigma_km < _BETTER * made.published_sigma_km,

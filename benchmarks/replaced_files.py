@@ -112,7 +112,7 @@ def _row(propagator: Propagator, number: int) -> dict[str, object] | None:
     covariance = np.zeros((1, 8, 8))
     covariance[:, :6, :6] = np.diag([4e-4] * 3 + [4e-10] * 3)
     covariance[:, 6:, 6:] = of_coefficients
-    orbit = orbits_of_teme(CONSTANT_DYNAMICS, epoch_ns, np.hstack([r, v]), coefficients, covariance)
+    orbit = orbits_of_teme(epoch_ns, np.hstack([r, v]), coefficients, covariance)
     try:
         made = ephemeris_of_orbit(orbit, CONSTANT_DYNAMICS)
     except ValueError:

@@ -120,8 +120,8 @@ def _burns(regime: str, speed_m_s: float, count: int, seed: int, dynamics: Dynam
 def _ahead(track: FilteredStates, seen: ObservedTruth, n: int, ahead_s: int, dynamics: Dynamics) -> list[float]:
     """Squared error, error and sigma of the prediction, error of the published set; km."""
     then_ns = track.epoch_ns + ahead_s * 10**9
-    start = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
-    state, joint = start.at(dynamics, then_ns).in_teme(dynamics)
+    start = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+    state, joint = start.at(dynamics, then_ns).in_teme()
     off, covariance = state[0, :3] - seen.later[n, :3], joint[0, :3, :3]
     _, r, _ = seen.published.at([0], then_ns)
     published = float(np.linalg.norm(r[0] - seen.later[n, :3]))

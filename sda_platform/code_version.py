@@ -1,4 +1,4 @@
-"""Which code runs: the package's version and, where it can be found, the git revision that it is of."""
+"""Which code and Earth orientation a process uses: the package's version, its git revision, and the data's version."""
 
 import importlib.metadata
 import json
@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "sda-platform"
+_EARTH_ORIENTATION = "astropy-iers-data"
 _ROOT = Path(__file__).resolve().parents[1]
 _DIGITS = 12
 _TIMEOUT_S = 10.0
@@ -15,18 +16,20 @@ _TIMEOUT_S = 10.0
 
 @cache
 def code_version() -> str:
-    """The version of the code in this process, as ``0.1.0+<revision>``; found once, at the first call.
+    """The version of the code in this process, as ``0.1.0+<revision> iers <version>``; found once, at the first call.
 
-    A checkout with uncommitted changes has ``.modified`` after its revision. Without a known revision, the result is
-    the package's version only.
+    A checkout with uncommitted changes has ``.modified`` after its revision; an unknown revision is left out. The last
+    part is the version of the published Earth orientation, on which rows depend as on code: a newer one replaces
+    predictions by measurements.
     """
     revision = _installed_revision() or _checked_out_revision(_ROOT)
-    return f"{_package_version()}+{revision}" if revision else _package_version()
+    version = f"{_version_of(_PACKAGE)}+{revision}" if revision else _version_of(_PACKAGE)
+    return f"{version} iers {_version_of(_EARTH_ORIENTATION)}"
 
 
-def _package_version() -> str:
+def _version_of(package: str) -> str:
     try:
-        return importlib.metadata.version(_PACKAGE)
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "0"
 

@@ -15,7 +15,8 @@ from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
 from sda_platform.landing.record_rows import record_decoder
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, states_in_teme, to_gcrf
+from sda_platform.orbits.earth_orientation import FRAMES, states_in_teme, to_gcrf
+from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
 
 FloatArray = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
-from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
+from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
 
 # The standard names only the 2D integral; for the other methods a comment is added.
 _KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS", "unknown": "UNKNOWN"}
@@ -23,8 +23,7 @@ def assessment_message(
 ) -> Cdm:
     """The message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged it.
 
-    States are Earth-fixed (the standard has no TEME): ITRF but for polar motion and UT1, which are the same for both
-    objects and change nothing between them.
+    States are in ITRF: the standard has no TEME.
     """
     tca_ns = assessment["tca_time_ns"]
     metres = {
@@ -46,10 +45,7 @@ def assessment_message(
         "COLLISION_PROBABILITY": f"{assessment['collision_probability']:.9e}",
         "COLLISION_PROBABILITY_METHOD": assessment["probability_method"],
     }
-    comments = [
-        f"HBR = {assessment['hard_body_radius_m']:g} [m]",
-        "REF_FRAME is ITRF without polar motion and with UT1 = UTC, for both objects alike",
-    ]
+    comments = [f"HBR = {assessment['hard_body_radius_m']:g} [m]"]
     if assessment["radius_source_1"]:
         parts = [f"{assessment[f'radius_{n}_m']:g} m ({assessment[f'radius_source_{n}']})" for n in (1, 2)]
         comments.insert(1, f"RADII OF OBJECT1 AND OBJECT2: {', '.join(parts)}")
@@ -89,8 +85,8 @@ def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
     return CdmObject(
         fields,
         EARTH_FIXED_FRAME,
-        teme_to_pef(r, tca_ns)[0],
-        velocity_teme_to_pef(r, v, tca_ns)[0],
+        teme_to_itrf(r, tca_ns)[0],
+        velocity_teme_to_itrf(r, v, tca_ns)[0],
         teme_to_rtn(covariance, r, v)[0],
         comments=(f"state and covariance from {source.replace('_', ' ')}",),
     )

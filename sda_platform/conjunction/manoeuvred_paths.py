@@ -19,6 +19,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.in_force import FOREVER_NS
@@ -77,19 +78,15 @@ def _path(tracks: Tracks, row: int, until_ns: int, as_of_ns: int) -> Ephemeris:
     """The path of a track as an ephemeris."""
     rows = np.array([row])
     begin_ns = max(as_of_ns, int(tracks.epoch_ns[row]))
-    orbit = orbits_of_teme(
-        tracks.dynamics, tracks.epoch_ns[rows], tracks.state[rows], tracks.areas[rows], tracks.covariance[rows]
-    )
+    orbit = orbits_of_teme(tracks.epoch_ns[rows], tracks.state[rows], tracks.areas[rows], tracks.covariance[rows])
     covariance_ns, covariances = _instants(begin_ns, int(until_ns), _COVARIANCE_NS), []
     for at_ns in covariance_ns.tolist():
         orbit = orbit.at(tracks.dynamics, np.array([at_ns]))
-        covariances.append(orbit.in_teme(tracks.dynamics)[1][0, :6, :6])
+        covariances.append(orbit.in_teme()[1][0, :6, :6])
     time_ns = _instants(begin_ns, int(until_ns), _STATE_NS)
-    start = orbits_of_teme(
-        tracks.dynamics, tracks.epoch_ns[rows], tracks.state[rows], tracks.areas[rows], tracks.covariance[rows]
-    )
+    start = orbits_of_teme(tracks.epoch_ns[rows], tracks.state[rows], tracks.areas[rows], tracks.covariance[rows])
     states = tracks.dynamics.states(start.state, start.coefficients, start.epoch_ns, time_ns[None])[0]
-    in_teme = tracks.dynamics.to_teme(states, time_ns)
+    in_teme = teme_of_gcrf(states, time_ns)
     return Ephemeris(time_ns, in_teme, covariance_ns, np.array(covariances), begin_ns, int(time_ns[-1]))
 
 

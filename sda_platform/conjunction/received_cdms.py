@@ -9,9 +9,10 @@ from sda_platform.clock import iso
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.earth_orientation import UnknownOrientation, in_gcrf
+from sda_platform.orbits.earth_orientation import in_gcrf
+from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
+from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
@@ -114,7 +115,7 @@ def _in_their_frame(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArr
     """The state as it is, at rest among the stars: which way both are turned together changes nothing."""
     r, v = each.position_km, each.velocity_km_s
     if each.frame == EARTH_FIXED_FRAME:
-        return pef_to_teme(r, time_ns), velocity_pef_to_teme(r, v, time_ns)
+        return itrf_to_teme(r, time_ns), velocity_itrf_to_teme(r, v, time_ns)
     return r, v
 
 

@@ -18,15 +18,18 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.earth_parameters import published_span_ns
 from sda_platform.orchestration.freshness import nothing_waits, watermark
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
 MAX_CLOCK_AGE_S = 3600.0
+_PUBLISHED_AHEAD_NS = 30 * 86_400 * NANOSECONDS_PER_SECOND
 
 
 @dg.asset_check(
@@ -86,6 +89,24 @@ def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult
     return dg.AssetCheckResult(passed=True, metadata={**facts, "open_observations": held, "observations_per_s": rate})
 
 
+@dg.asset_check(
+    asset=FUSED_TRACKS.name,
+    description="The Earth's orientation (UT1, polar motion) is published for a month from now.",
+    op_tags=AFTER_ALERTS,
+)
+def earth_orientation_is_published(lake: LakeResource) -> dg.AssetCheckResult:
+    """Warns a month before the installed data end: from then on sites turn by the last published value."""
+    return check_earth_orientation(lake.open().clock.now_ns())
+
+
+def check_earth_orientation(now_ns: int) -> dg.AssetCheckResult:
+    """The outcome of `earth_orientation_is_published` at a time."""
+    last_ns = published_span_ns()[1]
+    is_near = now_ns + _PUBLISHED_AHEAD_NS > last_ns
+    remedy = "update the package astropy-iers-data, else sites turn by its last value"
+    return warning([f"the Earth's orientation is known until {iso(last_ns)}: {remedy}"] if is_near else [])
+
+
 def insignificant_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Texts of applied corrections that are no larger than their uncertainty."""
     rows = log.rows_of(reviewed_span(commits), ["source_id", "offset_s", "correction_sigma_s", "is_applied"])
@@ -134,4 +155,5 @@ checks = [
     ),
     sources_report,
     state_is_bounded,
+    earth_orientation_is_published,
 ]

@@ -29,7 +29,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.frames import teme_to_pef
+from sda_platform.orbits.frames import teme_to_itrf
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
@@ -174,7 +174,7 @@ def _places(tracks: pa.Table) -> tuple[FloatArray, FloatArray, list[str]]:
     """Longitude and latitude (n,) of each track's ground position, deg, and its state."""
     columns = arrays(tracks)
     place = np.stack([columns[name] for name in STATE_COLUMNS[:3]], axis=1)
-    fixed = teme_to_pef(place, columns["epoch_time_ns"])
+    fixed = teme_to_itrf(place, columns["epoch_time_ns"])
     longitude = np.degrees(np.arctan2(fixed[:, 1], fixed[:, 0]))
     latitude = np.degrees(np.arctan2(fixed[:, 2], np.hypot(fixed[:, 0], fixed[:, 1])))
     return longitude, latitude, tracks["state"].to_pylist()

@@ -16,7 +16,8 @@ import numpy as np
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF_LIGHT_M_S, violation_text
 from sda_platform.formats.tracking_data import TrackingData
-from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, to_gcrf
+from sda_platform.orbits.earth_orientation import FRAMES, to_gcrf
+from sda_platform.orbits.earth_parameters import UnknownOrientation
 
 # A station's clock is disciplined; messages have no further information on it.
 _CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}

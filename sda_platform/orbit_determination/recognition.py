@@ -39,14 +39,14 @@ class EarlierSet:
     observation_ids: frozenset[str]
 
 
-def earlier_sets(known: pa.Table, dynamics: Dynamics) -> dict[int, list[EarlierSet]]:
+def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
     """The rows of `provisional_elements` with a covariance, by number, in order of epoch."""
     sets: dict[int, list[EarlierSet]] = {}
     for row in known.filter(pc.is_valid(known["covariance"])).sort_by("epoch_time_ns").to_pylist():
         one = EarlierSet(
             number=row["norad_id"],
             epoch_ns=row["epoch_time_ns"],
-            orbit=_of_elements(row, dynamics) if row["orbit"] is None else _of_column(row),
+            orbit=_of_elements(row) if row["orbit"] is None else _of_column(row),
             observation_ids=frozenset(row["observation_ids"]),
         )
         sets.setdefault(one.number, []).append(one)
@@ -64,7 +64,7 @@ def _of_column(row: dict[str, Any]) -> UncertainOrbits:
     return UncertainOrbits(np.array([row["epoch_time_ns"]]), state, areas, covariance_from_lower(lower, size=8))
 
 
-def _of_elements(row: dict[str, Any], dynamics: Dynamics) -> UncertainOrbits:
+def _of_elements(row: dict[str, Any]) -> UncertainOrbits:
     """The orbit of a row that has only mean elements with their covariance, as rows of earlier versions have."""
     elements = ElementSets.from_columns({name: [value] for name, value in row.items()})
     state, partials = state_partials(elements)
@@ -72,7 +72,7 @@ def _of_elements(row: dict[str, Any], dynamics: Dynamics) -> UncertainOrbits:
     covariance = np.zeros((1, 8, 8))
     covariance[:, :6, :6] = partials @ covariance_from_lower(row["covariance"])[0] @ partials.T
     covariance[:, 6:, 6:] = of_coefficients
-    return orbits_of_teme(dynamics, elements.epoch_time_ns, state[None], coefficients, covariance)
+    return orbits_of_teme(elements.epoch_time_ns, state[None], coefficients, covariance)
 
 
 def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> EarlierSet | None:

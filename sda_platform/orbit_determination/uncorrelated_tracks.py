@@ -134,7 +134,7 @@ def _earlier(
     orbit badly. Then both chains must fit as one orbit, and continue a set before them. A sensor that tracks both at
     once proves that they are two.
     """
-    sets = earlier_sets(known, dynamics)
+    sets = earlier_sets(known)
     # Those without a chain first: they are compared with all chains, the others with those of no number only.
     last = [of_one[-1] for number, of_one in sets.items() if number not in followed]
     current = frozenset(owners)
@@ -255,7 +255,7 @@ def _row(
     like = replace(chain[-1].orbit.elements, norad_id=np.array([number]), epoch_time_ns=fit.orbit.epoch_ns)
     elements, off_m = _elements(fit.orbit, like, dynamics)
     observations = pa.concat_tables(t.observations for t in chain)
-    _, of_teme = fit.orbit.in_teme(dynamics)
+    _, of_teme = fit.orbit.in_teme()
     inverse = np.linalg.inv(state_partials(elements)[1])
     of_elements = inverse @ of_teme[0, :6, :6] @ inverse.T
     return {

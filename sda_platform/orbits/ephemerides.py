@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import KroghInterpolator
 
+from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.covariance import SLOW_NOISE_KM2_S3, process_noise, rtn_to_teme, teme_to_rtn, transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 
@@ -99,6 +100,7 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
 
     km and km/s in an inertial frame. NaN outside of the known times; a single state holds at its epoch only.
     """
+    epoch_ns, time_ns = utc_to_tai_ns(epoch_ns), utc_to_tai_ns(time_ns)
     found = np.full((len(time_ns), 6), np.nan)
     inside = np.flatnonzero((time_ns >= epoch_ns[0]) & (time_ns <= epoch_ns[-1]))
     points = min(_POINTS, len(epoch_ns))

@@ -1,8 +1,8 @@
 """Reference frames, sites, the Sun and the Earth's shadow: the geometry between orbits and sensors.
 
-TEME is the true-equator mean-equinox frame of SGP4. The Earth-fixed frame here is the *pseudo* Earth-fixed frame
-(PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is left out, which simulation
-and association share. Geometry only: light time is in ``sensing.light``.
+TEME is the true-equator mean-equinox frame of date of SGP4, and ITRF the Earth-fixed frame of sites. Between them are
+mean sidereal time of UT1 and polar motion, as published (`earth_parameters`). Celestial frames are in
+``earth_orientation``. Geometry only: light time is in ``sensing.light``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.orbits.earth_parameters import orientation, ut1_ns
 from sda_platform.orbits.elements import FloatArray
 
 EARTH_ROTATION_RAD_S = 7.292115146706979e-5
@@ -21,14 +22,21 @@ DARK_SUN_ELEVATION_RAD = float(np.radians(-12.0))
 
 _DAY_NS = 86_400_000_000_000
 _J2000_UNIX_NS = 946_728_000_000_000_000
+# The terrestrial origin moves on the equator by 47 microarcseconds a century (IERS Conventions 2010, eq. 5.13).
+_ORIGIN_RAD_PER_CENTURY = -47e-6 * np.pi / 648_000
+_X, _Y, _Z = 0, 1, 2
 
 
 def gmst82_rad(time_ns: npt.ArrayLike) -> FloatArray:
-    """Greenwich mean sidereal time in [0, 2 pi), same shape as ``time_ns`` (UTC taken as UT1).
+    """Greenwich mean sidereal time in [0, 2 pi) at instants (...), UTC, from their UT1.
 
     Source: Aoki et al. 1982; Vallado, Fundamentals of Astrodynamics (4th ed.), eq. 3-47.
     """
-    since_j2000 = np.asarray(time_ns, dtype=np.int64) - _J2000_UNIX_NS
+    return _gmst82_of_ut1(ut1_ns(time_ns, orientation(time_ns)))
+
+
+def _gmst82_of_ut1(count_ns: npt.NDArray[np.int64]) -> FloatArray:
+    since_j2000 = count_ns - _J2000_UNIX_NS
     centuries = since_j2000 / (36525.0 * _DAY_NS)
     # The 876600 h term is whole days per day: taking the day's fraction from integers keeps full precision.
     day_fraction = (since_j2000 % _DAY_NS) / _DAY_NS
@@ -36,34 +44,46 @@ def gmst82_rad(time_ns: npt.ArrayLike) -> FloatArray:
     return np.asarray((day_fraction + seconds / 86400.0) % 1.0 * (2 * np.pi))
 
 
-def teme_to_pef(r_teme_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
-    """Rotate vectors (..., 3) from TEME into the pseudo Earth-fixed frame (ITRF without polar motion)."""
-    return _rotate_z(np.asarray(r_teme_km, dtype=np.float64), gmst82_rad(time_ns))
+def _earth_angles_rad(time_ns: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The turn about the pole, and the pole's coordinates x and y, (...) each."""
+    seen = orientation(time_ns)
+    count_ns = ut1_ns(time_ns, seen)
+    origin_rad = _ORIGIN_RAD_PER_CENTURY * (count_ns - _J2000_UNIX_NS) / (36525.0 * _DAY_NS)
+    return _gmst82_of_ut1(count_ns) + origin_rad, seen.polar_x_rad, seen.polar_y_rad
 
 
-def pef_to_teme(r_pef_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
-    """Rotate vectors (..., 3) from the pseudo Earth-fixed frame into TEME."""
-    return _rotate_z(np.asarray(r_pef_km, dtype=np.float64), -gmst82_rad(time_ns))
+def teme_to_itrf(r_teme_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+    """Rotate vectors (..., 3) from TEME into ITRF. Source: Vallado et al., AIAA 2006-6753, appendix C."""
+    turn, x, y = _earth_angles_rad(time_ns)
+    about_pole = _rotated(np.asarray(r_teme_km, dtype=np.float64), turn, _Z)
+    return _rotated(_rotated(about_pole, -x, _Y), -y, _X)
 
 
-def velocity_teme_to_pef(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
-    """Velocity relative to the rotating Earth, in PEF, (..., 3) km/s."""
+def itrf_to_teme(r_itrf_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+    """Rotate vectors (..., 3) from ITRF into TEME."""
+    turn, x, y = _earth_angles_rad(time_ns)
+    about_pole = _rotated(_rotated(np.asarray(r_itrf_km, dtype=np.float64), y, _X), x, _Y)
+    return _rotated(about_pole, -turn, _Z)
+
+
+def velocity_teme_to_itrf(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+    """Velocity relative to the rotating Earth, in ITRF, (..., 3) km/s."""
     relative = np.asarray(v_teme_km_s, dtype=np.float64) - earth_rotation_cross(r_teme_km)
-    return _rotate_z(relative, gmst82_rad(time_ns))
+    return teme_to_itrf(relative, time_ns)
 
 
-def velocity_pef_to_teme(r_pef_km: npt.ArrayLike, v_pef_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
-    """Inertial velocity in TEME, (..., 3) km/s, of what moves at ``v_pef_km_s`` relative to the rotating Earth."""
-    return pef_to_teme(v_pef_km_s, time_ns) + earth_rotation_cross(pef_to_teme(r_pef_km, time_ns))
+def velocity_itrf_to_teme(r_itrf_km: npt.ArrayLike, v_itrf_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+    """Inertial velocity in TEME, (..., 3) km/s, of what moves at ``v_itrf_km_s`` relative to the rotating Earth."""
+    return itrf_to_teme(v_itrf_km_s, time_ns) + earth_rotation_cross(itrf_to_teme(r_itrf_km, time_ns))
 
 
 def earth_rotation_cross(r_km: npt.ArrayLike) -> FloatArray:
-    """omega x r in km/s, (..., 3): the inertial velocity of a point fixed to the Earth at ``r_km``."""
+    """omega x r in km/s, (..., 3): the inertial velocity of a point fixed to the Earth at ``r_km``, TEME."""
     r = np.asarray(r_km, dtype=np.float64)
     return np.stack([-r[..., 1], r[..., 0], np.zeros_like(r[..., 0])], axis=-1) * EARTH_ROTATION_RAD_S
 
 
-def geodetic_to_pef_km(
+def geodetic_to_itrf_km(
     latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, altitude_m: npt.ArrayLike
 ) -> FloatArray:
     """WGS84 geodetic position to Earth-fixed (..., 3) km. Source: Vallado eq. 3-7."""
@@ -89,18 +109,24 @@ def site_to_teme(
     time_ns: npt.ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
     """A site's position (..., 3) km and velocity (..., 3) km/s in TEME at ``time_ns``."""
-    r_teme_km = pef_to_teme(geodetic_to_pef_km(latitude_deg, longitude_deg, altitude_m), time_ns)
+    r_teme_km = itrf_to_teme(geodetic_to_itrf_km(latitude_deg, longitude_deg, altitude_m), time_ns)
     return r_teme_km, earth_rotation_cross(r_teme_km)
 
 
 def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     """Rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
-    return _enu_basis(np.radians(latitude_deg), np.radians(longitude_deg) + gmst82_rad(time_ns))
+    return itrf_to_teme(enu_basis_itrf(latitude_deg, longitude_deg), np.asarray(time_ns)[..., None])
 
 
-def enu_basis_pef(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike) -> FloatArray:
+def enu_basis_itrf(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike) -> FloatArray:
     """The same, Earth-fixed: (..., 3, 3)."""
-    return _enu_basis(np.radians(latitude_deg), np.radians(longitude_deg))
+    latitude, longitude = np.broadcast_arrays(np.radians(latitude_deg), np.radians(longitude_deg))
+    sin_lat, cos_lat = np.sin(latitude), np.cos(latitude)
+    sin_lon, cos_lon = np.sin(longitude), np.cos(longitude)
+    east = np.stack([-sin_lon, cos_lon, np.zeros_like(sin_lon)], axis=-1)
+    north = np.stack([-sin_lat * cos_lon, -sin_lat * sin_lon, cos_lat], axis=-1)
+    up = np.stack([cos_lat * cos_lon, cos_lat * sin_lon, sin_lat], axis=-1)
+    return np.stack([east, north, up], axis=-2)
 
 
 def topocentric(
@@ -215,18 +241,10 @@ def rtn_basis(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArra
     return np.stack([radial, np.cross(normal, radial), normal], axis=-2)
 
 
-def _enu_basis(latitude_rad: npt.ArrayLike, longitude_rad: npt.ArrayLike) -> FloatArray:
-    latitude, longitude = np.broadcast_arrays(latitude_rad, longitude_rad)
-    sin_lat, cos_lat = np.sin(latitude), np.cos(latitude)
-    sin_lon, cos_lon = np.sin(longitude), np.cos(longitude)
-    east = np.stack([-sin_lon, cos_lon, np.zeros_like(sin_lon)], axis=-1)
-    north = np.stack([-sin_lat * cos_lon, -sin_lat * sin_lon, cos_lat], axis=-1)
-    up = np.stack([cos_lat * cos_lon, cos_lat * sin_lon, sin_lat], axis=-1)
-    return np.stack([east, north, up], axis=-2)
-
-
-def _rotate_z(vector: FloatArray, angle_rad: FloatArray) -> FloatArray:
+def _rotated(vector: FloatArray, angle_rad: FloatArray, axis: int) -> FloatArray:
+    """Vectors (..., 3) in axes turned by ``angle_rad`` (...) about the coordinate axis ``axis``."""
     cosine, sine = np.cos(angle_rad), np.sin(angle_rad)
-    x, y, z = np.moveaxis(vector, -1, 0)
-    parts = np.broadcast_arrays(cosine * x + sine * y, cosine * y - sine * x, z)
-    return np.stack(parts, axis=-1)
+    parts = list(np.moveaxis(vector, -1, 0))
+    one, two = (axis + 1) % 3, (axis + 2) % 3
+    parts[one], parts[two] = cosine * parts[one] + sine * parts[two], cosine * parts[two] - sine * parts[one]
+    return np.stack(np.broadcast_arrays(*parts), axis=-1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.earth_orientation import gcrf_of_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -60,7 +61,7 @@ def compile_all() -> None:
 def _propagated(states: FloatArray) -> None:
     dynamics, areas, epoch_ns = Dynamics(threads=1), np.full((2, 2), 0.01), np.full(2, _EPOCH_NS)
     then_ns = epoch_ns + 60 * NANOSECONDS_PER_SECOND
-    starts = dynamics.to_gcrf(states, epoch_ns)
+    starts = gcrf_of_teme(states, epoch_ns)
     dynamics.states(starts, areas, epoch_ns, then_ns[:, None])
     dynamics.transitions(starts, areas, epoch_ns, then_ns)
 

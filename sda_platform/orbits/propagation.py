@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
 from sgp4.api import WGS72, Satrec, SatrecArray
 
+from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 
 ErrorArray = npt.NDArray[np.uint8]
@@ -29,6 +30,7 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
 _DAY_NS = 86_400_000_000_000
 _UNIX_EPOCH_JD = 2440587.5
 _SGP4_DAY_ZERO_JD = 2433281.5
+_TAI_MINUS_UTC_NS = 37_000_000_000
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
 # A larger share of the sets is initialised with all of them.
@@ -100,7 +102,8 @@ class Propagator:
             error (n, t): 0 or a key of ``SGP4_ERRORS``; r_teme_km (n, t, 3); v_teme_km_s (n, t, 3), NaN on
             error.
         """
-        day, fraction = _julian(np.atleast_1d(np.asarray(time_ns, dtype=np.int64)))
+        times: IntArray = np.atleast_1d(np.asarray(time_ns, dtype=np.int64))
+        day, fraction = _elapsed(times)
         if not len(self.elements):
             return np.zeros((0, len(day)), np.uint8), np.zeros((0, len(day), 3)), np.zeros((0, len(day), 3))
         error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
@@ -118,7 +121,7 @@ class Propagator:
         """
         rows: IntArray = np.atleast_1d(np.asarray(index, dtype=np.int64))
         times: IntArray = np.broadcast_to(np.asarray(time_ns, dtype=np.int64), rows.shape)
-        day, fraction = _julian(times)
+        day, fraction = _elapsed(times)
         error = np.zeros(len(rows), np.uint8)
         r_teme_km, v_teme_km_s = np.empty((len(rows), 3)), np.empty((len(rows), 3))
         order = np.argsort(rows, kind="stable")
@@ -178,6 +181,7 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         return filled
 
     day, fraction_days = _julian(elements.epoch_time_ns)
+    elapsed_from = fraction_days + _leap_days(elements.epoch_time_ns)
     # The published verification states come from an epoch summed into one double before the lunar-solar terms
     # use it. Doing the same reproduces them; the rounding (40 us) is otherwise without meaning.
     epoch_days = (day + fraction_days) - _SGP4_DAY_ZERO_JD
@@ -190,7 +194,7 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         column(np.radians(elements.mean_anomaly_deg)),
         column(elements.mean_motion_rev_per_day * (np.pi / 720.0), fill=0.06),
         column(np.radians(elements.raan_deg)),
-        fraction_days.tolist(),
+        elapsed_from.tolist(),
         strict=True,
     )
     satrecs = []
@@ -208,6 +212,17 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
 def _julian(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
     whole, rest = np.divmod(time_ns, _DAY_NS)
     return np.ascontiguousarray(whole + _UNIX_EPOCH_JD), np.ascontiguousarray(rest / _DAY_NS)
+
+
+def _elapsed(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Days and fractions that differ by elapsed time: a leap second between epoch and time counts."""
+    day, fraction = _julian(time_ns)
+    return day, fraction + _leap_days(time_ns)
+
+
+def _leap_days(time_ns: IntArray) -> FloatArray:
+    """Leap seconds at instants (n,) less those of today, in days: 0 since 2017."""
+    return np.asarray((utc_to_tai_ns(time_ns) - time_ns - _TAI_MINUS_UTC_NS) / _DAY_NS)
 
 
 def _mark_unusable(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 
@@ -57,7 +58,7 @@ class Motion:
         knots_ns = begin_ns[:, None] + np.arange(_KNOTS) * _KNOT_NS
         knots = self.dynamics.states(starts, areas, begin_ns, knots_ns)
         found = _between(knots, inverse, time_ns[moving] - begin_ns[inverse])
-        states[moving] = self.dynamics.to_teme(found, time_ns[moving])
+        states[moving] = teme_of_gcrf(found, time_ns[moving])
         return np.where(np.isfinite(states).all(axis=1), error, np.uint8(6)), states
 
     def _starts(
@@ -67,7 +68,7 @@ class Motion:
         new = np.array(sorted(set(row.tolist()) - set(self.newest)), dtype=np.int64)
         if len(new):
             _, r, v = propagator.at(new, from_ns[new] + ahead_ns[new])
-            for each, state in zip(new.tolist(), self.dynamics.to_gcrf(np.hstack([r, v]), from_ns[new]), strict=True):
+            for each, state in zip(new.tolist(), gcrf_of_teme(np.hstack([r, v]), from_ns[new]), strict=True):
                 self.kept[each, 0], self.newest[each] = state, 0
         most = dict(zip(row.tolist(), number.tolist(), strict=True))
         for each, wanted in zip(row.tolist(), number.tolist(), strict=True):

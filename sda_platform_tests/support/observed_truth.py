@@ -16,6 +16,7 @@ from sda_platform.orbits.tracking.window_information import WindowFits, WindowHa
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.published_sets import fit_elements
 from sda_platform_tests.support.scenes import SECOND_NS, observe, place, window_fits
+from sda_platform_tests.support.skyfield_frames import teme_of_gcrf
 
 HOUR_NS = 3600 * SECOND_NS
 EPOCH_NS = int(np.datetime64("2024-11-01T00:00:00", "ns").astype(np.int64))
@@ -34,7 +35,7 @@ class ObservedTruth:
     published: Propagator
     fits: WindowFits
     truth: FloatArray
-    """(w, 6) at the windows' middles, the platform's TEME."""
+    """(w, 6) at the windows' middles, TEME of date."""
     later: FloatArray
     """(k, 6) at the times ``later_ns``, relative to the last window."""
     halves: WindowHalves | None = None
@@ -78,7 +79,7 @@ def observed(
     window, source = _seen(regime, in_teme, grid_ns, rng)
     if len(window) < 3:
         return None
-    published = _published(satkit_truth.in_teme(states, before_ns), before_ns)
+    published = _published(teme_of_gcrf(states, before_ns), before_ns)
     if published is None:
         return None
     group = np.repeat(np.arange(len(window)), _READINGS)
@@ -90,7 +91,7 @@ def observed(
         motion = satkit_truth.propagated(states[-1], SEEN_NS, wanted, areas=areas)
     else:
         motion = _with_burn(states[-1], wanted, burn, areas)
-    motion = satkit_truth.in_teme(motion, wanted)
+    motion = teme_of_gcrf(motion, wanted)
     at = motion[np.searchsorted(wanted, time_ns)]
     observations = observe(source[group], time_ns, at[:, :3], at[:, 3:], rng)
     rows, middle = np.zeros(len(window), np.int64), grid_ns[window]
@@ -108,7 +109,7 @@ def directed(regime: str, rng: np.random.Generator, *, hours: int, per_window: f
     of 3 arcseconds, and their halves.
     """
     areas, before_ns, states = _before(regime, rng)
-    published = _published(satkit_truth.in_teme(states, before_ns), before_ns)
+    published = _published(teme_of_gcrf(states, before_ns), before_ns)
     if published is None:
         return None
     grid_ns, in_teme = _windows_of(states[-1], areas, hours)
@@ -150,9 +151,9 @@ def _before(regime: str, rng: np.random.Generator) -> tuple[satkit_truth.Areas, 
 
 
 def _windows_of(start: FloatArray, areas: satkit_truth.Areas, hours: int) -> tuple[IntArray, FloatArray]:
-    """Middles of all windows since SEEN_NS, and the states there, the platform's TEME."""
+    """Middles of all windows since SEEN_NS, and the states there, TEME of date."""
     grid_ns = SEEN_NS + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
-    return grid_ns, satkit_truth.in_teme(satkit_truth.propagated(start, SEEN_NS, grid_ns, areas=areas), grid_ns)
+    return grid_ns, teme_of_gcrf(satkit_truth.propagated(start, SEEN_NS, grid_ns, areas=areas), grid_ns)
 
 
 def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_truth.Areas) -> FloatArray:

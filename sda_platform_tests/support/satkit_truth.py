@@ -15,7 +15,6 @@ import astropy_iers_data
 import numpy as np
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.frames import pef_to_teme
 
 AVAILABLE = find_spec("satkit") is not None and find_spec("satkit_data") is not None
 WHY_NOT = "satkit and satkit-data are not installed"
@@ -76,15 +75,3 @@ def propagated(
     if len(time_ns) == 1:
         return np.asarray(found.state)[None] / 1e3
     return np.array([np.asarray(found.interp(_time(int(at)))) for at in time_ns]) / 1e3
-
-
-def in_teme(state_gcrf: FloatArray, time_ns: IntArray) -> FloatArray:
-    """The same (n, 6) in the platform's TEME: satkit's Earth-fixed frame, turned by mean sidereal time of UTC."""
-    satkit = _satkit()
-    fixed, speed = np.empty((len(time_ns), 3)), np.empty((len(time_ns), 3))
-    for row, at in enumerate(time_ns.tolist()):
-        turn = satkit.frametransform.qgcrf2itrf(_time(at))
-        fixed[row], speed[row] = turn * state_gcrf[row, :3], turn * state_gcrf[row, 3:]
-    r = pef_to_teme(fixed, time_ns)
-    # Both frames are taken as inertial at the instant: velocities turn like positions.
-    return np.hstack([r, pef_to_teme(speed, time_ns)])

@@ -25,12 +25,14 @@ from sda_platform.orbit_determination.uncorrelated_tracks import (
 from sda_platform.orbits import frames
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
+from sda_platform.orbits.earth_orientation import gcrf_of_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import equinoctial_covariance
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.observed_truth import EPOCH_NS, HOUR_NS, random_start
 from sda_platform_tests.support.scenes import SECOND_NS, observe, place
+from sda_platform_tests.support.skyfield_frames import teme_of_gcrf
 from sda_platform_tests.support.windows import WINDOW_NS, as_rows
 
 STEP_NS = 1_200 * SECOND_NS
@@ -53,8 +55,8 @@ class Body:
         return cls(start, satkit_truth.Areas(float(drag), float(reflective)))
 
     def states(self, time_ns: IntArray) -> FloatArray:
-        """States (n, 6), the platform's TEME, at ascending times."""
-        return satkit_truth.in_teme(satkit_truth.propagated(self.start, EPOCH_NS, time_ns, areas=self.areas), time_ns)
+        """States (n, 6), TEME of date, at ascending times."""
+        return teme_of_gcrf(satkit_truth.propagated(self.start, EPOCH_NS, time_ns, areas=self.areas), time_ns)
 
 
 @dataclass
@@ -138,7 +140,7 @@ class Errors:
 
 def errors(body: Body, row: dict[str, Any], time_ns: IntArray, dynamics: Dynamics) -> Errors:
     """Errors of a row's orbit at ``time_ns`` (k,), the first of which is its epoch."""
-    ((one,),) = earlier_sets(pa.Table.from_pylist([row], PROVISIONAL_SCHEMA), dynamics).values()
+    ((one,),) = earlier_sets(pa.Table.from_pylist([row], PROVISIONAL_SCHEMA)).values()
     return errors_of(one.orbit, body.states(time_ns), time_ns, dynamics)
 
 
@@ -152,8 +154,8 @@ def errors_of(orbit: UncertainOrbits, truth: FloatArray, time_ns: IntArray, dyna
 
     Source: Bell & Cathey 1993, The iterated Kalman filter update as a Gauss-Newton method.
     """
-    in_gcrf = dynamics.to_gcrf(truth, time_ns)
-    states, covariances = orbit.along(dynamics, time_ns).in_teme(dynamics)
+    in_gcrf = gcrf_of_teme(truth, time_ns)
+    states, covariances = orbit.along(dynamics, time_ns).in_teme()
     _, in_equinoctial = equinoctial_covariance(states, covariances[:, :6, :6])
     start = np.append(in_gcrf[0], orbit.coefficients[0])
     return Errors(

@@ -18,6 +18,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
+from sda_platform_tests.support.skyfield_frames import timescale
 
 DATA = Path(__file__).parents[1] / "data/tracking"
 EPOCH_NS = parse_iso_ns("2010-11-02T02:56:15.690Z")
@@ -30,11 +31,6 @@ REFLECTIVE_AREA_M2_KG = 2.0 * 13.12 / 1000.0
 POINT, ZONAL, FULL = Forces(0, 0, False), Forces(4, 0, False), Forces(20, 20, False)
 BODIES = dataclasses.replace(FULL, third_bodies=True)
 SUNLIT = dataclasses.replace(BODIES, reflective_area_m2_kg=REFLECTIVE_AREA_M2_KG)
-
-
-@cache
-def timescale() -> api.Timescale:
-    return api.load.timescale(builtin=True)
 
 
 def instant(time_ns: int) -> Time:

@@ -20,7 +20,8 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.determination.arc_fit import ArcFit
 from sda_platform.orbits.dynamics.forces import Forces
-from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate
+from sda_platform.orbits.dynamics.numerical import integrate
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import enu_basis_teme, radec, towards
 from sda_platform.orbits.mean_elements import mean_elements
@@ -59,12 +60,12 @@ def arc() -> ArcFit:
 
 
 def reference(time_ns: IntArray, forces: Forces | None = None) -> FloatArray:
-    """States (n, 6) of the arc fit's orbit at times (n,), the platform's TEME, km and km/s.
+    """States (n, 6) of the arc fit's orbit at times (n,), TEME of date, km and km/s.
 
     ``forces``: other forces than those of the arc fit, which include the satellite's own acceleration.
     """
     states = integrate(arc().state, w3b.EPOCH_NS, time_ns, forces or arc().forces)
-    return CONSTANT_DYNAMICS.to_teme(states, time_ns)
+    return teme_of_gcrf(states, time_ns)
 
 
 def element_set(share_of_guess: float = 0.0) -> Propagator:
@@ -75,7 +76,7 @@ def element_set(share_of_guess: float = 0.0) -> Propagator:
     """
     state = w3b.PUBLISHED + share_of_guess * (w3b.FIRST_GUESS - w3b.PUBLISHED)
     epoch_ns = np.array([w3b.EPOCH_NS])
-    teme = CONSTANT_DYNAMICS.to_teme(w3b.in_gcrf(state)[None], epoch_ns)
+    teme = teme_of_gcrf(w3b.in_gcrf(state)[None], epoch_ns)
     return Propagator(mean_elements(teme[:, :3], teme[:, 3:], epoch_ns))
 
 

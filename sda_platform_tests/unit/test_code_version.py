@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import astropy_iers_data
 import pytest
 
 from sda_platform import code_version as module
@@ -47,3 +48,7 @@ def test_without_git_the_package_version_stands_alone(checkout: Path, monkeypatc
 def test_the_version_is_found_once_per_process() -> None:
     assert code_version() is code_version()
     assert code_version()[0].isdigit()
+
+
+def test_the_version_of_the_earth_s_orientation_is_part_of_it() -> None:
+    assert code_version().endswith(f" iers {astropy_iers_data.__version__}")

@@ -12,6 +12,7 @@ import numpy as np
 from sda_platform.orbits.determination.track_elements import following_elements
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
@@ -59,9 +60,9 @@ def elements_held_back(fits: WindowFits, published: Propagator, dynamics: Dynami
 def prediction_held_back(fits: WindowFits, published: Propagator, dynamics: Dynamics = CONSTANT_DYNAMICS) -> HeldBack:
     """Filter the earlier two thirds of an object's windows, and predict the others numerically. Arguments as above."""
     earlier, later = _split(fits, published, dynamics)
-    orbit = orbits_of_teme(dynamics, earlier.epoch_ns, earlier.state, earlier.coefficients, earlier.joint_covariance)
+    orbit = orbits_of_teme(earlier.epoch_ns, earlier.state, earlier.coefficients, earlier.joint_covariance)
     ahead = dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, later.epoch_ns[None])[0]
-    return _judged(later, dynamics.to_teme(ahead, later.epoch_ns), published)
+    return _judged(later, teme_of_gcrf(ahead, later.epoch_ns), published)
 
 
 def _split(fits: WindowFits, published: Propagator, dynamics: Dynamics) -> tuple[FilteredStates, WindowFits]:

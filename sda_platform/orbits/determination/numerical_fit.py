@@ -14,6 +14,7 @@ from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.least_squares import ArcPrior, GoodnessOfFit, LeastSquares, solve
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, gcrf_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
@@ -39,7 +40,7 @@ def fit_orbit(
     """
     motion = _NumericalMotion(epoch_ns, dynamics)
     coefficients, covariance = first_coefficients(np.zeros(1))
-    start = np.hstack([dynamics.to_gcrf(state_teme[None], np.array([epoch_ns])), coefficients])[0]
+    start = np.hstack([gcrf_of_teme(state_teme[None], np.array([epoch_ns])), coefficients])[0]
     known = ArcPrior(np.hstack([np.zeros((2, 6)), np.linalg.inv(np.linalg.cholesky(covariance[0]))]), determined=2)
     fit = solve(observations, motion, start, known)
     return _reported(fit, _one_orbit(epoch_ns, fit.unknowns, fit.covariance))
@@ -102,7 +103,7 @@ class _NumericalMotion:
             if side.any():
                 states[side], partials[side] = self._one_way(unknowns, time_ns[side])
         turn = np.zeros((len(time_ns), 6, 6))
-        turn[:, :3, :3] = turn[:, 3:, 3:] = self.dynamics.turn(time_ns).swapaxes(1, 2)
+        turn[:, :3, :3] = turn[:, 3:, 3:] = gcrf_to_teme(time_ns)
         return np.einsum("mij,mj->mi", turn, states), turn @ partials
 
     def _one_way(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:

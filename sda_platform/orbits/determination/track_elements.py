@@ -14,6 +14,7 @@ import numpy as np
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbits_of_teme
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
@@ -69,7 +70,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     Source: Hejduk et al. 2013, A catalogue-wide implementation of general perturbations orbit determination
     extrapolated from higher order orbital theory solutions (AAS 13-240).
     """
-    orbit = _orbit(track, dynamics)
+    orbit = _orbit(track)
     elements, off_km = elements_along(orbit, published.elements, dynamics)
     return TrackElements(
         elements=elements,
@@ -81,7 +82,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
 
 def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
     """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
-    return elements_along(_orbit(track, dynamics), published.elements, dynamics)
+    return elements_along(_orbit(track), published.elements, dynamics)
 
 
 def published_sigma_km(published: Propagator, time_ns: IntArray) -> float:
@@ -105,14 +106,14 @@ def elements_along(
     time_ns = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
     # The epoch may be up to a microsecond before the track's.
     ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
-    predicted = dynamics.to_teme(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
+    predicted = teme_of_gcrf(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
     if not np.isfinite(predicted).all():
         raise NoFit("the track's prediction has no closed orbit")
     return elements_of_states(predicted, time_ns, like)
 
 
-def _orbit(track: FilteredStates, dynamics: Dynamics) -> UncertainOrbits:
-    return orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+def _orbit(track: FilteredStates) -> UncertainOrbits:
+    return orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
 
 
 def elements_of_states(states: FloatArray, time_ns: IntArray, like: ElementSets) -> tuple[ElementSets, float]:

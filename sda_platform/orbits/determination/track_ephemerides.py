@@ -49,7 +49,7 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
     """
     if not np.isfinite(track.state).all():
         raise NoFit("the track has no state")
-    orbit = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+    orbit = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
     ephemeris = ephemeris_of_orbit(orbit, dynamics)
     sampled_ns = ephemeris.usable_from_ns + _SAMPLED_S * _SECOND_NS
     return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
@@ -59,7 +59,7 @@ def ephemeris_of_orbit(orbit: UncertainOrbits, dynamics: Dynamics) -> Ephemeris:
     """The numerical prediction of one orbit for SPAN_S. Raises NoFit where it meets the ground."""
     epoch_ns = int(orbit.epoch_ns[0])
     time_ns = epoch_ns + _steps_ns(orbit.state)
-    state, covariance = orbit.along(dynamics, time_ns).in_teme(dynamics)
+    state, covariance = orbit.along(dynamics, time_ns).in_teme()
     if not (np.isfinite(state).all() and np.isfinite(covariance).all()):
         raise NoFit("the prediction has no closed orbit")
     # Covariances change slowly along the orbit: every second state has one, the last one too.

@@ -1,8 +1,4 @@
-"""Numerical propagation of many satellites in the platform's frame.
-
-Integration is in GCRF, with the Earth's published orientation. The platform's TEME is the Earth-fixed frame turned by
-mean sidereal time of UTC (`orbits.frames`), so that site coordinates are true ones.
-"""
+"""Numerical propagation of many satellites in GCRF, by elapsed time (TAI), with the Earth's published orientation."""
 
 from __future__ import annotations
 
@@ -14,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.dynamics.forces import Forces, model
 from sda_platform.orbits.dynamics.integrator import trajectories
 from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, SpaceWeather
-from sda_platform.orbits.dynamics.surroundings import Surroundings, rotations, surroundings
+from sda_platform.orbits.dynamics.surroundings import Surroundings, surroundings
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.frames import gmst82_rad
 
 _LEAST_ROWS = 32
-_PARTS = (slice(0, 3), slice(3, 6))
 
 
 def integrate(
@@ -53,10 +49,9 @@ def integrate(
 def integrate_teme(
     state: npt.ArrayLike, epoch_ns: int, time_ns: IntArray, forces: Forces, weather: SpaceWeather = CONSTANT_WEATHER
 ) -> FloatArray:
-    """The same in the platform's TEME at the times."""
-    turns = Dynamics(weather)
-    start = turns.to_gcrf(np.asarray(state, dtype=np.float64)[None], np.array([epoch_ns]))[0]
-    return turns.to_teme(integrate(start, epoch_ns, time_ns, forces, weather), np.asarray(time_ns, dtype=np.int64))
+    """The same in TEME of date at the times."""
+    start = gcrf_of_teme(np.asarray(state, dtype=np.float64)[None], np.array([epoch_ns]))[0]
+    return teme_of_gcrf(integrate(start, epoch_ns, time_ns, forces, weather), np.asarray(time_ns, dtype=np.int64))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,28 +92,6 @@ class Dynamics:
         found = self._propagated(state_gcrf, coefficients, epoch_ns, time_ns[None], partials=True)[0]
         return found[:, :6], found[:, 6:].reshape(-1, 6, 8)
 
-    def to_gcrf(self, state_teme: FloatArray, time_ns: IntArray) -> FloatArray:
-        """States (n, 6) of the platform's TEME at ``time_ns`` (n,) in GCRF, km and km/s."""
-        return _turned(self.turn(time_ns), state_teme)
-
-    def to_teme(self, state_gcrf: FloatArray, time_ns: IntArray) -> FloatArray:
-        """States (n, 6) in GCRF in the platform's TEME at ``time_ns`` (n,), km and km/s."""
-        return _turned(self.turn(time_ns).swapaxes(1, 2), state_gcrf)
-
-    def turn(self, time_ns: IntArray) -> FloatArray:
-        """Rotations (n, 3, 3) from the platform's TEME into GCRF.
-
-        Velocities turn like positions: the frame's own rotation is below 1e-11 rad/s.
-        """
-        if not len(time_ns):
-            return np.empty((0, 3, 3))
-        around = _around(time_ns, self.weather)
-        fixed = rotations(around, _seconds(around, time_ns))
-        sidereal = gmst82_rad(time_ns)
-        cosine, sine, still = np.cos(sidereal), np.sin(sidereal), np.zeros(len(time_ns))
-        spun = np.stack([cosine, sine, still, -sine, cosine, still, still, still, still + 1], 1).reshape(-1, 3, 3)
-        return np.asarray(fixed.swapaxes(1, 2) @ spun)
-
     def _propagated(
         self, state: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray, *, partials: bool
     ) -> FloatArray:
@@ -150,16 +123,12 @@ def rotated(turn: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(both @ covariance @ both.swapaxes(1, 2))
 
 
-def _turned(turn: FloatArray, state: FloatArray) -> FloatArray:
-    return np.concatenate([np.einsum("nij,nj->ni", turn, state[:, part]) for part in _PARTS], axis=1)
-
-
 def _around(time_ns: IntArray, weather: SpaceWeather) -> Surroundings:
     return surroundings(int(time_ns.min()), int(time_ns.max()), weather)
 
 
 def _seconds(around: Surroundings, time_ns: IntArray) -> FloatArray:
-    return np.asarray((time_ns - around.zero_ns) / 1e9)
+    return np.asarray((utc_to_tai_ns(time_ns) - around.zero_tai_ns) / 1e9)
 
 
 def _in_threads(carry_out: Callable[[slice], None], count: int, threads: int) -> None:

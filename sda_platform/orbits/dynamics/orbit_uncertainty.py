@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM
 from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, gcrf_to_teme, teme_of_gcrf, to_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.two_body import two_body_stm
 
@@ -79,18 +80,17 @@ class UncertainOrbits:
         covariance[:, 6, 6] += 0.8 * walk
         return UncertainOrbits(time_ns, state, self.coefficients, symmetric(covariance))
 
-    def in_teme(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-        """States (n, 6) and covariances (n, 8, 8) in the platform's TEME."""
-        state = dynamics.to_teme(self.state, self.epoch_ns)
-        return state, _turned(dynamics.turn(self.epoch_ns).swapaxes(1, 2), self.covariance)
+    def in_teme(self) -> tuple[FloatArray, FloatArray]:
+        """States (n, 6) and covariances (n, 8, 8) in TEME of date."""
+        return teme_of_gcrf(self.state, self.epoch_ns), _turned(gcrf_to_teme(self.epoch_ns), self.covariance)
 
 
 def orbits_of_teme(
-    dynamics: Dynamics, epoch_ns: IntArray, state: FloatArray, coefficients: FloatArray, covariance: FloatArray
+    epoch_ns: IntArray, state: FloatArray, coefficients: FloatArray, covariance: FloatArray
 ) -> UncertainOrbits:
-    """Orbits from states (n, 6) and covariances (n, 8, 8) in the platform's TEME."""
-    turned = _turned(dynamics.turn(epoch_ns), covariance)
-    return UncertainOrbits(epoch_ns, dynamics.to_gcrf(state, epoch_ns), coefficients, turned)
+    """Orbits from states (n, 6) and covariances (n, 8, 8) in TEME of date."""
+    turned = _turned(to_gcrf("TEME", epoch_ns), covariance)
+    return UncertainOrbits(epoch_ns, gcrf_of_teme(state, epoch_ns), coefficients, turned)
 
 
 def _turned(turn: FloatArray, covariance: FloatArray) -> FloatArray:

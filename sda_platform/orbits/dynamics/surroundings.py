@@ -1,7 +1,7 @@
 """What forces depend on besides the satellite, on a grid of time: the Earth's orientation, Moon, Sun, and the air.
 
 Orientation is IAU 2006/2000A with published UT1 and polar motion; before and after the published span their nearest
-values count. Moon: ERFA ``moon98`` (Meeus), Sun: ERFA ``epv00``.
+values count. Moon: ERFA ``moon98`` (Meeus), Sun: ERFA ``epv00``. The grid is one of elapsed time (TAI).
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import erfa
 import numpy as np
 from numba import njit
 
+from sda_platform.formats.time_systems import tai_to_utc_ns, utc_to_tai_ns
 from sda_platform.orbits.dynamics.atmosphere import geomagnetic_temperature_k, night_temperature_k, season
 from sda_platform.orbits.dynamics.space_weather import SpaceWeather
 from sda_platform.orbits.earth_orientation import gcrf_to_itrf
+from sda_platform.orbits.earth_parameters import terrestrial_time
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_S
 
 # Cubics over half an hour interpolate the Moon to metres, and the rest better.
 GRID_S = 1800.0
 _MARGIN = 3
-_DAY_S, _DAY_NS, _UNIX_JD = 86_400.0, 86_400 * 10**9, 2440587.5
-_TT_MINUS_UTC_S = 69.184
-"""Since 2017. Before, Moon and Sun are up to 30 s early: 30 km and 900 km along their paths, without effect here."""
+_DAY_NS = 86_400 * 10**9
 
 
 class Surroundings(NamedTuple):
-    """Tables from ``start_s`` on, in steps of GRID_S; seconds count from ``zero_ns``."""
+    """Tables from ``start_s`` on, in steps of GRID_S; elapsed seconds count from ``zero_tai_ns``."""
 
-    zero_ns: int
+    zero_tai_ns: int
     start_s: float
     table: FloatArray
-    """(k, 18): the rotation from GCRF into the Earth-fixed frame without the Earth's mean spin since ``zero_ns`` (9, by
+    """(k, 18): the rotation from GCRF into the Earth-fixed frame without the Earth's mean spin since zero (9, by
     rows), Moon (3) and Sun (3) in km, GCRF; exospheric temperature of the night and its rise by storms, K; season.
     """
 
@@ -45,15 +45,16 @@ def surroundings(first_ns: int, last_ns: int, weather: SpaceWeather) -> Surround
 
 @lru_cache(maxsize=16)
 def _of_days(first: int, end: int, weather: SpaceWeather) -> Surroundings:
-    step_ns, zero_ns = int(GRID_S * 1e9), first * _DAY_NS
+    step_ns, zero_ns = int(GRID_S * 1e9), int(utc_to_tai_ns(first * _DAY_NS))
     count = (end - first) * (_DAY_NS // step_ns) + 2 * _MARGIN + 1
-    time_ns = zero_ns + (np.arange(count, dtype=np.int64) - _MARGIN) * step_ns
-    spin = EARTH_ROTATION_RAD_S * (time_ns - zero_ns) / 1e9
+    elapsed_ns = (np.arange(count, dtype=np.int64) - _MARGIN) * step_ns
+    time_ns = tai_to_utc_ns(zero_ns + elapsed_ns)
+    spin = EARTH_ROTATION_RAD_S * elapsed_ns / 1e9
     cosine, sine, still = np.cos(spin), np.sin(spin), np.zeros(len(spin))
     back = np.stack([cosine, -sine, still, sine, cosine, still, still, still, still + 1], 1).reshape(-1, 3, 3)
-    day = np.asarray(time_ns / 1e9 + _TT_MINUS_UTC_S) / _DAY_S
-    moon = erfa.moon98(_UNIX_JD, day)["p"] * ASTRONOMICAL_UNIT_KM
-    sun = -erfa.epv00(_UNIX_JD, day)[0]["p"] * ASTRONOMICAL_UNIT_KM
+    tt = terrestrial_time(time_ns)
+    moon = erfa.moon98(*tt)["p"] * ASTRONOMICAL_UNIT_KM
+    sun = -erfa.epv00(*tt)[0]["p"] * ASTRONOMICAL_UNIT_KM
     f107, f107_mean, ap = weather.at(time_ns)
     air = np.stack([night_temperature_k(f107, f107_mean), geomagnetic_temperature_k(ap), season(time_ns)], axis=1)
     slow = (back @ gcrf_to_itrf(time_ns)).reshape(-1, 9)
@@ -82,14 +83,3 @@ def at_time(around: Any, t_s: float, values: Any) -> None:
     for n in range(3):
         x, y = values[n], values[3 + n]
         values[n], values[3 + n] = cosine * x + sine * y, cosine * y - sine * x
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def rotations(around: Any, times_s: Any) -> Any:
-    """Rotations (n, 3, 3) from GCRF into the Earth-fixed frame at ``times_s`` (n,)."""
-    found, values = np.empty((len(times_s), 3, 3)), np.empty(18)
-    for row in range(len(times_s)):
-        at_time(around, times_s[row], values)
-        for n in range(9):
-            found[row, n // 3, n % 3] = values[n]
-    return found

@@ -2,7 +2,7 @@
 
 SGP4 runs once per object and node. The nodes are so dense that the Hermite polynomial between them is off by less than
 0.1 km. This moves a rise or set by less than 0.05 s; `pass_search` finds the windows. Geometry only: no refraction, no
-light time; UT1 is taken as UTC (``orbits.frames``).
+light time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.frames import (
     DARK_SUN_ELEVATION_RAD,
-    enu_basis_pef,
-    geodetic_to_pef_km,
+    enu_basis_itrf,
+    geodetic_to_itrf_km,
     gmst82_rad,
     sun_teme_km,
-    teme_to_pef,
-    velocity_teme_to_pef,
+    teme_to_itrf,
+    velocity_teme_to_itrf,
 )
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import pass_search
@@ -107,8 +107,8 @@ def _parts(
         for first in range(0, len(rows), _OBJECTS_AT_ONCE):
             chosen = rows[first : first + _OBJECTS_AT_ONCE]
             _, r_teme_km, v_teme_km_s = propagator.take(chosen).grid(time_ns)
-            r_km = teme_to_pef(r_teme_km, time_ns)
-            v_km_s = velocity_teme_to_pef(r_teme_km, v_teme_km_s, time_ns)
+            r_km = teme_to_itrf(r_teme_km, time_ns)
+            v_km_s = velocity_teme_to_itrf(r_teme_km, v_teme_km_s, time_ns)
             pair, found = _searched(r_km, v_km_s, float(step), upto_s, terms, sky)
             yield chosen[pair[:, 0]], pair, found
 
@@ -137,8 +137,8 @@ def _steps_s(elements: ElementSets) -> FloatArray:
 def _sensor_terms(sensors: Sequence[Sensor]) -> FloatArray:
     terms = np.zeros((len(sensors), pass_search.SENSOR_TERMS))
     for row, sensor in zip(terms, sensors, strict=True):
-        east, north, up = enu_basis_pef(sensor.latitude_deg, sensor.longitude_deg)
-        row[pass_search.SITE :][:3] = geodetic_to_pef_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
+        east, north, up = enu_basis_itrf(sensor.latitude_deg, sensor.longitude_deg)
+        row[pass_search.SITE :][:3] = geodetic_to_itrf_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
         row[pass_search.UP :][:3], row[pass_search.EAST :][:3], row[pass_search.NORTH :][:3] = up, east, north
         row[pass_search.SIN_MASK] = np.sin(np.radians(sensor.min_elevation_deg))
         row[pass_search.MAX_RANGE] = sensor.max_range_km

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import (
-    enu_basis_pef,
-    geodetic_to_pef_km,
+    enu_basis_itrf,
+    geodetic_to_itrf_km,
     radec,
     site_is_dark,
     site_to_teme,
     sun_teme_km,
     sunlit_fraction,
-    teme_to_pef,
+    teme_to_itrf,
     topocentric,
 )
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
@@ -83,9 +83,9 @@ def comes_near(sensor: Sensor, r_teme_km: FloatArray, time_ns: IntArray) -> npt.
 
     ``r_teme_km``: (n, t, 3).
     """
-    site_km = geodetic_to_pef_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
-    up = enu_basis_pef(sensor.latitude_deg, sensor.longitude_deg)[2]
-    line_km = teme_to_pef(r_teme_km, time_ns) - site_km
+    site_km = geodetic_to_itrf_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
+    up = enu_basis_itrf(sensor.latitude_deg, sensor.longitude_deg)[2]
+    line_km = teme_to_itrf(r_teme_km, time_ns) - site_km
     range_km = np.linalg.norm(line_km, axis=-1)
     with np.errstate(invalid="ignore"):
         near = line_km @ up >= range_km * (np.sin(np.radians(sensor.min_elevation_deg)) - _MARGIN)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics, rotated
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, to_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -73,9 +74,9 @@ def filter_tracks(
     filter_ = _Filter.at_first(fits, propagator, index, first, dynamics)
     begin = first if kept is None else filter_.resumed(kept, first, end, fits.epoch_ns)
     used = np.flatnonzero(np.arange(len(fits.group)) >= begin[fits.group])
-    evidence = Evidence.of(fits, used, dynamics)
+    evidence = Evidence.of(fits, used)
     if halves is not None:
-        evidence = evidence.with_halves(halves, fits, used, dynamics)
+        evidence = evidence.with_halves(halves, fits, used)
     filter_.follow(begin, end, evidence)
     is_manoeuvred = filter_.manoeuvre_row >= 0
     if kept is not None and (is_manoeuvred & (begin > first)).any():
@@ -179,10 +180,10 @@ class _Filter:
         in_rtn = tracking_prior_rtn(propagator, index, epoch_ns, r, v)
         coefficients, of_coefficients = first_coefficients(propagator.elements.bstar_per_earth_radius[index])
         covariance = np.zeros((count, 8, 8))
-        covariance[:, :6, :6] = rotated(dynamics.turn(epoch_ns), rtn_to_teme(in_rtn, r, v))
+        covariance[:, :6, :6] = rotated(to_gcrf("TEME", epoch_ns), rtn_to_teme(in_rtn, r, v))
         covariance[:, 6:, 6:] = of_coefficients
         covariance += manoeuvre_noise(np.zeros(1)) if is_off_set else 0.0
-        state = dynamics.to_gcrf(np.where((error == 0)[:, None], np.hstack([r, v]), np.nan), epoch_ns)
+        state = gcrf_of_teme(np.where((error == 0)[:, None], np.hstack([r, v]), np.nan), epoch_ns)
         orbits = UncertainOrbits(epoch_ns, state, coefficients, covariance)
         return cls(
             dynamics=dynamics,
@@ -289,7 +290,7 @@ class _Filter:
             speed[rows] = np.linalg.norm(after.state[:, 3:] - before.state[:, 3:], axis=1)
             spread = after.covariance[:, 3:6, 3:6] + before.covariance[:, 3:6, 3:6]
             sigma[rows] = np.sqrt(np.einsum("gii->g", spread))
-        state, joint_covariance = self.orbits.in_teme(self.dynamics)
+        state, joint_covariance = self.orbits.in_teme()
         return FilteredStates(
             epoch_ns=self.orbits.epoch_ns,
             state=state,

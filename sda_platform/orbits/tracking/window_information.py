@@ -11,8 +11,9 @@ import dataclasses
 import numpy as np
 
 from sda_platform.orbits.covariance import symmetric
-from sda_platform.orbits.dynamics.numerical import Dynamics, rotated
+from sda_platform.orbits.dynamics.numerical import rotated
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, to_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 
 # A direction in which a fit reduces the variance by less than a thousandth has no testable innovation.
@@ -88,22 +89,22 @@ class Evidence:
     """(h,) which windows these are, ascending."""
 
     @classmethod
-    def of(cls, fits: WindowFits, used: IntArray, dynamics: Dynamics) -> Evidence:
+    def of(cls, fits: WindowFits, used: IntArray) -> Evidence:
         """That of the windows ``used``."""
         chosen, count = fits.take(used), len(fits.epoch_ns)
         information, vector = observation_information(chosen, chosen.predicted)
-        turn = dynamics.turn(chosen.epoch_ns)
+        turn = to_gcrf("TEME", chosen.epoch_ns)
         reference, wide, long = np.zeros((count, 6)), np.zeros((count, 8, 8)), np.zeros((count, 8))
-        reference[used] = dynamics.to_gcrf(chosen.predicted, chosen.epoch_ns)
+        reference[used] = gcrf_of_teme(chosen.predicted, chosen.epoch_ns)
         wide[used, :6, :6] = rotated(turn, information)
         for part in (slice(0, 3), slice(3, 6)):
             long[used, part] = np.einsum("wij,wj->wi", turn, vector[:, part])
         return cls(fits.epoch_ns, reference, wide, long)
 
-    def with_halves(self, halves: WindowHalves, fits: WindowFits, used: IntArray, dynamics: Dynamics) -> Evidence:
+    def with_halves(self, halves: WindowHalves, fits: WindowFits, used: IntArray) -> Evidence:
         """This, of ``fits``, with that of the halves of the windows ``used``."""
         chosen = halves.take(np.flatnonzero(np.isin(halves.window, used)))
-        of_halves = Evidence.of(chosen.fits(fits), np.arange(2 * len(chosen.window)), dynamics)
+        of_halves = Evidence.of(chosen.fits(fits), np.arange(2 * len(chosen.window)))
         return dataclasses.replace(self, halves=of_halves, half_of=chosen.window)
 
     def of_rows(self, rows: IntArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:

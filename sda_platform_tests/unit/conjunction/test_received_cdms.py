@@ -14,7 +14,7 @@ from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.earth_orientation import in_gcrf
-from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
+from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
 
 ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
 TCA_NS = 946_684_800_000_000_000
@@ -27,7 +27,7 @@ def message_of(case: dict[str, Any], frames: tuple[str, str] = ("EME2000", "EME2
         r, v = at[f"r{number}_m"] / 1e3, at[f"v{number}_mps"] / 1e3
         covariance = teme_to_rtn(at[f"cov{number}_eci"][None] / 1e6, r, v)[0]
         if frame == "ITRF":
-            r, v = teme_to_pef(r, TCA_NS), velocity_teme_to_pef(r, v, TCA_NS)
+            r, v = teme_to_itrf(r, TCA_NS), velocity_teme_to_itrf(r, v, TCA_NS)
         sides.append(CdmObject({"OBJECT": f"OBJECT{number}"}, frame, r, v, covariance))
     miss_m = float(np.linalg.norm(at["r2_m"] - at["r1_m"]))
     fields = {"TCA": "2000-01-01T00:00:00.000000", "MISS_DISTANCE": f"{miss_m:.9f}"}

@@ -21,6 +21,7 @@ from sda_platform.orbits.determination.track_elements import elements_of_states
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
+from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -62,9 +63,9 @@ def error_km(found: FilteredStates) -> float:
 
 
 def predicted_error_km(found: FilteredStates, hours: list[int]) -> FloatArray:
-    start = orbits_of_teme(CONSTANT_DYNAMICS, found.epoch_ns, found.state, found.coefficients, found.joint_covariance)
+    start = orbits_of_teme(found.epoch_ns, found.state, found.coefficients, found.joint_covariance)
     later_ns = found.epoch_ns[0] + np.array(hours) * HOUR_NS
-    ahead = [start.at(CONSTANT_DYNAMICS, np.array([then])).in_teme(CONSTANT_DYNAMICS)[0][0] for then in later_ns]
+    ahead = [start.at(CONSTANT_DYNAMICS, np.array([then])).in_teme()[0][0] for then in later_ns]
     return np.asarray(np.linalg.norm((np.array(ahead) - w3b_rows.reference(later_ns))[:, :3], axis=1))
 
 
@@ -77,7 +78,7 @@ def test_frames_light_time_and_air_of_the_platform_meet_the_calibrated_observati
         assert np.abs(angles_deg.mean(axis=0)).max() < 0.005  # 0.003 at most
         assert angles_deg.std(axis=0).max() < 0.03  # 0.022 at most
         ranges_m = 1000 * residual[observations.source_id == f"radar-{number}", 0]
-        assert abs(ranges_m.mean()) < 12  # 8.0 at most: polar motion, which the arc fit leaves out, explains it to 0.3
+        assert abs(ranges_m.mean()) < 0.6  # 0.31 at most
         assert ranges_m.std() < 10  # 7.3 at most
 
 
@@ -164,9 +165,9 @@ def test_held_back_observations_are_predicted_better_than_by_the_set() -> None:
     held_back = rows.filter(pa.array((time_ns >= at("12:00")) & (time_ns < at("15:00"))))
     observations = ObservationArrays.from_columns(arrays(held_back), w3b_rows.network())
     time_ns, is_range = observations.sensor_time_ns, observations.source_kind == "radar"
-    start = orbits_of_teme(CONSTANT_DYNAMICS, found.epoch_ns, found.state, found.coefficients, found.joint_covariance)
+    start = orbits_of_teme(found.epoch_ns, found.state, found.coefficients, found.joint_covariance)
     ahead = CONSTANT_DYNAMICS.states(start.state, start.coefficients, start.epoch_ns, time_ns[None])[0]
-    by_track = CONSTANT_DYNAMICS.to_teme(ahead, time_ns)
+    by_track = teme_of_gcrf(ahead, time_ns)
     by_set = np.hstack(w3b_rows.element_set(POOR).at(np.zeros(len(time_ns), np.int64), time_ns)[1:])
     measurements, sigmas = prepare(observations), []
     for states in (by_track, by_set):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
-from sda_platform.fusion.checks import check_open_state, check_silent_sensors
+from sda_platform.fusion.checks import check_earth_orientation, check_open_state, check_silent_sensors
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals, lags_ms, silences, source_watermarks
 from sda_platform.fusion.tables import FUSED_TRACKS
@@ -18,6 +18,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.lake_facts import lake_facts
+from sda_platform.orbits.earth_parameters import published_span_ns
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine
 from sda_platform_tests.support.segments import after
@@ -159,3 +160,10 @@ def test_all_observers_in_orbit_are_one_source() -> None:
     marks = followed((ALL | seen, 8.0), ({"optical-orbit-9": 20.0}, 21.0))
     told = {name: at for name, at in marks.items() if "optical" in name and name.startswith("heard/")}
     assert told == {"heard/optical-maui": after(1.0), "heard/optical-orbit": after(20.0)}
+
+
+def test_the_end_of_the_earth_orientation_is_announced_a_month_before() -> None:
+    last_ns = published_span_ns()[1]
+    assert check_earth_orientation(last_ns - 31 * 86_400 * 10**9).passed
+    outcome = check_earth_orientation(last_ns - 29 * 86_400 * 10**9)
+    assert not outcome.passed and "update the package astropy-iers-data" in str(outcome.description)

@@ -13,6 +13,7 @@ from sda_platform.orbit_determination.recognition import earlier_sets
 from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.support.scenes import SECOND_NS, catalogue, observe, passes
@@ -54,9 +55,9 @@ def true_states(time_ns: IntArray) -> FloatArray:
     start, start_ns = starts()
     epoch_ns, count = np.full(len(start), start_ns), len(start)
     areas = np.tile(AREAS_M2_KG, (count, 1))
-    gcrf = CONSTANT_DYNAMICS.to_gcrf(start, epoch_ns)
+    gcrf = gcrf_of_teme(start, epoch_ns)
     moved = CONSTANT_DYNAMICS.states(gcrf, areas, epoch_ns, np.tile(time_ns, (count, 1)))
-    return np.array([CONSTANT_DYNAMICS.to_teme(states, time_ns) for states in moved])
+    return np.array([teme_of_gcrf(states, time_ns) for states in moved])
 
 
 def seen(meeting: int, seconds: int = 100) -> pa.Table:
@@ -90,8 +91,8 @@ def numbered(
 
 def predicted(row: dict[str, object], time_ns: IntArray) -> FloatArray:
     """Position (3,), TEME, of a row's orbit."""
-    ((one,),) = earlier_sets(pa.Table.from_pylist([row], PROVISIONAL_SCHEMA), CONSTANT_DYNAMICS).values()
-    return one.orbit.at(CONSTANT_DYNAMICS, time_ns).in_teme(CONSTANT_DYNAMICS)[0][0, :3]
+    ((one,),) = earlier_sets(pa.Table.from_pylist([row], PROVISIONAL_SCHEMA)).values()
+    return one.orbit.at(CONSTANT_DYNAMICS, time_ns).in_teme()[0][0, :3]
 
 
 def table(rows: dict[int, dict[str, object]]) -> pa.Table:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from sgp4.api import WGS72, Satrec
-from skyfield.api import EarthSatellite, Star, load, load_file, wgs84
+from skyfield.api import EarthSatellite, Star, load_file, wgs84
 from skyfield.earthlib import refract
 
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
@@ -28,11 +28,12 @@ from sda_platform.orbits.sensing.observations import COLUMNS, ObservationArrays
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, Watched, catalogue, visible, watched
+from sda_platform_tests.support.skyfield_frames import timescale
 
 ARCSECOND = np.pi / 648_000
-# Skyfield comes with a part of JPL's DE430 about this date. UT1 equals UTC, as the pseudo Earth-fixed frame assumes.
+# Skyfield comes with a part of JPL's DE430 about this date.
 THEN_NS = int(np.datetime64("2015-03-02T03:00:00", "ns").astype(np.int64))
-TIMESCALE = load.timescale(builtin=True, delta_t=67.184)
+TIMESCALE = timescale()
 SITE = (28.3009, -16.5118, 2393.0)
 VARIANTS = [
     {"angle_frame": "ICRF", "angle_aberration": "annual"},

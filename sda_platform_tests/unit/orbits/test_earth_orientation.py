@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.earth_orientation import UnknownOrientation, in_gcrf, orientation
+from sda_platform.orbits.earth_orientation import in_gcrf
+from sda_platform.orbits.earth_parameters import UnknownOrientation, orientation, require_published
 
 TIME_NS = parse_iso_ns("2004-04-06T07:51:28.386009Z")
 GCRF = np.array([5102.5089579, 6123.0114007, 6378.1369282]), np.array([-4.743220157, 0.790536497, 5.533755727])
@@ -43,4 +44,4 @@ def test_the_earth_s_orientation_does_not_jump_where_utc_does() -> None:
 @pytest.mark.parametrize("time_ns", [0, 4 * 10**18])
 def test_where_it_is_not_known_it_is_stated(time_ns: int) -> None:
     with pytest.raises(UnknownOrientation, match="is known from 1973-01-02 to 20"):
-        orientation(np.array([time_ns]))
+        require_published(np.array([time_ns]))

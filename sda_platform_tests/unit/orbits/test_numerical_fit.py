@@ -11,6 +11,7 @@ from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.numerical_fit import NumericalFit, continued_orbit, fit_orbit
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -30,14 +31,14 @@ def true_orbits(rng: np.random.Generator) -> tuple[UncertainOrbits, list[str]]:
     _, r, v = catalogue().at(chosen.index, epoch_ns)
     (mean, *_), (spread, *_) = first_coefficients(np.zeros(1))
     areas = mean + rng.normal(size=(COUNT, 2)) * np.sqrt(np.diag(spread))
-    state = CONSTANT_DYNAMICS.to_gcrf(np.hstack([r, v]), epoch_ns)
+    state = gcrf_of_teme(np.hstack([r, v]), epoch_ns)
     return UncertainOrbits(epoch_ns, state, areas, np.zeros((COUNT, 8, 8))), [str(name) for name in chosen.source_id]
 
 
 def observed(orbit: UncertainOrbits, source_id: str, time_ns: IntArray, rng: np.random.Generator) -> ObservationArrays:
     """One orbit's observations at ascending times after its epoch."""
     states = CONSTANT_DYNAMICS.states(orbit.state, orbit.coefficients, orbit.epoch_ns, time_ns[None])[0]
-    in_teme = CONSTANT_DYNAMICS.to_teme(states, time_ns)
+    in_teme = teme_of_gcrf(states, time_ns)
     return observe(np.full(len(time_ns), source_id), time_ns, in_teme[:, :3], in_teme[:, 3:], rng)
 
 
@@ -88,7 +89,7 @@ def test_a_later_pass_continues_the_orbit_consistently_and_far_more_precisely() 
         later = observed(truth, source_id, time_ns, rng)
         epoch_ns = int(time_ns[15])
         joined = continued_orbit(before.orbit, later, epoch_ns, CONSTANT_DYNAMICS)
-        state = CONSTANT_DYNAMICS.to_teme(joined.orbit.state, joined.orbit.epoch_ns)[0]
+        state = teme_of_gcrf(joined.orbit.state, joined.orbit.epoch_ns)[0]
         alone = fit_orbit(later, state, epoch_ns, CONSTANT_DYNAMICS)
         pairs.append((truth, joined))
         growths.append(joined.chi_square - alone.chi_square)
@@ -105,7 +106,7 @@ def test_a_single_observation_continues_an_orbit_and_determines_none() -> None:
     truth, source_id, before = first_passes()[0]
     time_ns = np.array([START_NS + 600 * SECOND_NS])
     one = observed(truth, source_id, time_ns, np.random.default_rng(33))
-    state = CONSTANT_DYNAMICS.to_teme(before.orbit.state, before.orbit.epoch_ns)[0]
+    state = teme_of_gcrf(before.orbit.state, before.orbit.epoch_ns)[0]
     with pytest.raises(NoOrbit, match="4 measured numbers cannot determine six elements"):
         fit_orbit(one, state, int(before.orbit.epoch_ns[0]), CONSTANT_DYNAMICS)
     joined = continued_orbit(before.orbit, one, int(time_ns[0]), CONSTANT_DYNAMICS)
@@ -121,7 +122,7 @@ def test_outliers_are_left_out() -> None:
     seen = observed(truth, source_id, time_ns, np.random.default_rng(34))
     range_m = seen.range_m.copy()
     range_m[[5, 17]] += [500.0, 30_000.0]
-    state = CONSTANT_DYNAMICS.to_teme(fit.orbit.state, fit.orbit.epoch_ns)[0]
+    state = teme_of_gcrf(fit.orbit.state, fit.orbit.epoch_ns)[0]
     found = fit_orbit(changed(seen, range_m=range_m), state, int(fit.orbit.epoch_ns[0]), CONSTANT_DYNAMICS)
     assert np.flatnonzero(~found.used).tolist() == [5, 17]
 

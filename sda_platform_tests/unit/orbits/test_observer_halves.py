@@ -11,6 +11,7 @@ import pytest
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
@@ -49,11 +50,11 @@ def scene(*, off_km: float = 0.0, who: tuple[bool, bool] = BOTH, together: bool 
     index = rng.choice(low, OBJECTS, replace=False)
     start, middle = (np.full(OBJECTS, START_NS), START_NS + np.arange(1, WINDOWS + 1) * 30 * SECOND_NS)
     _, r, v = catalogue().at(index, start)
-    begin = CONSTANT_DYNAMICS.to_gcrf(np.hstack([r, v]) + prior_draw(index, start, rng), start)
+    begin = gcrf_of_teme(np.hstack([r, v]) + prior_draw(index, start, rng), start)
     areas = first_coefficients(catalogue().elements.bstar_per_earth_radius[index])[0]
     epoch_ns, row = np.tile(middle, OBJECTS), np.repeat(np.arange(OBJECTS), WINDOWS)
     states = CONSTANT_DYNAMICS.states(begin, areas, start, np.tile(middle, (OBJECTS, 1))).reshape(-1, 6)
-    truth = CONSTANT_DYNAMICS.to_teme(states, epoch_ns)
+    truth = teme_of_gcrf(states, epoch_ns)
     _, r, v = catalogue().at(index[row], epoch_ns)
     prior = rtn_to_teme(tracking_prior_rtn(catalogue(), index[row], epoch_ns, r, v), r, v)
     whole = WindowFits(row, epoch_ns, truth, prior, np.hstack([r, v]), prior)

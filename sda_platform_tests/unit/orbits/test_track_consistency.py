@@ -74,11 +74,9 @@ def test_tracks_of_independent_orbits_are_as_accurate_as_they_claim(orbit: str) 
         assert not track.manoeuvre_ns.any(), "nobody manoeuvred"
         off = (track.state - states[-1])[0]
         filtered.append(off @ np.linalg.solve(track.covariance[0], off))
-        start = orbits_of_teme(
-            CONSTANT_DYNAMICS, track.epoch_ns, track.state, track.coefficients, track.joint_covariance
-        )
+        start = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
         for then_ns, then in zip(later_ns, later, strict=True):
-            state, joint = start.at(CONSTANT_DYNAMICS, np.array([then_ns])).in_teme(CONSTANT_DYNAMICS)
+            state, joint = start.at(CONSTANT_DYNAMICS, np.array([then_ns])).in_teme()
             miss = state[0, :3] - then[:3]
             predicted.append(miss @ np.linalg.solve(joint[0, :3, :3], miss))
     assert np.mean(filtered) < chi2.ppf(0.999, 6 * len(SEEDS)) / len(SEEDS)
@@ -91,10 +89,8 @@ def test_a_day_ahead_a_track_is_many_times_better_than_the_published_set() -> No
         track = filter_tracks(windows(orbit, np.random.default_rng(1)), published(orbit), [0])
         later_ns, later = truth(orbit, "later")
         then_ns, then = later_ns[-1:], later[-1:]
-        start = orbits_of_teme(
-            CONSTANT_DYNAMICS, track.epoch_ns, track.state, track.coefficients, track.joint_covariance
-        )
-        state, _ = start.at(CONSTANT_DYNAMICS, then_ns).in_teme(CONSTANT_DYNAMICS)
+        start = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
+        state, _ = start.at(CONSTANT_DYNAMICS, then_ns).in_teme()
         _, r, _ = published(orbit).at([0], then_ns)
         off_km, published_km = (float(np.linalg.norm(each - then[0, :3])) for each in (state[0, :3], r[0]))
         assert off_km < 0.5 * published_km, (orbit, off_km, published_km)

@@ -43,8 +43,8 @@ def test_interpolation_errs_far_below_sigma_and_claims_no_less(speed: float, siz
     made = ephemeris_of_track(orbit, published(), CONSTANT_DYNAMICS).ephemeris
     middle_ns = (made.state_time_ns[1:] + made.state_time_ns[:-1]) // 2
     found, covariance = made.at(middle_ns)
-    start = orbits_of_teme(CONSTANT_DYNAMICS, orbit.epoch_ns, state, orbit.coefficients, orbit.joint_covariance)
-    exact, exact_covariance = start.along(CONSTANT_DYNAMICS, middle_ns).in_teme(CONSTANT_DYNAMICS)
+    start = orbits_of_teme(orbit.epoch_ns, state, orbit.coefficients, orbit.joint_covariance)
+    exact, exact_covariance = start.along(CONSTANT_DYNAMICS, middle_ns).in_teme()
     sigma_km, exact_sigma_km = (
         np.sqrt(np.trace(each[:, :3, :3], axis1=1, axis2=2)) for each in (covariance, exact_covariance)
     )
@@ -55,7 +55,7 @@ def test_interpolation_errs_far_below_sigma_and_claims_no_less(speed: float, siz
 
 def test_one_integration_gives_the_covariances_of_many() -> None:
     low = track(published())
-    start = orbits_of_teme(CONSTANT_DYNAMICS, low.epoch_ns, low.state, low.coefficients, low.joint_covariance)
+    start = orbits_of_teme(low.epoch_ns, low.state, low.coefficients, low.joint_covariance)
     time_ns = LATER_NS[1::48]
     along = start.along(CONSTANT_DYNAMICS, time_ns)
     apart = start.take(np.zeros(len(time_ns), np.int64)).at(CONSTANT_DYNAMICS, time_ns)

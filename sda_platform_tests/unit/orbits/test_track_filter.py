@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
@@ -72,7 +73,7 @@ def passes(kick_m_s: float = 0.0, kicked_window: int = 4, seed: int = 5) -> Pass
     kick_ns = np.full(OBJECTS, START_NS + kicked_window * WINDOW_NS)
     dynamics, areas = CONSTANT_DYNAMICS, first_coefficients(catalogue().elements.bstar_per_earth_radius[seen.index])[0]
     _, r, v = catalogue().at(seen.index, start)
-    begin = dynamics.to_gcrf(np.hstack([r, v]) + prior_draw(seen.index, start, rng), start)
+    begin = gcrf_of_teme(np.hstack([r, v]) + prior_draw(seen.index, start, rng), start)
     after = dynamics.states(begin, areas, start, kick_ns[:, None])[:, 0]
     after[:, 3:] *= 1 + kick_m_s / 1e3 / np.linalg.norm(after[:, 3:], axis=1, keepdims=True)
 
@@ -86,7 +87,7 @@ def passes(kick_m_s: float = 0.0, kicked_window: int = 4, seed: int = 5) -> Pass
         moved = dynamics.states(after, areas, kick_ns, np.maximum(ascending, kick_ns[:, None]))
         states = np.where(((ascending >= kick_ns[:, None]) & (kick_m_s > 0))[..., None], moved, plain)
         states = np.take_along_axis(states, np.argsort(order, axis=1)[..., None], axis=1).reshape(-1, 6)
-        in_teme = dynamics.to_teme(states, time_ns)
+        in_teme = teme_of_gcrf(states, time_ns)
         return in_teme[:, :3], in_teme[:, 3:]
 
     window = np.tile(np.arange(WINDOWS), OBJECTS)

@@ -71,8 +71,9 @@ _SUPERVISION = (
     _metric("operator_restart_total", "operator", "Restarts of a source or a process."),
     _metric("operator_uptime_seconds", "operator", "Since its last start."),
     _metric("circuit_breaker_state", "breaker", "0 closed, 1 open, 2 half-open."),
-    _metric("retry_attempts_total", "operator", "Runs beyond the first of a batch, by job."),
+    _metric("retry_attempts_total", "operator", "Runs that followed a failure, by job."),
     _metric("vital_red", "vital side", "1 while the vital is red."),
+    _metric("fault_active", "vital subject side", "1 while the fault lasts."),
     _metric("disk_free_share", "path", "Free share of a file system."),
     _metric("runs_active", "pool state", "Runs that have not ended, by state (queued, started)."),
 )

@@ -109,7 +109,7 @@ def conjunction_candidates(
     """
     store = lake.open()
     here = weather.near(store.clock.now_ns())
-    settings = {"screening": screening.recorded(), "weather": here.recorded()}
+    settings = {planning.SETTINGS: screening.recorded(), "weather": here.recorded()}
     plan = store.plan(CONJUNCTION_CANDIDATES, settings=settings)
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
     fleet = screening.fleet_norad_ids()
@@ -190,7 +190,9 @@ def conjunction_assessments(
     """
     store = lake.open()
     here = weather.near(store.clock.now_ns())
-    plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded(), "weather": here.recorded()})
+    plan = store.plan(
+        CONJUNCTION_ASSESSMENTS, settings={planning.SETTINGS: screening.recorded(), "weather": here.recorded()}
+    )
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()

@@ -7,7 +7,7 @@ from sda_platform.conjunction.checks import checks
 from sda_platform.conjunction.objects_of_interest import InterestResource
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
-from sda_platform.conjunction.sensors import suspected_manoeuvres
+from sda_platform.conjunction.sensors import screening_settings, suspected_manoeuvres
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
@@ -29,7 +29,7 @@ def defs(settings: Settings) -> dg.Definitions:
             conjunction_report,
         ],
         asset_checks=checks,
-        sensors=[suspected_manoeuvres],
+        sensors=[screening_settings, suspected_manoeuvres],
         resources={
             "screening": screening,
             "alerting": AlertingResource(**settings.alerting.model_dump()),

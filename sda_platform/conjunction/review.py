@@ -8,6 +8,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.planning import settings_changed
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
@@ -29,11 +30,17 @@ def due_events(store: Lake, plan: Plan, policy: AlertPolicy) -> list[str]:
 
 
 def events_to_assess(store: Lake, plan: Plan, objects: Sequence[int]) -> list[str]:
-    """Ids of the candidates that changed, and of those ahead of ``objects``, whose states are new; in order."""
+    """Ids of the candidates that changed, and of those ahead of ``objects``, whose states are new; in order.
+
+    Under other settings, such as sizes of objects, these are all that are ahead.
+    """
     found = store.new_rows(plan, CONJUNCTION_CANDIDATES, ["event_id"]).column("event_id").to_pylist()
     concerned = ds.field("norad_id_1").isin(list(objects)) | ds.field("norad_id_2").isin(list(objects))
     is_ahead = ds.field("tca_time_ns") > plan.as_of_ns
-    if objects:
+    if settings_changed(plan.previous, plan.settings):
+        ahead = store.snapshot_rows(plan, CONJUNCTION_CANDIDATES, ["event_id"], is_ahead)
+        found += ahead.column("event_id").to_pylist()
+    elif objects:
         ahead = store.snapshot_rows(plan, CONJUNCTION_CANDIDATES, ["event_id"], concerned & is_ahead)
         found += ahead.column("event_id").to_pylist()
     return sorted(set(found))

@@ -1,5 +1,7 @@
-"""What starts a screening of objects whose tracks show a suspected manoeuvre: no element set of theirs has come."""
+"""What starts a screening although no element set has come: tracks that show a suspected manoeuvre, other settings."""
 
+import hashlib
+import json
 import time
 
 import dagster as dg
@@ -8,9 +10,10 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.manoeuvred_paths import SUSPECTED
-from sda_platform.conjunction.planning import sequence_read
+from sda_platform.conjunction.planning import SETTINGS, sequence_read, settings_changed
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.formats.listings import ListingError
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -20,6 +23,7 @@ from sda_platform.orchestration.resources import LakeResource
 
 # At each round of Dagster's sensor loop, which takes five seconds.
 _INTERVAL_S = 4
+_SETTINGS_S = 30
 _AGAIN_NS = 30 * NANOSECONDS_PER_SECOND
 _AGAIN_SHARE = 0.25
 """A path is screened again as it becomes known better: after this part of the time since the manoeuvre."""
@@ -65,8 +69,43 @@ def request_screening(
     coming = coming_run(context.instance, CATALOG_TO_ALERTS, batch)
     if coming:
         return dg.SkipReason(f"{suspected}: run {coming[:8]} will screen them")
-    attempts = Attempts.of(context.instance, batch)
+    attempts = Attempts.of(context.instance, CATALOG_TO_ALERTS, batch)
     refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
     if refusal:
         return dg.SkipReason(f"{suspected}; {refusal}")
     return attempts.next_run(CATALOG_TO_ALERTS)
+
+
+@dg.sensor(
+    name="screening_settings",
+    job_name=CATALOG_TO_ALERTS.name,
+    minimum_interval_seconds=_SETTINGS_S,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a full screening when fleet, volumes, horizon or another setting of it differ from the last.",
+)
+def screening_settings(
+    context: dg.SensorEvaluationContext, lake: LakeResource, screening: ScreeningResource
+) -> dg.RunRequest | dg.SkipReason:
+    return request_screening_anew(context, lake.open(), screening)
+
+
+def request_screening_anew(
+    context: dg.SensorEvaluationContext, store: Lake, screening: ScreeningResource, *, wall_s: float | None = None
+) -> dg.RunRequest | dg.SkipReason:
+    """One run where the last screening was under other settings than ``screening``, unless one is coming."""
+    commit = store.head(CONJUNCTION_CANDIDATES).commit
+    if commit is None:
+        return dg.SkipReason("nothing was screened yet")
+    try:
+        recorded = screening.recorded()
+    except ListingError as error:
+        return dg.SkipReason(f"the settings cannot be used: {error}")
+    if not settings_changed(commit.manifest, {SETTINGS: recorded}):
+        return dg.SkipReason("the last screening was under these settings")
+    batch = f"settings {hashlib.sha256(json.dumps(recorded, sort_keys=True).encode()).hexdigest()[:16]}"
+    coming = coming_run(context.instance, CATALOG_TO_ALERTS, batch)
+    if coming:
+        return dg.SkipReason(f"the settings changed: run {coming[:8]} will screen everything")
+    attempts = Attempts.of(context.instance, CATALOG_TO_ALERTS, batch)
+    refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
+    return dg.SkipReason(f"the settings changed; {refusal}") if refusal else attempts.next_run(CATALOG_TO_ALERTS)

@@ -10,10 +10,10 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.attempts import Attempts, unfinished_run
-from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import jobs_of
 
-_DELIVERING = tuple(job.pool for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER))
 # At each round of Dagster's sensor loop, which takes five seconds.
 _INTERVAL_S = 4
 
@@ -34,8 +34,8 @@ def waiting_alerts(
 def request_delivery(
     context: dg.SensorEvaluationContext, store: Lake, subscriber: Subscriber, *, wall_s: float | None = None
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run for what waits in the outbox, unless a run is under way (it delivers) or the subscriber is away."""
-    running = unfinished_run(context.instance, _DELIVERING)
+    """One run for what waits in the outbox, unless a run under way delivers it or the subscriber is away."""
+    running = unfinished_run(context.instance, [ALERT_DELIVERIES.name], jobs_of(ALERT_DELIVERIES))
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way and will deliver what waits")
     commit = store.head(ALERT_DELIVERIES).commit
@@ -46,7 +46,7 @@ def request_delivery(
         return dg.SkipReason("no alert waits" + (f"; not to be read: {alerts.withheld}" if alerts.withheld else ""))
     waiting = f"alerts of {known - recorded} commits wait"
     batch = f"alerts {recorded}-{known}"
-    attempts = Attempts.of(context.instance, batch)
+    attempts = Attempts.of(context.instance, ALERTS_TO_SUBSCRIBER, batch)
     refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
     if refusal:
         return dg.SkipReason(f"{waiting}; {refusal}")

@@ -15,7 +15,7 @@ from sda_platform.ground_segment.checks import MAX_WAIT_S
 from sda_platform.ground_segment.tables import CONSENSUS_CAMPAIGN
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orchestration.attempts import unfinished_run
+from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import PROTOCOL_CAMPAIGN
 from sda_platform.orchestration.resources import LakeResource
@@ -115,10 +115,10 @@ def models_hold(lake: LakeResource) -> dg.AssetCheckResult:
     description="Carries out new seeded schedules of the protocol models, and every one that failed before.",
 )
 def nightly_protocol_campaign(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-    """One run a night, unless a run of its pool has not ended."""
-    active = unfinished_run(context.instance, [PROTOCOL_CAMPAIGN.pool])
+    """One run a night, unless a run of it has not ended."""
+    active = unfinished_run_of(context.instance, PROTOCOL_CAMPAIGN)
     if active is not None:
-        return dg.SkipReason(f"run {active[:8]} of the pool has not ended")
+        return dg.SkipReason(f"run {active[:8]} of the job has not ended")
     return dg.RunRequest(tags={POOL_TAG: PROTOCOL_CAMPAIGN.pool})
 
 

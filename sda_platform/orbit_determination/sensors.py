@@ -1,4 +1,7 @@
-"""The schedule of orbit determination: every two minutes, unless work for the catalogue is pending or running."""
+"""The schedule of orbit determination: every two minutes, unless element sets are pending or the job is under way.
+
+A run waits for its turn in the pool: one that stood back from every screening would never come while those fail.
+"""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +10,7 @@ import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.lake.lake import Lake
-from sda_platform.orchestration.attempts import unfinished_run
+from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.backlog import backlog_of
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource, LandingResource
@@ -36,9 +39,9 @@ def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.
             return dg.SkipReason(
                 f"segments of element sets are pending for the catalogue: {', '.join(sorted(waiting)[:3])}"
             )
-        active = unfinished_run(context.instance, [ORBIT_DETERMINATION.pool])
+        active = unfinished_run_of(context.instance, ORBIT_DETERMINATION)
         if active is not None:
-            return dg.SkipReason(f"run {active[:8]} of the pool has not ended")
+            return dg.SkipReason(f"run {active[:8]} of the job has not ended")
         refused = refused_assets(lake.open())
         chosen = [key for key in assets if key not in refused]
         if not chosen:

@@ -3,10 +3,14 @@
 A run that was killed or failed for a transient reason is followed by another under a new key, without limit but with
 growing pauses: a backlog drains by itself when its cause is gone. A permanent failure is not repeated, because a repeat
 would hide it. The zone's next segment, which makes another batch, or a person starts the pool again.
+
+Failures also count for their cause. Where the last runs of a job all failed alike, another batch waits as well. So a
+failing job leaves half of its pool's time to others.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 import dagster as dg
 
@@ -27,11 +31,74 @@ _UNFINISHED = (*_WAITING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCE
 _STEP_FAILED = ("dagster/failure_reason", "STEP_FAILURE")
 _PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
+# From so many failures alike, another batch waits too, and as long as the last failed run took.
+_ALIKE = 3
+_LONGEST_REST_S = 900.0
+_MOST_RUNS = 50
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE)
+# The errors of subscribers, by the names of their classes.
+_AT_SUBSCRIBER = "Subscriber"
+
+
+@dataclass(frozen=True)
+class FailureStreak:
+    """The newest runs of a job that all failed. ``alike``: how many of them, from the newest, for one cause.
+
+    ``since_s`` and ``ended_s``: wall time at which the first and the last ended; ``took_s``: how long the last took.
+    """
+
+    runs: int = 0
+    alike: int = 0
+    last_run: str = ""
+    reason: str = ""
+    since_s: float = 0.0
+    ended_s: float = 0.0
+    took_s: float = 0.0
+
+    @property
+    def is_at_subscriber(self) -> bool:
+        """Whether the subscriber is the cause, which keeps no run from its other work."""
+        return self.reason.startswith(_AT_SUBSCRIBER)
+
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, job_name: str) -> "FailureStreak":
+        """The streak of the job's newest runs; empty where the last one succeeded."""
+        ended = instance.get_run_records(dg.RunsFilter(job_name=job_name, statuses=list(_ENDED)), limit=_MOST_RUNS)
+        failed = list(takewhile(lambda record: record.dagster_run.status is dg.DagsterRunStatus.FAILURE, ended))
+        if not failed:
+            return cls()
+        reasons = [outcome_of(record.dagster_run)[1] for record in failed]
+        alike = list(takewhile(lambda reason: cause_of(reason) == cause_of(reasons[0]), reasons))
+        ended_s = [record.end_time or record.update_timestamp.timestamp() for record in (failed[0], failed[-1])]
+        return cls(
+            len(failed),
+            len(alike),
+            failed[0].dagster_run.run_id,
+            reasons[0],
+            ended_s[1],
+            ended_s[0],
+            max(ended_s[0] - (failed[0].start_time or ended_s[0]), 0.0),
+        )
+
+    def rest_s(self) -> float:
+        """Seconds after the last failure in which the job starts no other batch."""
+        if self.alike < _ALIKE or self.is_at_subscriber:
+            return 0.0
+        pause = pause_s(self.alike, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=self.last_run)
+        return min(max(pause, self.took_s), _LONGEST_REST_S)
+
+
+def cause_of(reason: str) -> str:
+    """What failures have in common: the kind of error, without what differs from run to run."""
+    return reason.partition(":")[0]
 
 
 @dataclass(frozen=True)
 class Attempts:
-    """The runs that were started for a batch. ``ended_s``: wall time at which the last of them ended."""
+    """The runs that were started for a batch. ``ended_s``: wall time at which the last of them ended.
+
+    ``streak``: the failures of the job, whatever the batch.
+    """
 
     batch: str
     made: int = 0
@@ -39,13 +106,15 @@ class Attempts:
     ended_s: float = 0.0
     disposition: Disposition = Disposition.TRANSIENT
     reason: str = ""
+    streak: FailureStreak = FailureStreak()
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, batch: str) -> "Attempts":
-        """The attempts at ``batch``; a run that Dagster repeated by itself counts with the attempt it repeats."""
+    def of(cls, instance: dg.DagsterInstance, job: Job, batch: str) -> "Attempts":
+        """The attempts of ``job`` at ``batch``; a run that Dagster repeated counts with the one it repeats."""
         records = instance.get_run_records(dg.RunsFilter(tags={BATCH_TAG: batch}))
+        streak = FailureStreak.of(instance, job.name)
         if not records:
-            return cls(batch)
+            return cls(batch, streak=streak)
         last = records[0]
         disposition, reason = outcome_of(last.dagster_run)
         return cls(
@@ -55,10 +124,15 @@ class Attempts:
             last.end_time or last.update_timestamp.timestamp(),
             disposition,
             reason,
+            streak,
         )
 
     def refusal(self, wall_s: float) -> str | None:
         """Why there is no further attempt now; None: there may be one."""
+        rest_s = self.streak.ended_s + self.streak.rest_s() - wall_s
+        if rest_s > 0 and (self.made == 0 or self.disposition is Disposition.TRANSIENT):
+            report = f"run {self.streak.last_run[:8]}: {self.streak.reason}"
+            return f"{report}; {self.streak.alike} runs in a row failed alike: another one in {rest_s:.0f} s"
         if self.made == 0:
             return None
         report = f"run {self.last_run[:8]}: {self.reason}"
@@ -70,7 +144,7 @@ class Attempts:
 
     def next_run(self, job: Job, **tags: str) -> dg.RunRequest:
         """The request for one more attempt, in the pool of ``job``."""
-        attempt = str(self.made + 1)
+        attempt = str(max(self.made, self.streak.alike) + 1)
         tags = {POOL_TAG: job.pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
         return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
 
@@ -102,11 +176,22 @@ def coming_run(instance: dg.DagsterInstance, job: Job, batch: str) -> str | None
     return records[0].dagster_run.run_id if records else None
 
 
-def unfinished_run(instance: dg.DagsterInstance, pools: Iterable[str]) -> str | None:
-    """A run of one of ``pools`` that has not ended."""
-    found = dg.RunsFilter(tags={POOL_TAG: list(pools)}, statuses=list(_UNFINISHED))
-    records = instance.get_run_records(found, limit=1)
-    return records[0].dagster_run.run_id if records else None
+def unfinished_run(instance: dg.DagsterInstance, tables: Iterable[str], jobs: Iterable[Job]) -> str | None:
+    """A run that has not ended and makes one of ``tables``: one of ``jobs``, which make them, or of chosen assets."""
+    makers, names = {job.name for job in jobs}, set(tables)
+    for record in instance.get_run_records(dg.RunsFilter(statuses=list(_UNFINISHED))):
+        run = record.dagster_run
+        chosen = {key.to_user_string() for key in run.asset_selection or ()}
+        if chosen & names if run.asset_selection else run.job_name in makers:
+            return str(run.run_id)
+    return None
+
+
+def unfinished_run_of(instance: dg.DagsterInstance, *jobs: Job) -> str | None:
+    """A run of one of ``jobs`` that has not ended, queued or started."""
+    found = (dg.RunsFilter(job_name=job.name, statuses=list(_UNFINISHED)) for job in jobs)
+    records = (record for each in found for record in instance.get_run_records(each, limit=1))
+    return next((str(record.dagster_run.run_id) for record in records), None)
 
 
 def unfinished_batch(instance: dg.DagsterInstance, job: Job) -> str | None:

@@ -33,10 +33,9 @@ from sda_platform.orchestration.backlog import measured
 from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.long_polling import until_found
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import served_by
+from sda_platform.orchestration.table_asset import jobs_of, served_by
 from sda_platform.orchestration.zone_asset import landing_sensor_name, zone_key
 from sda_platform.published import is_stopping
-from sda_platform.spark.pools import WARM_POOLS
 
 _SHOWN = 3
 # The logs are read for what hardly ever is: work that neither a segment nor the record of a run would bring.
@@ -97,7 +96,7 @@ def request_landing(
     coming = coming_run(context.instance, job, batch)
     if coming:
         return dg.SkipReason(f"{where}: {backlog}; run {coming[:8]} will take them")
-    attempts = Attempts.of(context.instance, batch)
+    attempts = Attempts.of(context.instance, job, batch)
     refusal = attempts.refusal(now_s)
     if refusal:
         return dg.SkipReason(f"{where}: {backlog}; {refusal}")
@@ -147,26 +146,27 @@ def request_unconsumed(
     This needs no record of Dagster: after a loss of its database, the platform continues from its tables. Commits after
     a red one do not count, because no run may consume them. They count when it is repaired or acknowledged.
     """
-    running = unfinished_run(context.instance, WARM_POOLS)
-    if running:
-        return dg.SkipReason(f"run {running[:8]} is under way")
     failed = zone_run_to_repeat(context.instance, job)
     if failed and not is_stopped_by_red(failed):
         return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
     heads = {table.name: store.log(table).head() for table in tables}
     red = [each for each in (store.readable(table) for table in tables) if each.withheld]
     upto = {each.table.name: each.head.sequence for each in red}
-    unread = [
-        f"{upto.get(source, heads[source].sequence)} of {source} for {reader.name}"
-        for reader in readers
-        for source in unconsumed_commits(reader, heads, upto)
-    ]
-    if not unread:
+    behind = [(reader, found) for reader in readers if (found := unconsumed_commits(reader, heads, upto))]
+    if not behind:
         reasons = "".join(f"; not to be read: {each.withheld}" for each in red)
         return dg.SkipReason(f"every commit was consumed{reasons}")
+    unread = [
+        f"{upto.get(source, heads[source].sequence)} of {source} for {reader.name}"
+        for reader, sources in behind
+        for source in sources
+    ]
     waiting = f"commits up to {', '.join(unread)} wait"
+    coming = [unfinished_run(context.instance, [reader.name], jobs_of(reader)) for reader, _ in behind]
+    if all(coming):
+        return dg.SkipReason(f"{waiting}; run {str(coming[0])[:8]} is under way and will read them")
     batch = _hash(unread)
-    attempts = Attempts.of(context.instance, batch)
+    attempts = Attempts.of(context.instance, job, batch)
     refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
     if refusal:
         return dg.SkipReason(f"{waiting}; {refusal}")

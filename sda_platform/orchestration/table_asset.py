@@ -89,6 +89,11 @@ def tables_of(job: Job) -> tuple[Table, ...]:
     return tuple(each.table for each in DECLARED.values() if job in each.jobs)
 
 
+def jobs_of(table: Table) -> tuple[Job, ...]:
+    """The jobs that materialize ``table``."""
+    return DECLARED[table.name].jobs
+
+
 def zones_of(job: Job) -> tuple[str, ...]:
     """The landing zones that a run of ``job`` empties."""
     return tuple(feed for table in tables_of(job) for feed in table.zones)

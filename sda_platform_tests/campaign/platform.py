@@ -18,10 +18,10 @@ from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orchestration.attempts import unfinished_run
+from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.jobs import (
-    ALERTS_TO_SUBSCRIBER,
     GROUND_SEGMENT,
+    JOBS,
     PLATFORM_METRICS,
     PROTOCOL_CAMPAIGN,
     SCHEDULED_JOBS,
@@ -31,7 +31,6 @@ from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
 from sda_platform.spark import engine
-from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
 from sda_platform_tests.support import injections
@@ -199,7 +198,7 @@ def work_left(landing_root: str, instance: dg.DagsterInstance, lake: Lake) -> st
     waiting = [feed for feed in ZONES if LandingZone(landing_root, feed).pending_names()]
     if waiting:
         return f"segments wait in {', '.join(waiting)}"
-    unfinished = unfinished_run(instance, (*WARM_POOLS, ALERTS_TO_SUBSCRIBER.pool))
+    unfinished = unfinished_run_of(instance, *JOBS)
     if unfinished:
         return f"run {unfinished} is under way"
     heads = {table.name: lake.head(table) for table in TABLES}

@@ -339,7 +339,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
     own = {
         "run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed",
-        "suspected_manoeuvres", "catalog_index", "collector_sources", "vitals",
+        "suspected_manoeuvres", "screening_settings", "catalog_index", "collector_sources", "vitals",
     }  # fmt: skip
     zones = {
         OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,

@@ -21,14 +21,14 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.settings import Settings
-from sda_platform.spark.session import POOL_TAG
+from sda_platform_tests.support.run_records import recorded_run
 from sda_platform_tests.support.segments import land
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
@@ -127,7 +127,7 @@ def opened(defined: dg.Definitions) -> dict[str, Any]:
     return {name: resources[name] for name in ("lake", "landing")}
 
 
-def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_before(tmp_path: Path) -> None:
+def test_our_own_elements_are_queued_once_and_after_what_they_found_before(tmp_path: Path) -> None:
     defined = build_defs(settings=Settings(home=tmp_path))
     schedule, resources = defined.resolve_schedule_def("orbit_determination_refresh"), opened(defined)
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
@@ -136,12 +136,12 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
             with dg.build_schedule_context(instance, resources=resources) as context:
                 return schedule.evaluate_tick(context)
 
-        waiting = dg.DagsterRun("catalog_to_alerts", tags={POOL_TAG: "catalog"}, status=dg.DagsterRunStatus.NOT_STARTED)
-        instance.add_run(waiting)
+        recorded_run(instance, CATALOG_TO_ALERTS, dg.DagsterRunStatus.STARTED)
+        assert tick().run_requests, "it takes its turn in the pool, after the run that is under way"
+        own = recorded_run(instance, ORBIT_DETERMINATION, dg.DagsterRunStatus.QUEUED)
         told = tick()
-        assert not told.run_requests and waiting.run_id[:8] in (told.skip_message or "")
-        instance.report_run_canceled(waiting)
-        assert tick().run_requests
+        assert not told.run_requests and own[:8] in (told.skip_message or "")
+        instance.delete_run(own)
         land(LandingZone(str(tmp_path / "landing"), ELEMENTS_FEED), "published.csv", b"NORAD_CAT_ID\n")
         told = tick()
         assert not told.run_requests, "the catalogue takes what was published before"

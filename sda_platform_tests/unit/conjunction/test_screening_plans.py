@@ -2,10 +2,15 @@
 
 from collections.abc import Set
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.best_states import TRACK_REACH_NS
-from sda_platform.conjunction.planning import Screening, decide, marks_after
+from sda_platform.conjunction.planning import SETTINGS, Screening, decide, marks_after
+from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.planning import Plan
@@ -75,3 +80,59 @@ def test_only_a_full_screening_moves_what_the_checkpoint_remembers() -> None:
     plan = planned(NEWS, last_full_ns=NOW_NS - HOUR_NS)
     assert marks_after(plan, FULL) == {SCREENED_FROM: NOW_NS, SCREENED_UPTO: NOW_NS + 24 * HOUR_NS}
     assert marks_after(plan, Screening(NOW_NS, NOW_NS + HOUR_NS, frozenset({7}))) == plan.previous.watermarks  # type: ignore[union-attr]
+
+
+def under(before: dict[str, Any], now: dict[str, Any]) -> Screening | None:
+    """What is decided an hour after a full screening under other settings, without any news."""
+    plan = planned(NO_NEWS, last_full_ns=NOW_NS - HOUR_NS)
+    assert plan.previous is not None
+    previous = replace(plan.previous, settings={SETTINGS: before})
+    return decided(replace(plan, previous=previous, settings={SETTINGS: now}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"lists_sha256": "of a fleet with one member more"},
+        {"scope": "all"},
+        {"fleet_internal": False},
+        {"volumes": "standard"},
+        {"horizon_h": 24.0},
+        {"threshold_km": 20.0},
+        {"sigmas": 3.0},
+        {"reach_km": 300.0},
+        {"manoeuvre_sigmas": 0.0},
+        {"satellite_catalogue": "satcat.csv"},
+        {"fleet": "our_fleet.csv"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_every_setting_that_says_what_is_screened_is_a_full_screening_at_once(changed: dict[str, Any]) -> None:
+    recorded = ScreeningResource().recorded()
+    assert under(recorded, recorded) is None
+    assert under(recorded, {**recorded, **changed}) == FULL
+    assert under({**recorded, **changed}, recorded) == FULL
+
+
+def test_every_recorded_setting_is_one_of_these_or_of_the_pace() -> None:
+    said = {"lists_sha256", "scope", "fleet_internal", "volumes", "horizon_h", "threshold_km", "sigmas", "reach_km"}
+    assert ScreeningResource().recorded().keys() == {
+        *said, "manoeuvre_sigmas", "satellite_catalogue", "fleet", "refresh_h",
+    }  # fmt: skip
+
+
+def test_the_pace_and_a_setting_that_an_upgrade_brings_change_nothing() -> None:
+    recorded = ScreeningResource().recorded()
+    older = {name: value for name, value in recorded.items() if name not in {"manoeuvre_sigmas", "sigmas"}}
+    assert under(older, recorded) is None
+    assert under(older, {**recorded, "sigmas": 3.0}) == FULL
+    assert under(recorded, {**recorded, "refresh_h": 3.0}) is None
+
+
+def test_a_member_more_in_the_fleets_file_is_a_full_screening(tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.csv"
+    screening, recorded = ScreeningResource(fleet=str(fleet)), []
+    for members in ("25544,ISS,NASA\n", "25544,ISS,NASA\n20580,HST,NASA\n"):
+        fleet.write_text(f"norad_id,name,operator\n{members}")
+        recorded.append(screening.recorded())
+    assert under(*recorded) == FULL

@@ -1,4 +1,4 @@
-"""The sensor of suspected manoeuvres: one run for those that the last screening does not know, and not too often."""
+"""The sensors of screenings: a run for suspected manoeuvres that are new, not too often, and for other settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,11 +6,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from sda_platform.conjunction.sensors import request_screening
+from sda_platform.conjunction.planning import SETTINGS
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.sensors import request_screening, request_screening_anew
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.run_records import recorded_run
 from sda_platform_tests.support.segments import START_NS, after
 
 
@@ -89,3 +93,24 @@ def test_a_run_that_waits_will_screen_them(ticker: Ticker) -> None:
     queued = dg.DagsterRun(job_name="catalog_to_alerts", run_id="12345678", status=dg.DagsterRunStatus.NOT_STARTED)
     ticker.instance.add_run(queued)
     assert ticker.tick(100.0) == "1 objects with a suspected manoeuvre: run 12345678 will screen them"
+
+
+def test_other_settings_than_those_of_the_last_screening_get_a_run_at_once(ticker: Ticker, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.csv"
+    fleet.write_text("norad_id,name,operator\n25544,ISS,NASA\n")
+    screening, lake = ScreeningResource(fleet=str(fleet)), lake_at(ticker.home / "lake")
+    commit(lake, CONJUNCTION_CANDIDATES, [], settings={SETTINGS: screening.recorded()})
+
+    def tick() -> dg.RunRequest | str:
+        context = dg.build_sensor_context(instance=ticker.instance)
+        answer = request_screening_anew(context, lake, screening, wall_s=2e9)
+        return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
+
+    assert tick() == "the last screening was under these settings"
+    fleet.write_text("norad_id,name,operator\n25544,ISS,NASA\n20580,HST,NASA\n")
+    request = tick()
+    assert isinstance(request, dg.RunRequest) and request.tags["sda/pool"] == "catalog"
+    queued = recorded_run(ticker.instance, CATALOG_TO_ALERTS, dg.DagsterRunStatus.QUEUED, tags=request.tags)
+    assert tick() == f"the settings changed: run {queued[:8]} will screen everything"
+    fleet.write_text("no list")
+    assert "the settings cannot be used" in str(tick())

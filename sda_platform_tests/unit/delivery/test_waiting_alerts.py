@@ -7,11 +7,22 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+import sda_platform.definitions  # noqa: F401  # the packages declare there which job makes which table
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sensors import request_delivery
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.orchestration.jobs import (
+    ALERTS_TO_SUBSCRIBER,
+    CATALOG_TO_ALERTS,
+    JOBS,
+    OBSERVATIONS_TO_ALERTS,
+    Job,
+)
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
+from sda_platform.orchestration.table_asset import jobs_of
 from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.run_records import recorded_run
 
 
 class Ticker:
@@ -54,11 +65,26 @@ def test_alerts_that_wait_get_a_run_of_their_own_lane(ticker: Ticker) -> None:
     assert request.tags == {"sda/pool": "delivery", "sda/batch": "alerts 0-1", "sda/attempt": "1"}
 
 
-@pytest.mark.parametrize("pool", ["alerts", "catalog", "delivery"])
-def test_a_run_that_is_under_way_is_left_to_deliver_them(ticker: Ticker, pool: str) -> None:
+@pytest.mark.parametrize("job", [OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER])
+def test_a_run_that_delivers_is_left_to_deliver_them(ticker: Ticker, job: Job) -> None:
     report(ticker.lake, ("x", 0, "insert"))
-    running = ticker.run(dg.DagsterRunStatus.STARTED, **{"sda/pool": pool})
+    running = recorded_run(ticker.instance, job, dg.DagsterRunStatus.STARTED)
     assert ticker.tick() == f"run {running[:8]} is under way and will deliver what waits"
+
+
+@pytest.mark.parametrize("job", [each for each in JOBS if each not in jobs_of(ALERT_DELIVERIES)])
+def test_a_run_of_the_same_pool_that_does_not_deliver_holds_nothing_back(ticker: Ticker, job: Job) -> None:
+    report(ticker.lake, ("x", 0, "insert"))
+    recorded_run(ticker.instance, job, dg.DagsterRunStatus.STARTED)
+    assert isinstance(ticker.tick(), dg.RunRequest)
+
+
+def test_a_run_of_chosen_assets_delivers_if_the_deliveries_are_one_of_them(ticker: Ticker) -> None:
+    report(ticker.lake, ("x", 0, "insert"))
+    recorded_run(ticker.instance, CATALOG_TO_ALERTS, dg.DagsterRunStatus.STARTED, tables=("element_sets",))
+    assert isinstance(ticker.tick(), dg.RunRequest)
+    recorded_run(ticker.instance, "__ASSET_JOB", dg.DagsterRunStatus.QUEUED, tables=(ALERT_DELIVERIES.name,))
+    assert "is under way and will deliver what waits" in str(ticker.tick())
 
 
 def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_logged(

@@ -203,7 +203,7 @@ def test_a_permanent_failure_is_reported_and_not_repeated_until_another_segment_
         "fix the cause, then start the job by hand"
     )
     seal(ticker, "b", 1)
-    assert ticker.run_key().endswith(":1"), "a new file is a new batch"
+    assert ticker.run_key().endswith(":2"), "a new file is a new batch, and the second attempt at what failed"
 
 
 def test_a_red_check_that_blocks_is_not_repeated(ticker: Ticker) -> None:

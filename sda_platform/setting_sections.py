@@ -103,7 +103,19 @@ class IntakeSettings(BacklogAge):
 class VitalsSettings(BacklogAge):
     """How often the platform's vitals are evaluated, and from when on each is red."""
 
-    interval_s: float = setting(60.0, "Time between two evaluations of the vitals, seconds.", "VITALS_INTERVAL_S", ge=1)
+    interval_s: float = setting(20.0, "Time between two evaluations of the vitals, seconds.", "VITALS_INTERVAL_S", ge=1)
+    notice_repeat_s: float = setting(
+        4 * 3600.0,
+        "Time after which a fault that lasts is notified again, seconds; then after twice the pause, at most a day.",
+        "NOTICE_REPEAT_S",
+        ge=60,
+    )
+    silence_of_all_s: float = setting(
+        40.0,
+        "Longest mission time in which no radar and no link reports, where there are several, seconds.",
+        "SILENCE_OF_ALL_S",
+        ge=0,
+    )
     metrics_interval_s: float = setting(
         600.0,
         "Time between two samples of metrics for table `pipeline_metrics`, seconds.",
@@ -111,12 +123,13 @@ class VitalsSettings(BacklogAge):
         ge=1,
     )
     watermark_stall_s: float = setting(
-        60.0,
-        "Longest mission time without an advance of the watermark, or with unread observations, seconds (DP3-G3).",
+        40.0,
+        "Longest mission time without an advance of the watermark, or for which a table on the way to alerts leaves "
+        "commits unconsumed, seconds (DP3-G3).",
         "WATERMARK_STALL_S",
     )
     subscriber_lag_s: float = setting(
-        60.0, "Longest mission time for which an alert may wait for the subscriber, seconds.", "SUBSCRIBER_LAG_S"
+        40.0, "Longest mission time for which an alert may wait for the subscriber, seconds.", "SUBSCRIBER_LAG_S"
     )
     heartbeat_max_s: float = setting(
         75.0,
@@ -124,6 +137,9 @@ class VitalsSettings(BacklogAge):
         "HEARTBEAT_MAX_S",
     )
     run_max_s: float = setting(1800.0, "Longest time that a run may be under way, seconds.", "RUN_MAX_S")
+    failed_runs_max: int = setting(
+        3, "Number of runs of a job that fail one after another from which it is a fault.", "FAILED_RUNS_MAX", ge=1
+    )
     queue_max_s: float = setting(600.0, "Longest time that a run may be queued, seconds.", "QUEUE_MAX_S")
     disk_min_free: float = setting(0.05, "Least free share of a disk.", "DISK_MIN_FREE", ge=0, le=1)
 

@@ -88,8 +88,13 @@ class Settings(BaseSettings):
     failure_webhook: str = Field(
         "",
         repr=False,
-        description="URL that gets a report of each failed run and of each vital that turns red or recovers; "
+        description="URL that gets a notice of each fault that begins, lasts or is over, and reports of failed runs; "
         "empty: only the log.",
+    )
+    escalation_webhook: str = Field(
+        "",
+        repr=False,
+        description="URL that gets the same notices once a fault has lasted for `SDA_NOTICE_REPEAT_S`; empty: none.",
     )
     otlp_endpoint: str = Field(
         "", description="Address of an OpenTelemetry collector (http://host:4318) for `sda trace`; empty: none."

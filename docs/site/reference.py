@@ -19,6 +19,7 @@ from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEA
 from sda_platform.formats.registry import FORMATS, ZONES
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Table
+from sda_platform.observability.vitals.evaluation import VITALS
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
@@ -156,6 +157,22 @@ def collectors() -> str:
     return "\n".join(parts)
 
 
+def vitals() -> str:
+    """The runbook of every vital."""
+    sections = (
+        f"## {vital.name}\n\n{vital.meaning} Red when:\n\n"
+        + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
+        + f"\n**What to do.** {vital.remedy}\n"
+        for vital in VITALS
+    )
+    return (
+        "# Vitals\n\nA vital is a condition that must be reported to a person. Each of its faults has a subject and a "
+        "side at fault, and is notified when it begins and when it is over: "
+        "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
+        "\n\n" + "\n".join(sections)
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/cli.md": cli,
     "reference/settings.md": settings,
@@ -163,6 +180,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/orchestration.md": orchestration,
     "reference/formats.md": formats,
     "reference/collectors.md": collectors,
+    "reference/vitals.md": vitals,
 }
 """Page below docs/ → the function that writes it."""
 

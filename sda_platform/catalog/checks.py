@@ -32,6 +32,7 @@ from sda_platform.recovery.verification import consumed_rows, unbalanced_segment
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
 MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
+CATALOGUE_IS_FRESH = DataFreshness("element sets arrived recently", MAX_ELEMENTS_AGE_S, newest("received_time_ns"))
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -92,7 +93,7 @@ checks = [
     *table_checks(
         ELEMENT_SETS,
         balance=[unbalanced_segments, miscounted_segments],
-        freshness=DataFreshness("element sets arrived recently", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
+        freshness=CATALOGUE_IS_FRESH,
     ),
     *table_checks(
         ORBITAL_CATALOG,

@@ -8,7 +8,7 @@ from rich.table import Table as Grid
 
 from sda_platform.cli.people import console
 from sda_platform.observability.services import ServiceState
-from sda_platform.observability.vitals.evaluation import Reading, VitalState
+from sda_platform.observability.vitals.faults import Reading, VitalState
 from sda_platform.settings import Settings
 
 

@@ -14,8 +14,9 @@ from sda_platform.cli.people import console
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
-from sda_platform.observability.vitals.evaluation import VitalState, evaluate
+from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.registry import TABLES
 from sda_platform.runtime.watchdog import current_facts
 from sda_platform.settings import Settings

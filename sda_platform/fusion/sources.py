@@ -21,6 +21,8 @@ ORBITING: str = "optical-orbit"
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
 # After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
 AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
+# A healthy source of these feeds always has something to report; a telescope has days and clouds.
+_CONTINUOUS_NS = 600 * NANOSECONDS_PER_SECOND
 # A source silent for this long is dropped, so that the list stays bounded.
 _DROPPED_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
 _NS_PER_MS = 1_000_000
@@ -34,9 +36,13 @@ class Silence:
     since_ns: int
     never_reported: bool
 
+    def lasted_s(self, now_ns: int) -> float:
+        """Seconds of silence."""
+        return (now_ns - self.since_ns) / NANOSECONDS_PER_SECOND
+
     def describe(self, now_ns: int) -> str:
         """Text with source, duration and consequence."""
-        silent_s = (now_ns - self.since_ns) / NANOSECONDS_PER_SECOND
+        silent_s = self.lasted_s(now_ns)
         if self.never_reported:
             return (
                 f"{self.source} never reported, awaited since {iso(self.since_ns)} ({silent_s:,.0f} s): no window can "
@@ -59,29 +65,48 @@ def source_watermarks(
     previous: Mapping[str, int], arrived: pa.Table, marks: Mapping[str, int], awaited: Mapping[str, int], as_of_ns: int
 ) -> dict[str, int]:
     """Source state for the next commit: newest event time by source, and ``awaited`` kinds without a report."""
-    newest = arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist()
-    received = {name: at for name, at in previous.items() if name.startswith(HEARD)}
-    for row in newest:
-        source = row["source_id"]
-        name = f"{HEARD}{ORBITING if source.startswith(ORBITING) else source}"
-        # A clock that runs ahead does not keep its source from being silent.
-        received[name] = max(received.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
+    received = heard_marks(previous, arrived, as_of_ns)
     known = {name: at for name, at in received.items() if as_of_ns - at < _DROPPED_AFTER_NS}
     missing = {f"{AWAITED}{kind}" for kind in awaited if kind not in marks}
     return {**known, **{name: previous.get(name, as_of_ns) for name in sorted(missing)}}
 
 
-def silences(marks: Mapping[str, int], now_ns: int) -> list[Silence]:
-    """Sources silent for longer than their feed allows, by the watermarks of the newest commit."""
+def heard_marks(previous: Mapping[str, int], arrived: pa.Table, as_of_ns: int) -> dict[str, int]:
+    """Newest event time by source (``heard/<source>``), of the marks before and of what ``arrived``."""
+    received = {name: at for name, at in previous.items() if name.startswith(HEARD)}
+    for row in arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist():
+        source = row["source_id"]
+        name = f"{HEARD}{ORBITING if source.startswith(ORBITING) else source}"
+        # A clock that runs ahead does not keep its source from being silent.
+        received[name] = max(received.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
+    return received
+
+
+def silences(
+    marks: Mapping[str, int], now_ns: int, *, known_upto: Mapping[str, int] | None = None, all_after_ns: int = 0
+) -> list[Silence]:
+    """Sources silent for longer than their feed allows, by the time at which each was heard last.
+
+    ``known_upto``: by kind, the instant up to which arrivals are known, where segments wait to be read; silence counts
+    until then. ``all_after_ns``: if all sources that report without pause are silent for longer, they are one silence.
+    """
+    upto = {feed.name: min((known_upto or {}).get(feed.name, now_ns), now_ns) for feed in OBSERVATION_FEEDS}
     found = [
         Silence(name.removeprefix(AWAITED), since_ns, True)
         for name, since_ns in sorted(marks.items())
         if name.startswith(AWAITED) and now_ns - since_ns > AWAITED_GRACE_NS
     ]
     limits = {feed.name: feed.max_silence_ns for feed in OBSERVATION_FEEDS}
-    for name, heard_ns in sorted(marks.items()):
-        source = name.removeprefix(HEARD)
-        if name.startswith(HEARD) and now_ns - heard_ns > limits.get(source.partition("-")[0], 0):
+    heard = {name.removeprefix(HEARD): at for name, at in sorted(marks.items()) if name.startswith(HEARD)}
+    kinds = {source: source.partition("-")[0] for source in heard}
+    continuous = {source: at for source, at in heard.items() if limits.get(kinds[source], 0) == _CONTINUOUS_NS}
+    silent_ns = [upto[kinds[source]] - at for source, at in continuous.items()]
+    if all_after_ns and len(silent_ns) > 1 and min(silent_ns) > all_after_ns:
+        names = ", ".join(sorted({kinds[source] for source in continuous}))
+        found.append(Silence(f"every source of {names}", max(continuous.values()), False))
+        heard = {source: at for source, at in heard.items() if source not in continuous}
+    for source, heard_ns in heard.items():
+        if upto.get(kinds[source], now_ns) - heard_ns > limits.get(kinds[source], 0):
             found.append(Silence(source, heard_ns, False))
     return found
 

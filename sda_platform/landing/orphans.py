@@ -23,6 +23,7 @@ _LONE_METADATA = "metadata without data"
 _PARTIAL = "partial file of a killed writer"
 _NO_FILE = "no regular file; nothing reads or removes it"
 _UNREADABLE = "cannot be read by this platform; give it read permission"
+_OF_OUR_WRITERS = (_LONE_DATA, _LONE_METADATA, _PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,16 @@ class Orphan:
     changed_s: float
     name: str | None = None
     is_partial: bool = False
+
+    @property
+    def zone(self) -> str:
+        """The directory below the landing root in which it lies, or which it is."""
+        return self.path.parent.parent.name if self.path.parent.name == "pending" else self.path.name
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a process of the platform left it: only those write data, metadata and partial files here."""
+        return self.reason in _OF_OUR_WRITERS
 
     def description(self, wall_s: float) -> str:
         """The orphan in words, with its age at ``wall_s``."""

@@ -20,7 +20,7 @@ from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.decoding import fate_of
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import RedTable, red_tables
-from sda_platform.observability.vitals.evaluation import Reading
+from sda_platform.observability.vitals.faults import Reading
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.registry import TABLES
@@ -82,7 +82,8 @@ class PlatformStatus:
         """As JSON has it; ``orphans`` and ``failures`` (silent sources) are also problems of two vitals."""
         problems = {each.vital: each.problems for each in self.vitals}
         lists = {"orphans": problems.get("no_orphans_wait", ()), "failures": problems.get("sources_report", ())}
-        return {**asdict(self), **{key: list(found) for key, found in lists.items()}}
+        vitals = [each.to_dict() for each in self.vitals]
+        return {**asdict(self), "vitals": vitals, **{key: list(found) for key, found in lists.items()}}
 
 
 def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) -> PlatformStatus:

@@ -44,6 +44,22 @@ class DataFreshness:
             return f"Always passes: {self.meaning}."
         return f"By the mission clock, {self.meaning}."
 
+    def problem(self, store: Lake, log: TableLog) -> str | None:
+        """What is not so, and by how much; None while it holds, and as long as there are no data."""
+        newest_ns = self.newest_ns(store, log)
+        age_s = self.age_s(newest_ns, store.clock.now_ns())
+        if newest_ns is None or age_s <= self.max_lag_s:
+            return None
+        return (
+            f"It is not so that {self.meaning}: {log.table.name} is complete up to {iso(newest_ns)}, which is "
+            f"{age_s:,.0f} s ago; allowed are {self.max_lag_s:,.0f} s."
+        )
+
+    @staticmethod
+    def age_s(newest_ns: int | None, now_ns: int) -> float:
+        """Mission seconds since ``newest_ns``; 0 without data."""
+        return 0.0 if newest_ns is None else (now_ns - newest_ns) / NANOSECONDS_PER_SECOND
+
 
 def table_checks(
     table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
@@ -148,19 +164,18 @@ def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
 
 
 def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetCheckResult:
-    newest, now = freshness.newest_ns(store, log), store.clock.now_ns()
-    lag_s = None if newest is None else (now - newest) / NANOSECONDS_PER_SECOND
+    newest, now, problem = freshness.newest_ns(store, log), store.clock.now_ns(), freshness.problem(store, log)
     return dg.AssetCheckResult(
         asset_key=log.table.name,
         check_name="data_is_fresh",
-        passed=lag_s is not None and lag_s <= freshness.max_lag_s,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=freshness.rule,
+        passed=problem is None,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=problem or ("No data yet." if newest is None else freshness.rule),
         metadata={
             "mission_time": iso(now),
             "newest": "no data yet" if newest is None else iso(newest),
             "max_lag_s": freshness.max_lag_s,
-            **({} if lag_s is None else {"lag_s": lag_s}),
+            **({} if newest is None else {"lag_s": freshness.age_s(newest, now)}),
         },
     )
 

@@ -30,13 +30,13 @@ from sda_platform.metric_history.tables import METRICS_FEED
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.metrics.recording import MetricsRecorder, collector_metrics
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.evaluation import Reading, evaluate
+from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import DaemonFacts, Facts
+from sda_platform.observability.vitals.faults import Reading
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.process_facts import processes_of
-from sda_platform.observability.vitals.watch import Watch
-from sda_platform.orchestration.report_webhook import ReportWebhook
+from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.published import COLLECTOR, published
 from sda_platform.runtime import liveness, platform_home
 from sda_platform.runtime.pages import Page, PageAnswer, Pages
@@ -92,12 +92,7 @@ def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
         "evaluated": iso(round(found.at_s * NANOSECONDS_PER_SECOND)) if found.vitals else None,
         "problems": problems,
         "vitals": {
-            name: {
-                "state": each.reading.state,
-                "side": each.reading.side,
-                "text": each.reading.text,
-                "since": iso(round(each.since_s * NANOSECONDS_PER_SECOND)),
-            }
+            name: {**each.reading.to_dict(), "since": iso(round(each.since_s * NANOSECONDS_PER_SECOND))}
             for name, each in found.vitals.items()
         },
     }
@@ -113,7 +108,7 @@ class Watchdog:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._home = settings, settings.home.absolute()
-        self._watch = Watch(self._home, ReportWebhook(settings.failure_webhook), _print)
+        self._watch = Watch(self._home, Receivers.of(settings), _print)
         self._metrics: PlatformMetrics | None = None
         self._recorder: MetricsRecorder | None = None
         self._text = b""

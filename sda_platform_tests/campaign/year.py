@@ -317,7 +317,14 @@ class Year:
     def _evaluate(self) -> None:
         """A round of the watchdog."""
         lake, wall_s = self.lake(), self.now_ns / NANOSECONDS_PER_SECOND
-        found = lake_facts(lake, str(self.root / "landing"), GrowthSettings(), orphan_grace_s=3600.0, wall_s=wall_s)
+        found = lake_facts(
+            lake,
+            str(self.root / "landing"),
+            GrowthSettings(),
+            orphan_grace_s=3600.0,
+            wall_s=wall_s,
+            way=[(LANDED, FUSED)],
+        )
         found["now_ns"] = self.now_ns
         waiting_s = unconsumed_s(lake, CONJUNCTION_ALERTS, ALERT_DELIVERIES, self.now_ns)
         low_ns = self.plan.begin_ns(self.plan.disk_low)

@@ -13,7 +13,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS, TableLog
 from sda_platform.lake.retention import RETENTION
-from sda_platform.observability.vitals.evaluation import VitalState
+from sda_platform.observability.vitals.notices import NoticeState
 from sda_platform_tests.campaign.simulated_partner import Delivery
 from sda_platform_tests.campaign.year_engine import Snapshot
 from sda_platform_tests.campaign.year_plan import (
@@ -45,13 +45,13 @@ def wrong_rows(lake: Lake, sealed: Sequence[Delivery], held: Sequence[AlertEntry
 
 def wrong_events(plan: YearPlan, found: YearFindings, now_ns: int) -> Iterator[str]:
     """Each trouble is notified once with its side, and its end once, and nothing else is; no night is left out."""
-    told = Counter((notice.vital, str(notice.state)) for notice in found.notices)
-    states = VitalState.RED.value, VitalState.GREEN.value
+    states = NoticeState.BEGUN.value, NoticeState.OVER.value
+    told = Counter((notice.vital, str(notice.state)) for notice in found.notices if notice.state in states)
     wanted = Counter({(vital, state): 1 for vital in AT_FAULT for state in states})
     for vital, state in (wanted - told) | (told - wanted):
         texts = [notice.text for notice in found.notices if (notice.vital, notice.state) == (vital, state)]
         yield f"vital {vital} {state}: {told[vital, state]} notices {texts[:3]}"
-    sides = {each.vital: str(each.side) for each in found.notices if each.state == VitalState.RED}
+    sides = {each.vital: str(each.side) for each in found.notices if each.state == NoticeState.BEGUN}
     if sides != AT_FAULT:
         yield f"sides at fault: {sides}"
     yield from (f"no kill at {point}" for point in KILLS_AT if not found.kills[point])

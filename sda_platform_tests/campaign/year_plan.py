@@ -10,7 +10,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.observability.vitals.history import Notice
+from sda_platform.observability.vitals.notices import Notice
 
 FEEDS = ("radar", "optical")
 LANDED = replace(RAW_RECORDS, zones=FEEDS)

@@ -29,12 +29,14 @@ from sda_platform.observability.objectives import (
     sent_entries,
     service_levels,
 )
-from sda_platform.observability.vitals.evaluation import VitalState
 from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.registry import TABLES
 
 _WINDOWS_SHOWN = 10_000
+# Bounds the series of one vital; its notices name all.
+_FAULTS_SHOWN = 500
 
 
 class PlatformMetrics:
@@ -59,7 +61,7 @@ class PlatformMetrics:
 
         A table that cannot be read leaves out what it would have given. Raises its error once all else is shown.
         """
-        for metric in ("vital_red", "runs_active", "command_oldest_seconds"):
+        for metric in ("vital_red", "fault_active", "runs_active", "command_oldest_seconds"):
             self.metrics.clear(metric)
         self.metrics.replace(
             [*_landing_states(facts), *_machine_states(facts), *_vital_states(history), *_run_states(facts)]
@@ -176,6 +178,8 @@ def _machine_states(facts: Facts) -> Iterator[MetricSample]:
 def _vital_states(history: VitalHistory) -> Iterator[MetricSample]:
     for name, each in history.vitals.items():
         yield MetricSample("vital_red", (name, each.reading.side), float(each.reading.state is VitalState.RED))
+        for fault in each.reading.faults[:_FAULTS_SHOWN]:
+            yield MetricSample("fault_active", (name, fault.subject, fault.side), 1.0)
 
 
 def _run_states(facts: Facts) -> Iterator[MetricSample]:

@@ -14,25 +14,27 @@ import dagster as dg
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.evaluation import VITALS, Reading, VitalState, evaluate
-from sda_platform.observability.vitals.history import Lasting, VitalHistory
+from sda_platform.observability.vitals.evaluation import VITALS, evaluate
+from sda_platform.observability.vitals.faults import RUNBOOK, Reading, VitalState
+from sda_platform.observability.vitals.history import VitalHistory
+from sda_platform.observability.vitals.notices import Lasting
 from sda_platform.observability.vitals.observing import observe
-from sda_platform.observability.vitals.watch import Watch
-from sda_platform.orchestration.report_webhook import ReportWebhook
+from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.settings import Settings
 
 GROUP = "observability"
 KEY = dg.AssetKey(["platform", "vitals"])
-_AGAIN_S = 3600.0
-"""What did not change is shown again after this time, so that a check in the UI is never older."""
-_TEXT_LENGTH = 1000
+_AGAIN_S = 600.0
+"""What did not change is shown again after this time: a check in the UI that is older is not evaluated any more."""
+_MOST_FAULTS = 50
 
 ASSET = dg.AssetSpec(
     KEY,
     group_name=GROUP,
     kinds={"python"},
     description="Conditions that must be reported, whether data arrives or not: each check names the side at fault. "
-    "Evaluated every minute without Spark; a change is sent to SDA_FAILURE_WEBHOOK.",
+    "Evaluated three times a minute without Spark. A check is recorded when its faults change, and every ten minutes: "
+    "an older one means that neither the watchdog nor the sensor `vitals` runs. Notices go to SDA_FAILURE_WEBHOOK.",
 )
 _SPECS = [dg.AssetCheckSpec(vital.name, asset=KEY, description=vital.meaning) for vital in VITALS]
 
@@ -47,7 +49,7 @@ def vitals_checks(settings: Settings) -> dg.AssetChecksDefinition:
                 asset_key=KEY,
                 check_name=reading.vital,
                 passed=reading.state is not VitalState.RED,
-                description=_text(reading),
+                description=reading.text or None,
                 metadata=_facts(reading),
             )
 
@@ -58,14 +60,14 @@ VITALS_JOB = dg.define_asset_job(
     "vitals",
     selection=dg.AssetSelection.checks_for_assets(KEY),
     executor_def=dg.in_process_executor,
-    description="Evaluates every vital now. The sensor of the same name does so every minute.",
+    description="Evaluates every vital now. The sensor of the same name does so by itself.",
 )
 
 
 def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
     """The sensor that shows the vitals in the UI, and evaluates them where no watchdog does."""
     # One for all ticks: it keeps what the disk does not take.
-    watch = Watch(settings.home, ReportWebhook(settings.failure_webhook), logging.getLogger(__name__).warning)
+    watch = Watch(settings.home, Receivers.of(settings), logging.getLogger(__name__).warning)
 
     @dg.sensor(
         name="vitals",
@@ -77,12 +79,12 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
         found, now_s = current_history(settings, watch, context.instance), time.time()
         shown = _shown(context.cursor)
         is_old = now_s - shown.get("at_s", 0.0) > _AGAIN_S
-        states = {name: [each.reading.state, each.since_s] for name, each in found.vitals.items()}
+        states = {name: _shown_state(each) for name, each in found.vitals.items()}
         changed = [each for name, each in found.vitals.items() if is_old or shown.get(name) != states[name]]
         red = ", ".join(each.reading.vital for each in found.red)
         at_s = now_s if is_old else shown["at_s"]
         return dg.SensorResult(
-            asset_events=[evaluation(each) for each in changed],
+            asset_events=[evaluation(each, found.at_s) for each in changed],
             skip_reason=None if changed else dg.SkipReason(f"red: {red}" if red else "no vital is red"),
             cursor=json.dumps({**states, "at_s": at_s}),
         )
@@ -102,25 +104,37 @@ def current_history(settings: Settings, watch: Watch, instance: dg.DagsterInstan
     return watch.round(read, time.time)
 
 
-def evaluation(lasting: Lasting) -> dg.AssetCheckEvaluation:
-    """The outcome of a vital's check, as an event without a run."""
+def evaluation(lasting: Lasting, at_s: float) -> dg.AssetCheckEvaluation:
+    """The outcome of a vital's check, evaluated at wall ``at_s``, as an event without a run."""
     reading = lasting.reading
-    since = {"since": iso(round(lasting.since_s * NANOSECONDS_PER_SECOND))}
+    times = {"since": lasting.since_s, "evaluated_at": at_s}
+    shown = {name: iso(round(seconds * NANOSECONDS_PER_SECOND)) for name, seconds in times.items()}
     return dg.AssetCheckEvaluation(
         asset_key=KEY,
         check_name=reading.vital,
         passed=reading.state is not VitalState.RED,
-        description=_text(reading),
-        metadata={name: dg.MetadataValue.text(text) for name, text in {**_facts(reading), **since}.items()},
+        description=reading.text or None,
+        metadata={**_facts(reading), **{name: dg.MetadataValue.text(text) for name, text in shown.items()}},
     )
 
 
-def _text(reading: Reading) -> str | None:
-    return reading.text[:_TEXT_LENGTH] or None
+def _facts(reading: Reading) -> dict[str, dg.MetadataValue[Any]]:
+    facts: dict[str, dg.MetadataValue[Any]] = {"state": dg.MetadataValue.text(str(reading.state))}
+    if reading.faults:
+        records = [
+            dg.TableRecord({"subject": each.subject, "side": str(each.side), "fault": each.text})
+            for each in reading.faults[:_MOST_FAULTS]
+        ]
+        facts["side_at_fault"] = dg.MetadataValue.text(str(reading.side))
+        facts["faults"] = dg.MetadataValue.table(records)
+        facts["runbook"] = dg.MetadataValue.text(f"{RUNBOOK}#{reading.vital}")
+    return facts
 
 
-def _facts(reading: Reading) -> dict[str, str]:
-    return {"state": str(reading.state), **({"side_at_fault": str(reading.side)} if reading.side else {})}
+def _shown_state(lasting: Lasting) -> list[str]:
+    """What must differ for an event: the state, and who is at fault; not how long it lasts."""
+    faults = [f"{each.subject} ({each.side})" for each in lasting.reading.faults]
+    return [str(lasting.reading.state), *sorted(faults)]
 
 
 def _shown(cursor: str | None) -> Mapping[str, Any]:

@@ -1,78 +1,38 @@
 """The vitals: each condition that must be reported to a person, judged from facts alone. This is their one declaration.
 
-`sda status`, the asset `vitals` in the UI, the notices and `/health` all show the readings that `evaluate` returns.
+`sda status`, the asset `vitals` in the UI, the notices, `/health` and the page of runbooks follow from it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from sda_platform.observability.vitals import judges
 from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.faults import Reading, VitalState, red
+from sda_platform.observability.vitals.judges import Judge
 from sda_platform.setting_sections import VitalsSettings
-
-
-class VitalState(StrEnum):
-    """Unknown: the process that has this information does not run here."""
-
-    GREEN = "green"
-    RED = "red"
-    UNKNOWN = "unknown"
-
-
-class Side(StrEnum):
-    """Who must act on a red vital."""
-
-    SOURCES = "sources"
-    COLLECTORS = "collectors"
-    PLATFORM = "platform"
-    SUBSCRIBER = "subscriber"
-    MACHINE = "machine"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong, and the side at fault."""
-
-    side: Side
-    text: str
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The state of one vital; ``side`` is at fault and ``text`` names all ``problems``; all are empty without one."""
-
-    vital: str
-    state: VitalState
-    side: str = ""
-    text: str = ""
-    problems: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.vital} ({self.side}): {self.text}" if self.text else f"{self.vital}: {self.state}"
-
-
-# Yields problems; returns None where the facts are not known.
-Judge = Callable[[Facts, VitalsSettings], Iterator[Fault] | None]
 
 
 @dataclass(frozen=True)
 class Vital:
-    """A condition. ``meaning`` is what holds while it is green."""
+    """A condition. ``meaning`` is what holds while it is green; ``red_when`` and ``remedy`` are its runbook.
+
+    ``many`` is what several faults of it are called.
+    """
 
     name: str
+    many: str
     meaning: str
+    red_when: str
+    remedy: str
     judge: Judge
 
     def reading(self, facts: Facts, rules: VitalsSettings) -> Reading:
-        """Its state by ``facts``. Of several problems the first names the side."""
+        """Its state by ``facts``."""
         found = self.judge(facts, rules)
         if found is None:
             return Reading(self.name, VitalState.UNKNOWN)
-        problems = list(found)
-        if not problems:
-            return Reading(self.name, VitalState.GREEN)
-        texts = tuple(each.text for each in problems)
-        return Reading(self.name, VitalState.RED, problems[0].side, "; ".join(texts), texts)
+        return red(self.name, list(found), self.many)
 
 
 def evaluate(facts: Facts, rules: VitalsSettings) -> tuple[Reading, ...]:
@@ -80,130 +40,147 @@ def evaluate(facts: Facts, rules: VitalsSettings) -> tuple[Reading, ...]:
     return tuple(vital.reading(facts, rules) for vital in VITALS)
 
 
-def _sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    """Silence is the sources' fault unless the collectors are away, or the platform leaves their data unread."""
-    away = facts.collectors.answer if facts.collectors else None
-    for silence in facts.silences:
-        kind = silence.source.partition("-")[0]
-        backlog = facts.backlogs.get(kind)
-        text = silence.describe(facts.now_ns)
-        if backlog and backlog.segments:
-            yield Fault(Side.PLATFORM, f"{text}; yet {backlog} in landing zone {kind}")
-        elif away:
-            yield Fault(Side.COLLECTORS, f"{text}; {away}")
-        else:
-            yield Fault(Side.SOURCES, text)
-
-
-def _collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    found = facts.collectors
-    if found is None:
-        return None
-    problems = [found.answer] if found.answer else list(found.problems)
-    return (Fault(Side.COLLECTORS, each) for each in problems)
-
-
-def _backlog(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    for feed, backlog in facts.backlogs.items():
-        if (backlog.oldest_s or 0.0) > rules.backlog_max_age_s:
-            yield Fault(Side.PLATFORM, f"landing zone {feed}: {backlog}")
-
-
-def _watermark(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    found = facts.watermark
-    if found.unread_s > rules.watermark_stall_s:
-        yield Fault(Side.PLATFORM, f"observations have waited {found.unread_s:,.0f} s for the fusion")
-    elif found.stalled_s > rules.watermark_stall_s:
-        slowest = f"; {found.slowest} holds it back" if found.slowest else ""
-        yield Fault(Side.SOURCES, f"the watermark has not advanced for {found.stalled_s:,.0f} s{slowest}")
-
-
-def _orphans(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    return (Fault(Side.SOURCES, orphan) for orphan in facts.orphans)
-
-
-def _dead_letters(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    return (Fault(Side.SOURCES, growth) for growth in facts.growing_letters)
-
-
-def _tables(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    return (Fault(Side.PLATFORM, table) for table in facts.red_tables)
-
-
-def _subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    found = facts.delivery
-    if found.waiting_s > rules.subscriber_lag_s:
-        side = Side.SUBSCRIBER if found.refusal else Side.PLATFORM
-        reason = f"; {found.refusal}" if found.refusal else "; no delivery was refused, so no run delivers"
-        yield Fault(side, f"alerts have waited {found.waiting_s:,.0f} s for the subscriber{reason}")
-
-
-def _engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    if facts.engine_answers is None:
-        return None
-    silent = [] if facts.engine_answers else [Fault(Side.PLATFORM, "the Spark engine executes no statement")]
-    return iter(silent)
-
-
-def _daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
-    if facts.daemon is None:
-        return None
-    if facts.daemon.unreadable:
-        return iter([Fault(Side.PLATFORM, f"Dagster's records cannot be read: {facts.daemon.unreadable}")])
-    silent_s = facts.daemon.silent_s
-    if silent_s is None:
-        return iter([Fault(Side.PLATFORM, "Dagster's daemon has written no heartbeat")])
-    late = [Fault(Side.PLATFORM, f"Dagster's daemon has written no heartbeat for {silent_s:,.0f} s: no run starts")]
-    return iter(late if silent_s > rules.heartbeat_max_s else [])
-
-
-def _processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    if facts.processes is None:
-        return None
-    wrong = [
-        (each, "ends again and again" if each.is_exhausted else "does not run")
-        for each in facts.processes
-        if each.is_exhausted or not each.is_alive
-    ]
-    return (
-        Fault(Side.PLATFORM, f"the process {each.name} {what}, restarted {each.restarts} times") for each, what in wrong
-    )
-
-
-def _pools(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
-    if facts.runs is None:
-        return None
-    limits = {"queued": rules.queue_max_s, "started": rules.run_max_s}
-    return (
-        Fault(
-            Side.PLATFORM,
-            f"pool {run.pool or 'none'}: run {run.run_id[:8]} of {run.job} has been {run.state} for {run.age_s:,.0f} s",
-        )
-        for run in facts.runs
-        if run.age_s > limits[run.state]
-    )
-
-
-def _disk(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    for disk in facts.disks:
-        if disk.free < rules.disk_min_free * disk.total:
-            share = disk.free / disk.total if disk.total else 0.0
-            yield Fault(Side.MACHINE, f"{disk.path}: {share:.1%} of the disk is free ({disk.free / 2**30:,.1f} GiB)")
-
-
 VITALS: Sequence[Vital] = (
-    Vital("sources_report", "Every source has reported within the time that its feed allows.", _sources),
-    Vital("collectors_answer", "The collectors answer, and every source of theirs runs.", _collectors),
-    Vital("backlog_is_taken", "No segment has been pending for too long.", _backlog),
-    Vital("watermark_advances", "The fusion's watermark advances while observations come.", _watermark),
-    Vital("no_orphans_wait", "Every landed file belongs to a segment that a table reads.", _orphans),
-    Vital("dead_letters_do_not_grow", "No kind of dead letter comes much more often than usual.", _dead_letters),
-    Vital("tables_are_sound", "No table has an open finding: each is repaired or acknowledged.", _tables),
-    Vital("subscriber_is_level", "The subscriber has every alert.", _subscriber),
-    Vital("engine_answers", "The Spark engine executes statements.", _engine),
-    Vital("daemon_beats", "Dagster's daemon writes its heartbeat, so that runs start.", _daemon),
-    Vital("processes_run", "Every process that the platform supervises runs.", _processes),
-    Vital("pools_move", "No run has been under way or queued for too long.", _pools),
-    Vital("disk_has_space", "Every file system that the platform writes to has free space.", _disk),
+    Vital(
+        "sources_report",
+        "sources silent",
+        "Every source has reported within the time that its feed allows.",
+        "a source is silent for longer than its feed allows; a kind never reported; all radars and links are silent "
+        "for `SDA_SILENCE_OF_ALL_S` (40 s)",
+        "Call the operator of the sensor. `sda sources` shows what the collector receives. What has arrived counts, "
+        "whether it is consumed or not. While no collector answers, no source is judged.",
+        judges.sources,
+    ),
+    Vital(
+        "collectors_answer",
+        "problems of the collector",
+        "The collectors answer, and every source of theirs runs.",
+        "the collector does not answer; its report names a source or a sealer",
+        "`sda sources`, then `logs/collector.log`.",
+        judges.collectors,
+    ),
+    Vital(
+        "backlog_is_taken",
+        "zones with a backlog",
+        "No segment has been pending for too long.",
+        "a segment is pending longer than `SDA_BACKLOG_MAX_AGE_S` (300 s)",
+        "Is a run of the pool blocked (*Runs*)? Then cancel it. If more arrives than is processed, see the sizing page.",
+        judges.backlog,
+    ),
+    Vital(
+        "watermark_advances",
+        "kinds that hold the watermark back",
+        "The fusion's watermark advances while observations come.",
+        "commits of the fusion do not advance its watermark for `SDA_WATERMARK_STALL_S` (40 s of mission time)",
+        "The slowest kind is named: [event time](../explanation/fusion.md#event-time).",
+        judges.watermark,
+    ),
+    Vital(
+        "commits_are_consumed",
+        "tables that stand still",
+        "Every table on the way to alerts has consumed what is before it.",
+        "a commit waits for its reader for `SDA_WATERMARK_STALL_S` (40 s of mission time)",
+        "Find the runs of the job of this table, and red tables before it (`sda status`).",
+        judges.consumed,
+    ),
+    Vital(
+        "catalogue_is_fresh",
+        "stale catalogues",
+        "Element sets arrive.",
+        "the newest element set was received three days ago",
+        "Is the source of element sets configured and reachable (`sda sources`)? Alerts rest on old sets until then.",
+        judges.catalogue,
+    ),
+    Vital(
+        "screening_is_fresh",
+        "stale screenings",
+        "The whole catalogue was screened recently.",
+        "the last full screening began 12 hours ago; element sets came an hour ago, and none was ever made",
+        "Find the reason on the pages of the runs of `catalog_to_alerts`. Conjunctions of newer sets are unknown until one succeeds.",
+        judges.screening,
+    ),
+    Vital(
+        "no_orphans_wait",
+        "zones with lone files",
+        "Every landed file belongs to a segment that a table reads.",
+        "a landed file belongs to no segment; it belongs to a zone that no table reads",
+        "What a killed process of ours left is removed by the next run. Else: "
+        "[bad input](../how-to/land-files.md#what-happens-to-bad-input).",
+        judges.orphans,
+    ),
+    Vital(
+        "dead_letters_do_not_grow",
+        "kinds of dead letter that grow",
+        "No kind of dead letter comes much more often than usual.",
+        "a kind of dead letter comes ten times as often as usual for five minutes",
+        "[Handle dead letters](../how-to/dead-letters.md).",
+        judges.dead_letters,
+    ),
+    Vital(
+        "tables_are_sound",
+        "red tables",
+        "No table has an open finding: each is repaired or acknowledged.",
+        "a table has an open finding (not repaired, not acknowledged); a table cannot be read",
+        "[Red tables](../how-to/operate.md#red-tables).",
+        judges.tables,
+    ),
+    Vital(
+        "subscriber_is_level",
+        "alerts that the subscriber lacks",
+        "The subscriber has every alert.",
+        "an alert has waited for `SDA_SUBSCRIBER_LAG_S` (40 s); the subscriber refused an alert for its "
+        "content, and its TCA is ahead",
+        "[Subscribers](../how-to/operate.md#subscribers). A refused alert is offered again with each delivery. Inform "
+        "its operator by other means meanwhile.",
+        judges.subscriber,
+    ),
+    Vital(
+        "engine_answers",
+        "engines that do not answer",
+        "The Spark engine executes statements.",
+        "the local engine executes no statement",
+        "The supervisor restarts it; `logs/engine.log`.",
+        judges.engine,
+    ),
+    Vital(
+        "daemon_beats",
+        "daemons that do not answer",
+        "Dagster's daemon writes its heartbeat, so that runs start.",
+        "Dagster's daemon has written no heartbeat for `SDA_HEARTBEAT_MAX_S` (75 s); its records cannot be read",
+        "The supervisor restarts it; `logs/daemon.log`.",
+        judges.daemon,
+    ),
+    Vital(
+        "processes_run",
+        "processes that do not run",
+        "Every process that the platform supervises runs.",
+        "a supervised process does not run; it ends again and again",
+        "Its log is in `logs/`.",
+        judges.processes,
+    ),
+    Vital(
+        "pools_move",
+        "pools that stand still",
+        "No run has been under way or queued for too long.",
+        "a run is under way for `SDA_RUN_MAX_S` (30 min); a run is queued for `SDA_QUEUE_MAX_S` (10 min)",
+        "Cancel the run in the UI.",
+        judges.pools,
+    ),
+    Vital(
+        "runs_succeed",
+        "jobs that fail",
+        "No job fails again and again.",
+        "the last `SDA_FAILED_RUNS_MAX` (3) runs of a job failed, and not at the subscriber",
+        "The reason is in the notice and on the page of the run.",
+        judges.runs,
+    ),
+    Vital(
+        "disk_has_space",
+        "disks without space",
+        "Every file system that the platform writes to has free space.",
+        "less than `SDA_DISK_MIN_FREE` (5 %) of a disk is free",
+        "Free space. Nothing acknowledged is lost meanwhile.",
+        judges.disk,
+    ),
 )
 """Every vital, in the order in which they are shown: along the way of the data, then the machinery."""

@@ -8,6 +8,15 @@ from sda_platform.orchestration.backlog import Backlog
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Something wrong with ``subject``, in words. ``lasted_s``: for how long, where that is known."""
+
+    subject: str
+    text: str
+    lasted_s: float | None = None
+
+
+@dataclass(frozen=True)
 class CollectorFacts:
     """The collectors of this home. ``answer``: why they do not answer, None where they do.
 
@@ -22,21 +31,33 @@ class CollectorFacts:
 class WatermarkFacts:
     """The fusion's watermark. ``stalled_s``: mission seconds for which new commits have not advanced it.
 
-    ``unread_s``: mission seconds since the oldest commit of observations that the fusion has not consumed.
     ``slowest``: the kind of source that holds it back.
     """
 
     stalled_s: float = 0.0
-    unread_s: float = 0.0
     slowest: str = ""
 
 
 @dataclass(frozen=True)
+class OrphanFacts:
+    """Landed files of one zone that no segment accounts for. ``is_ours``: a process of the platform left them."""
+
+    zone: str
+    text: str
+    is_ours: bool
+    oldest_s: float
+
+
+@dataclass(frozen=True)
 class DeliveryFacts:
-    """Alerts that the subscriber lacks: mission seconds since the oldest was committed; the last failure to deliver."""
+    """Alerts that the subscriber lacks: mission seconds since the oldest was committed; the last failure to deliver.
+
+    ``refused``: by alert, the newest entry that the subscriber refused for its content.
+    """
 
     waiting_s: float = 0.0
     refusal: str = ""
+    refused: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,17 @@ class RunFacts:
 
 
 @dataclass(frozen=True)
+class FailingJob:
+    """A job whose newest ``runs`` all failed, the last for ``reason``; ``since_s`` wall seconds ago the first."""
+
+    job: str
+    runs: int
+    reason: str
+    is_at_subscriber: bool = False
+    lasted_s: float | None = None
+
+
+@dataclass(frozen=True)
 class ProcessFacts:
     """A process that `sda up` supervises: whether it is alive, how often it was restarted, and whether too often."""
 
@@ -84,16 +116,20 @@ class DiskFacts:
 class Facts:
     """The platform at ``now_ns`` (mission time). None: cannot be known here, because no platform runs in the home.
 
-    ``repeated``: ids and jobs of the recent runs that were not the first attempt at their batch.
+    ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
+    consumed. ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
     """
 
     now_ns: int
     backlogs: Mapping[str, Backlog] = field(default_factory=dict)
     silences: Sequence[Silence] = ()
     watermark: WatermarkFacts = WatermarkFacts()
-    orphans: Sequence[str] = ()
-    growing_letters: Sequence[str] = ()
-    red_tables: Sequence[str] = ()
+    unconsumed_s: Mapping[str, float] = field(default_factory=dict)
+    stale_catalogue: Finding | None = None
+    stale_screening: Finding | None = None
+    orphans: Sequence[OrphanFacts] = ()
+    growing_letters: Sequence[Finding] = ()
+    red_tables: Sequence[Finding] = ()
     delivery: DeliveryFacts = DeliveryFacts()
     disks: Sequence[DiskFacts] = ()
     collectors: CollectorFacts | None = None
@@ -101,4 +137,5 @@ class Facts:
     daemon: DaemonFacts | None = None
     processes: Sequence[ProcessFacts] | None = None
     runs: Sequence[RunFacts] | None = None
+    failing: Sequence[FailingJob] | None = None
     repeated: Sequence[tuple[str, str]] = ()

@@ -1,4 +1,4 @@
-"""What became of the vitals: since when each has its state, and the notices of its changes, in the platform's home.
+"""What became of the vitals: since when each fault lasts, and the notices about it, in the platform's home.
 
 `<home>/vitals.json` is written, synced, before a notice is sent, and again when it was received. A process that is
 killed in between sends the notice again under the same id, so a receiver that keeps ids has each exactly once.
@@ -15,9 +15,10 @@ from typing import Any
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.observability.vitals.evaluation import Reading, Side, VitalState
+from sda_platform.observability.vitals.faults import Fault, Reading, Side, VitalState
+from sda_platform.observability.vitals.notices import REPEAT_S, FaultAge, Lasting, Notice
 
-_FILE, _LOCK, SCHEMA_VERSION = "vitals.json", "vitals.lock", 1
+_FILE, _LOCK, SCHEMA_VERSION = "vitals.json", "vitals.lock", 2
 # Bounds the file while a webhook is away; older notices are dropped first.
 MAX_PENDING = 200
 _HOUR_S, _HOURS_KEPT = 3600, 48
@@ -25,36 +26,11 @@ _OURS = (Side.PLATFORM, Side.MACHINE)
 
 
 @dataclass(frozen=True)
-class Lasting:
-    """A reading with the wall time (Unix seconds) since which it has its state."""
-
-    reading: Reading
-    since_s: float
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A change that must be reported. ``id``: the idempotency key. ``at_s``: wall time, Unix seconds."""
-
-    id: str
-    vital: str
-    state: str
-    side: str
-    text: str
-    at_s: float
-
-    def __str__(self) -> str:
-        if self.state == VitalState.RED:
-            return f"red: {self.vital} ({self.side}): {self.text}"
-        return f"recovered: {self.vital}; it was red: {self.text}"
-
-
-@dataclass(frozen=True)
 class VitalHistory:
     """The newest evaluation of every vital and the notices that no receiver has yet. Evaluated at wall ``at_s``.
 
     ``rounds``: by wall hour (Unix seconds), how many evaluations were good, and how many there were. One is good if no
-    vital was red at the side of the platform or its machine.
+    fault was at the side of the platform or its machine.
     """
 
     at_s: float = 0.0
@@ -67,29 +43,22 @@ class VitalHistory:
         """The vitals that are red."""
         return [each for each in self.vitals.values() if each.reading.state is VitalState.RED]
 
-    def after(self, readings: Sequence[Reading], at_s: float) -> "VitalHistory":
-        """The history once ``readings`` were made at ``at_s``, with a notice for each that became red or recovered.
+    def after(self, readings: Sequence[Reading], at_s: float, repeat_s: float = REPEAT_S) -> "VitalHistory":
+        """The history once ``readings`` were made at ``at_s``, with the notices of faults that began, last or are over.
 
-        What is unknown now is neither: it keeps its last known state until that is known again.
+        A fault that lasts is notified again after ``repeat_s``.
         """
         vitals, pending = {}, list(self.pending)
         for reading in readings:
-            before = self.vitals.get(reading.vital, Lasting(Reading(reading.vital, VitalState.GREEN), at_s))
-            known = before.reading.state
-            if reading.state is VitalState.UNKNOWN and known is VitalState.RED:
-                vitals[reading.vital] = before
-                continue
-            vitals[reading.vital] = Lasting(reading, before.since_s if reading.state is known else at_s)
-            if (reading.state is VitalState.RED) is not (known is VitalState.RED):
-                shown = reading if reading.state is VitalState.RED else before.reading
-                name = f"{reading.vital}/{reading.state}/{at_s:.3f}"
-                pending.append(Notice(name, reading.vital, reading.state, shown.side, shown.text, at_s))
+            green = Lasting(Reading(reading.vital, VitalState.GREEN), at_s)
+            vitals[reading.vital], notices = self.vitals.get(reading.vital, green).followed_by(reading, at_s, repeat_s)
+            pending += notices
         return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]), self._rounds_with(readings, at_s))
 
     def _rounds_with(self, readings: Sequence[Reading], at_s: float) -> Mapping[int, tuple[int, int]]:
         hour = int(at_s // _HOUR_S * _HOUR_S)
         good, total = self.rounds.get(hour, (0, 0))
-        is_good = not any(each.state is VitalState.RED and each.side in _OURS for each in readings)
+        is_good = not any(fault.side in _OURS for each in readings for fault in each.faults)
         hours = {**self.rounds, hour: (good + is_good, total + 1)}
         return {each: hours[each] for each in sorted(hours)[-_HOURS_KEPT:]}
 
@@ -137,5 +106,6 @@ def store(home: Path, history: VitalHistory) -> None:
 
 def _lasting(content: Mapping[str, Any]) -> Lasting:
     reading = content["reading"]
-    typed = {"state": VitalState(reading["state"]), "problems": tuple(reading.get("problems", ()))}
-    return Lasting(Reading(**{**reading, **typed}), content["since_s"])
+    typed = {"state": VitalState(reading["state"]), "faults": tuple(map(Fault.of, reading["faults"]))}
+    ages = {subject: FaultAge(**age) for subject, age in content["ages"].items()}
+    return Lasting(Reading(**{**reading, **typed}), content["since_s"], ages)

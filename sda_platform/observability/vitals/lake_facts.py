@@ -1,53 +1,88 @@
-"""The facts of tables and landing zones, read from logs, directories and the newest dead letters, without an engine."""
+"""The facts of tables and landing zones, read from logs, directories and the newest rows, without an engine."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
+from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
+from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.checks import SCREENING_IS_FRESH
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.growth import BASELINE_MIN, SUSTAINED_MIN, GrowthResource, growing
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
-from sda_platform.fusion.sources import silences
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
+from sda_platform.landing.orphans import Orphan
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import red_tables
-from sda_platform.observability.vitals.facts import WatermarkFacts
-from sda_platform.orchestration.backlog import backlog_of
-from sda_platform.setting_sections import GrowthSettings
+from sda_platform.observability.vitals.facts import Finding, OrphanFacts, WatermarkFacts
+from sda_platform.orchestration.backlog import Backlog, backlog_of
+from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 
+WAY_TO_ALERTS: Final = (
+    (RAW_RECORDS, OBSERVATIONS),
+    (OBSERVATIONS, FUSED_TRACKS),
+    (FUSED_TRACKS, TRACKS),
+    (TRACKS, CONJUNCTION_ASSESSMENTS),
+)
+"""What every run of `observations_to_alerts` hands on: table and reader. Screenings commit at their own pace."""
 _LETTER_COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
 _REVIEWED_NS = (SUSTAINED_MIN + BASELINE_MIN) * 60 * NANOSECONDS_PER_SECOND
 # How far back an advance of the watermark is looked for; a longer stall counts from there.
 _LOOKED_BACK = 50
+# A platform that has element sets and never screened them is at fault from here on.
+_FIRST_SCREENING_WITHIN_S = 3600.0
 
 
 def lake_facts(
-    lake: Lake, landing_root: str, growth: GrowthSettings, *, orphan_grace_s: float, wall_s: float
+    lake: Lake,
+    landing_root: str,
+    growth: GrowthSettings,
+    *,
+    orphan_grace_s: float,
+    wall_s: float,
+    rules: VitalsSettings | None = None,
+    way: Sequence[tuple[Table, Table]] = WAY_TO_ALERTS,
 ) -> dict[str, Any]:
     """The fields of `Facts` that the lake and the landing zones give at ``wall_s`` (Unix seconds).
 
-    A table or a directory that cannot be read is among ``red_tables``, and leaves out what it would have given.
+    ``way``: tables and readers on the way to alerts. A table or a directory that cannot be read is among
+    ``red_tables``, and leaves out what it would have given.
     """
     now_ns = lake.clock.now_ns(round(wall_s * NANOSECONDS_PER_SECOND))
     readers: Mapping[str, Callable[[], Any]] = {
         "backlogs": lambda: {feed: backlog_of(LandingZone(landing_root, feed), wall_s) for feed in ZONES},
-        "silences": lambda: silences(_watermarks(lake), now_ns),
-        "watermark": lambda: watermark_facts(lake, now_ns),
-        "orphans": lambda: [
-            each.description(wall_s) for each in landing_orphans(landing_root, wall_s - orphan_grace_s)
-        ],
+        "unconsumed_s": lambda: {
+            reader.name: unconsumed_s(lake, source, reader, now_ns)
+            for source, reader in way
+            if lake.log(reader).head().commit  # a table that was never made waits for its first run
+        },
+        "silences": lambda: _silences(
+            lake, found.get("backlogs", {}), found.get("unconsumed_s", {}), now_ns, rules or VitalsSettings()
+        ),
+        "watermark": lambda: watermark_facts(lake),
+        "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
+        "stale_screening": lambda: _stale_screening(lake, now_ns),
+        "orphans": lambda: list(_orphans(landing_orphans(landing_root, wall_s - orphan_grace_s), wall_s)),
         "growing_letters": lambda: _growing(lake, GrowthResource(**growth.model_dump()), now_ns),
-        "red_tables": lambda: [str(each) for each in red_tables(lake) if not each.acknowledged],
+        "red_tables": lambda: [
+            Finding(f"{each.table} sequence {each.sequence}", str(each))
+            for each in red_tables(lake)
+            if not each.acknowledged
+        ],
     }
     found: dict[str, Any] = {"now_ns": now_ns}
     unreadable = []
@@ -55,26 +90,86 @@ def lake_facts(
         try:
             found[name] = read()
         except (LakeError, DeltaError, OSError) as error:
-            unreadable.append(f"{name} cannot be read: {error}")
+            unreadable.append(Finding(name, f"{name} cannot be read: {error}"))
     return {**found, "red_tables": [*found.get("red_tables", ()), *unreadable]}
 
 
-def _watermarks(lake: Lake) -> Mapping[str, int]:
+def _silences(
+    lake: Lake, backlogs: Mapping[str, Backlog], waits_s: Mapping[str, float], now_ns: int, rules: VitalsSettings
+) -> list[Silence]:
+    """Who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be decoded."""
+    decoding_s = waits_s.get(OBSERVATIONS.name, 0.0)
+    upto = {
+        feed: now_ns - round(max(backlog.oldest_s or 0.0, decoding_s) * NANOSECONDS_PER_SECOND)
+        for feed, backlog in backlogs.items()
+    }
+    all_after_ns = round(rules.silence_of_all_s * NANOSECONDS_PER_SECOND)
+    return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
+
+
+def heard_by_now(lake: Lake, now_ns: int) -> dict[str, int]:
+    """The marks of sources in the newest commit of the fusion, and those of observations that it has not consumed.
+
+    Of a long standstill only the newest commits are read; before them, every source counts as heard.
+    """
     commit = lake.log(FUSED_TRACKS).head().commit
-    return commit.manifest.watermarks if commit else {}
+    marks = dict(commit.manifest.watermarks) if commit else {}
+    waiting = _waiting(lake, OBSERVATIONS, FUSED_TRACKS)
+    if not waiting:
+        return marks
+    newest, earlier = waiting[:_LOOKED_BACK], waiting[_LOOKED_BACK:]
+    if earlier:
+        floor_ns = earlier[0].manifest.as_of_ns
+        marks |= {name: max(at, floor_ns) for name, at in marks.items() if name.startswith(HEARD)}
+    span = (newest[-1].sequence - 1, newest[0].sequence)
+    rows = lake.log(OBSERVATIONS).rows_of(span, ["source_kind", "source_id", "sensor_time_ns"])
+    rows = rows.filter(pc.is_valid(rows["source_id"]))
+    came = {f"{AWAITED}{kind}" for kind in pc.unique(rows["source_kind"]).to_pylist()}
+    marks |= heard_marks(marks, rows, now_ns)
+    return {name: at for name, at in marks.items() if name not in came}
 
 
-def _growing(lake: Lake, rule: GrowthResource, now_ns: int) -> list[str]:
+def _stale_catalogue(lake: Lake, now_ns: int) -> Finding | None:
+    log = lake.log(ELEMENT_SETS)
+    problem = CATALOGUE_IS_FRESH.problem(lake, log)
+    if problem is None:
+        return None
+    return Finding("element sets", problem, CATALOGUE_IS_FRESH.age_s(CATALOGUE_IS_FRESH.newest_ns(lake, log), now_ns))
+
+
+def _stale_screening(lake: Lake, now_ns: int) -> Finding | None:
+    log = lake.log(CONJUNCTION_CANDIDATES)
+    screened_ns = SCREENING_IS_FRESH.newest_ns(lake, log)
+    if screened_ns is None:
+        sets = lake.log(ELEMENT_SETS).commits(_LOOKED_BACK)
+        waiting_s = SCREENING_IS_FRESH.age_s(sets[-1].manifest.as_of_ns if sets else None, now_ns)
+        never = f"Element sets have waited {waiting_s:,.0f} s for the first screening."
+        return Finding("full screening", never, waiting_s) if waiting_s > _FIRST_SCREENING_WITHIN_S else None
+    problem = SCREENING_IS_FRESH.problem(lake, log)
+    return Finding("full screening", problem, SCREENING_IS_FRESH.age_s(screened_ns, now_ns)) if problem else None
+
+
+def _orphans(found: Iterable[Orphan], wall_s: float) -> Iterator[OrphanFacts]:
+    """Orphans by zone and by who left them."""
+    groups: dict[tuple[str, bool], list[Orphan]] = {}
+    for orphan in found:
+        groups.setdefault((orphan.zone, orphan.is_ours), []).append(orphan)
+    for (zone, is_ours), group in groups.items():
+        oldest = min(group, key=lambda each: each.changed_s)
+        more = f", and {len(group) - 1:,} more in this zone" if len(group) > 1 else ""
+        yield OrphanFacts(zone, f"{oldest.description(wall_s)}{more}", is_ours, wall_s - oldest.changed_s)
+
+
+def _growing(lake: Lake, rule: GrowthResource, now_ns: int) -> list[Finding]:
     letters = lake.log(DEAD_LETTERS).rows(_LETTER_COLUMNS, ds.field("received_time_ns") > now_ns - _REVIEWED_NS)
-    return [str(each) for each in growing(letters, now_ns, rule)]
+    return [Finding(each.kind, str(each)) for each in growing(letters, now_ns, rule)]
 
 
-def watermark_facts(lake: Lake, now_ns: int) -> WatermarkFacts:
+def watermark_facts(lake: Lake) -> WatermarkFacts:
     """Since when the fusion's watermark has not advanced although its commits took observations."""
     commits = lake.log(FUSED_TRACKS).commits(_LOOKED_BACK)
-    unread_s = unconsumed_s(lake, OBSERVATIONS, FUSED_TRACKS, now_ns)
     if not commits:
-        return WatermarkFacts(unread_s=unread_s)
+        return WatermarkFacts()
     newest = commits[0].manifest
     mark, since_ns = newest.watermarks.get(PIPELINE), newest.as_of_ns
     for manifest in (commit.manifest for commit in commits):
@@ -82,16 +177,24 @@ def watermark_facts(lake: Lake, now_ns: int) -> WatermarkFacts:
             break
         since_ns = manifest.as_of_ns
     stalled_s = (newest.as_of_ns - since_ns) / NANOSECONDS_PER_SECOND
-    return WatermarkFacts(stalled_s, unread_s, _slowest(newest.watermarks))
+    return WatermarkFacts(stalled_s, _slowest(newest.watermarks))
 
 
 def unconsumed_s(lake: Lake, source: Table, reader: Table, now_ns: int) -> float:
     """Mission seconds since the oldest commit of ``source`` that ``reader`` has not consumed; 0: there is none."""
-    commit = lake.log(reader).head().commit
+    oldest_ns = min((each.manifest.as_of_ns for each in _waiting(lake, source, reader)), default=now_ns)
+    return max(now_ns - oldest_ns, 0) / NANOSECONDS_PER_SECOND
+
+
+def _waiting(lake: Lake, source: Table, reader: Table) -> list[Commit]:
+    """The commits of ``source`` that ``reader`` has not consumed, newest first; without those that a finding withholds.
+
+    That finding is a fault of its own, and its consumers stop by rule.
+    """
+    commit, readable = lake.log(reader).head().commit, lake.readable(source)
     window = commit.manifest.window(source.name) if commit else None
     waiting = lake.log(source).commits(None, after=window.upto_sequence if window else 0)
-    oldest_ns = min((each.manifest.as_of_ns for each in waiting), default=now_ns)
-    return max(now_ns - oldest_ns, 0) / NANOSECONDS_PER_SECOND
+    return [each for each in waiting if not readable.withheld or each.sequence <= readable.head.sequence]
 
 
 def _slowest(marks: Mapping[str, int]) -> str:

@@ -7,13 +7,13 @@ import dagster as dg
 from deltalake.exceptions import DeltaError
 
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.vitals import process_facts
-from sda_platform.observability.vitals.facts import Facts, ProcessFacts
-from sda_platform.observability.vitals.lake_facts import lake_facts, unconsumed_s
+from sda_platform.observability.vitals.delivery_facts import delivery_facts
+from sda_platform.observability.vitals.facts import DeliveryFacts, Facts, Finding, ProcessFacts
+from sda_platform.observability.vitals.lake_facts import lake_facts
 from sda_platform.settings import Settings
 
 
@@ -34,16 +34,23 @@ def observe(
     now_s = time.time() if wall_s is None else wall_s
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
     found = lake_facts(
-        lake, settings.landing_uri, settings.growth, orphan_grace_s=settings.intake.orphan_grace_s, wall_s=now_s
+        lake,
+        settings.landing_uri,
+        settings.growth,
+        orphan_grace_s=settings.intake.orphan_grace_s,
+        wall_s=now_s,
+        rules=settings.vitals,
     )
     try:
-        waiting_s = unconsumed_s(lake, CONJUNCTION_ALERTS, ALERT_DELIVERIES, found["now_ns"])
+        delivery = delivery_facts(
+            lake, instance, found["now_ns"], lambda: chosen_subscriber(settings.subscriber, settings.home)
+        )
     except (LakeError, DeltaError, OSError) as error:
-        waiting_s = 0.0
-        found["red_tables"].append(f"deliveries cannot be read: {error}")
+        delivery = DeliveryFacts()
+        found["red_tables"].append(Finding("deliveries", f"deliveries cannot be read: {error}"))
     return Facts(
         **found,
-        delivery=process_facts.delivery_facts(instance, waiting_s),
+        delivery=delivery,
         disks=process_facts.disk_facts([str(settings.home.absolute()), settings.lake_uri, settings.landing_uri]),
         collectors=process_facts.collector_facts(
             settings.home, is_expected=processes is not None and settings.collect_path.exists()
@@ -52,5 +59,6 @@ def observe(
         daemon=process_facts.daemon_facts(instance, now_s) if instance and has_daemon else None,
         processes=processes() if processes else None,
         runs=process_facts.run_facts(instance, now_s) if instance else None,
+        failing=process_facts.failing_jobs(instance, now_s) if instance else None,
         repeated=process_facts.repeated_runs(instance, now_s) if instance else (),
     )

@@ -13,22 +13,19 @@ from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.observability.vitals.facts import (
     CollectorFacts,
     DaemonFacts,
-    DeliveryFacts,
     DiskFacts,
+    FailingJob,
     ProcessFacts,
     RunFacts,
 )
-from sda_platform.orchestration.attempts import ATTEMPT_TAG, outcome_of
-from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.attempts import ATTEMPT_TAG, FailureStreak
+from sda_platform.orchestration.jobs import JOBS
 from sda_platform.published import COLLECTOR, published
 from sda_platform.spark.session import POOL_TAG
 
 _STARTED = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 _QUEUED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
-_DELIVERING = [job.name for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER)]
 _RECENT_S, _MOST_RUNS = 3600.0, 500
-# The errors of subscribers, by the names of their classes.
-_AWAY = "Subscriber"
 
 
 def collector_facts(home: Path, *, is_expected: bool) -> CollectorFacts | None:
@@ -68,14 +65,14 @@ def repeated_runs(instance: dg.DagsterInstance, wall_s: float) -> list[tuple[str
     return [(run.run_id, run.job_name) for run in runs if run.tags.get(ATTEMPT_TAG, "1") != "1"]
 
 
-def delivery_facts(instance: dg.DagsterInstance | None, waiting_s: float) -> DeliveryFacts:
-    """The alerts that wait, and how the last run that should have delivered them failed at its subscriber, if so."""
-    if instance is None or not waiting_s:
-        return DeliveryFacts(waiting_s)
-    newest = (instance.get_runs(dg.RunsFilter(job_name=name), limit=1) for name in _DELIVERING)
-    failed = [run for runs in newest for run in runs if run.status is dg.DagsterRunStatus.FAILURE]
-    reasons = [outcome_of(run)[1] for run in failed]
-    return DeliveryFacts(waiting_s, next((reason for reason in reasons if reason.startswith(_AWAY)), ""))
+def failing_jobs(instance: dg.DagsterInstance, wall_s: float) -> list[FailingJob]:
+    """The jobs whose newest run failed, with how many did in a row."""
+    streaks = {job.name: FailureStreak.of(instance, job.name) for job in JOBS}
+    return [
+        FailingJob(job, streak.runs, streak.reason, streak.is_at_subscriber, wall_s - streak.since_s)
+        for job, streak in streaks.items()
+        if streak.runs
+    ]
 
 
 def disk_facts(places: Iterable[str]) -> list[DiskFacts]:

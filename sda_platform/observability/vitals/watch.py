@@ -2,23 +2,40 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.evaluation import Reading
-from sda_platform.observability.vitals.history import Notice, VitalHistory
-from sda_platform.orchestration.report_webhook import ReportWebhook
+from sda_platform.observability.vitals.faults import Reading
+from sda_platform.observability.vitals.history import VitalHistory
+from sda_platform.observability.vitals.notices import REPEAT_S, Notice
+from sda_platform.orchestration.report_webhook import NOBODY, ReportWebhook
+from sda_platform.settings import Settings
+
+
+@dataclass(frozen=True)
+class Receivers:
+    """Who gets notices: ``first`` all of them; ``second`` those of faults that last, and that these are over."""
+
+    first: ReportWebhook
+    second: ReportWebhook = NOBODY
+    repeat_s: float = REPEAT_S
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Receivers":
+        """As the settings say."""
+        second = ReportWebhook(settings.escalation_webhook)
+        return cls(ReportWebhook(settings.failure_webhook), second, settings.vitals.notice_repeat_s)
 
 
 class Watch:
-    """Keeps the history of the vitals of ``home`` and sends notices: to ``log`` once, to ``webhook`` until received.
+    """Keeps the history of the vitals of ``home`` and sends notices: to ``log`` once, to ``receivers`` until received.
 
     While the disk takes no history, it is kept in memory, so that a full disk is reported as well.
     """
 
-    def __init__(self, home: Path, webhook: ReportWebhook, log: Callable[[str], object]) -> None:
-        self._home, self._webhook, self._log = home, webhook, log
+    def __init__(self, home: Path, receivers: Receivers, log: Callable[[str], object]) -> None:
+        self._home, self._receivers, self._log = home, receivers, log
         self._unstored: VitalHistory | None = None
 
     def round(self, read: Callable[[], Sequence[Reading]], now: Callable[[], float]) -> VitalHistory:
@@ -29,20 +46,26 @@ class Watch:
         readings = read()
         with history.locked(self._home):
             before = self._unstored or history.load(self._home)
-            after = before.after(readings, now())
+            after = before.after(readings, now(), self._receivers.repeat_s)
             self._store(after)
             known = {notice.id for notice in before.pending}
             for notice in after.pending:
-                if notice.id not in known:
+                if notice.id not in known and not notice.escalates:
                     self._log(str(notice))
             return self._send(after)
 
     def _send(self, waiting: VitalHistory) -> VitalHistory:
+        """What a receiver does not take waits, and holds back only what is for the same receiver."""
+        away: set[bool] = set()
         for notice in waiting.pending:
-            problem = self._webhook.post(notice.id, report_of(notice))
+            if notice.escalates in away:
+                continue
+            receiver = self._receivers.second if notice.escalates else self._receivers.first
+            problem = receiver.post(notice.id, report_of(notice))
             if problem:
                 logging.getLogger(__name__).warning("%s; the notice %s is sent again", problem, notice.id)
-                return waiting
+                away.add(notice.escalates)
+                continue
             waiting = waiting.without(notice)
             self._store(waiting)
         return waiting
@@ -58,4 +81,4 @@ class Watch:
 
 def report_of(notice: Notice) -> dict[str, object]:
     """The JSON that the webhook gets."""
-    return {"kind": "vital", **asdict(notice), "message": str(notice)}
+    return {"kind": "vital", **asdict(notice), "runbook": notice.runbook, "message": str(notice)}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,26 @@ import pytest
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.fusion.sources import Silence
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.assets import evaluation, vitals_sensor
-from sda_platform.observability.vitals.evaluation import VITALS, Reading, Side, VitalState, evaluate
+from sda_platform.observability.vitals.evaluation import VITALS, evaluate
 from sda_platform.observability.vitals.facts import (
     CollectorFacts,
     DaemonFacts,
-    DeliveryFacts,
     DiskFacts,
     Facts,
     ProcessFacts,
     RunFacts,
-    WatermarkFacts,
 )
-from sda_platform.observability.vitals.history import Lasting, VitalHistory
+from sda_platform.observability.vitals.faults import Fault, Reading, Side, VitalState, red
+from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.lake_facts import unconsumed_s, watermark_facts
+from sda_platform.observability.vitals.notices import Lasting
 from sda_platform.observability.vitals.observing import observe
-from sda_platform.observability.vitals.watch import Watch
-from sda_platform.orchestration.backlog import Backlog
+from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.watchdog import Watchdog, current_facts, health
@@ -43,7 +40,6 @@ from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_w
 
 RULES = VitalsSettings()
 NOW_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
-SILENT = Silence("radar-3", NOW_NS - 700 * NANOSECONDS_PER_SECOND, never_reported=False)
 WELL = Facts(
     NOW_NS,
     collectors=CollectorFacts(),
@@ -51,11 +47,12 @@ WELL = Facts(
     daemon=DaemonFacts(10.0),
     processes=[ProcessFacts("engine", True, 0)],
     runs=[RunFacts("1" * 36, "observations_to_alerts", "alerts", "started", 20.0)],
+    failing=[],
     disks=[DiskFacts("/lake", 50, 100)],
 )
 
 
-def red(facts: Facts) -> dict[str, Reading]:
+def red_of(facts: Facts) -> dict[str, Reading]:
     return {each.vital: each for each in evaluate(facts, RULES) if each.state is VitalState.RED}
 
 
@@ -63,104 +60,109 @@ def test_a_platform_that_works_is_green_and_one_that_does_not_run_is_unknown() -
     assert {each.state for each in evaluate(WELL, RULES)} == {VitalState.GREEN}
     states = {each.vital: each.state for each in evaluate(Facts(NOW_NS), RULES)}
     unknown = {name for name, state in states.items() if state is VitalState.UNKNOWN}
-    assert unknown == {"collectors_answer", "engine_answers", "daemon_beats", "processes_run", "pools_move"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "vital", "side", "text"),
-    [
-        ({"silences": [SILENT]}, "sources_report", Side.SOURCES, "radar-3 silent for 700 s"),
-        (
-            {"silences": [SILENT], "collectors": CollectorFacts("the collector does not answer")},
-            "sources_report",
-            Side.COLLECTORS,
-            "the collector does not answer",
-        ),
-        (
-            {"silences": [SILENT], "backlogs": {"radar": Backlog(3, 10, 5.0)}},
-            "sources_report",
-            Side.PLATFORM,
-            "3 segments wait",
-        ),
-        ({"collectors": CollectorFacts(None, ["x has failed"])}, "collectors_answer", Side.COLLECTORS, "x has failed"),
-        (
-            {"backlogs": {"isl": Backlog(1, 10, 301.0)}},
-            "backlog_is_taken",
-            Side.PLATFORM,
-            "zone isl: 1 segment",
-        ),
-        (
-            {"watermark": WatermarkFacts(61.0, 0.0, "isl")},
-            "watermark_advances",
-            Side.SOURCES,
-            "not advanced for 61 s; isl holds it back",
-        ),
-        ({"watermark": WatermarkFacts(61.0, 61.0, "isl")}, "watermark_advances", Side.PLATFORM, "waited 61 s"),
-        ({"orphans": ["a: data without metadata"]}, "no_orphans_wait", Side.SOURCES, "data without metadata"),
-        ({"growing_letters": ["bad_json"]}, "dead_letters_do_not_grow", Side.SOURCES, "bad_json"),
-        ({"red_tables": ["tracks sequence 3"]}, "tables_are_sound", Side.PLATFORM, "tracks sequence 3"),
-        (
-            {"delivery": DeliveryFacts(61.0, "SubscriberUnavailable: it is away")},
-            "subscriber_is_level",
-            Side.SUBSCRIBER,
-            "it is away",
-        ),
-        ({"delivery": DeliveryFacts(61.0)}, "subscriber_is_level", Side.PLATFORM, "no run delivers"),
-        ({"engine_answers": False}, "engine_answers", Side.PLATFORM, "executes no statement"),
-        ({"daemon": DaemonFacts(76.0)}, "daemon_beats", Side.PLATFORM, "no heartbeat for 76 s"),
-        ({"daemon": DaemonFacts(None)}, "daemon_beats", Side.PLATFORM, "has written no heartbeat"),
-        ({"daemon": DaemonFacts(None, "no such table")}, "daemon_beats", Side.PLATFORM, "be read: no such table"),
-        ({"processes": [ProcessFacts("engine", False, 2)]}, "processes_run", Side.PLATFORM, "engine does not run"),
-        (
-            {"processes": [ProcessFacts("daemon", True, 6, is_exhausted=True)]},
-            "processes_run",
-            Side.PLATFORM,
-            "daemon ends again and again, restarted 6 times",
-        ),
-        (
-            {"runs": [RunFacts("abcdefgh-", "catalog_to_alerts", "catalog", "started", 1801.0)]},
-            "pools_move",
-            Side.PLATFORM,
-            "pool catalog: run abcdefgh of catalog_to_alerts has been started for 1,801 s",
-        ),
-        (
-            {"runs": [RunFacts("abcdefgh-", "catalog_to_alerts", "catalog", "queued", 601.0)]},
-            "pools_move",
-            Side.PLATFORM,
-            "queued for 601 s",
-        ),
-        ({"disks": [DiskFacts("/lake", 4, 100)]}, "disk_has_space", Side.MACHINE, "4.0% of the disk is free"),
-    ],
-)
-def test_each_vital_turns_red_by_itself_and_names_the_side_at_fault__DP3_G3(
-    changed: dict[str, Any], vital: str, side: Side, text: str
-) -> None:
-    ((name, reading),) = [(n, r) for n, r in red(replace(WELL, **changed)).items() if n == vital]
-    assert (name, reading.side) == (vital, side)
-    assert text in reading.text
-    assert set(red(replace(WELL, **changed))) <= {vital, "collectors_answer"}
+    assert unknown == {
+        "collectors_answer",
+        "engine_answers",
+        "daemon_beats",
+        "processes_run",
+        "pools_move",
+        "runs_succeed",
+    }
 
 
 @pytest.mark.parametrize("vital", VITALS, ids=lambda vital: vital.name)
 def test_every_vital_says_what_holds_while_it_is_green(vital: Any) -> None:
-    assert vital.meaning.endswith(".") and len(vital.name) < 30
+    assert vital.meaning.endswith(".") and vital.remedy.endswith(".") and len(vital.name) < 30
+
+
+def fault(subject: str, side: Side = Side.PLATFORM, text: str = "", lasted_s: float | None = None) -> Fault:
+    return Fault(subject, side, text or f"{subject} is wrong", lasted_s)
 
 
 def reading(state: VitalState, text: str = "") -> list[Reading]:
-    return [Reading("daemon_beats", state, Side.PLATFORM if text else "", text)]
+    if state is VitalState.UNKNOWN:
+        return [Reading("daemon_beats", state)]
+    return [red("daemon_beats", [fault("daemon", text=text)] if state is VitalState.RED else [])]
 
 
-def test_a_history_notices_red_and_recovery_once_each() -> None:
+def shown(found: VitalHistory) -> list[str]:
+    return [f"{notice.state} {', '.join(notice.subjects)} ({notice.side})" for notice in found.pending]
+
+
+def test_a_fault_is_notified_once_when_it_begins_and_once_when_it_is_over() -> None:
     found = VitalHistory().after(reading(VitalState.GREEN), 1.0)
     assert not found.pending
     found = found.after(reading(VitalState.RED, "stopped"), 2.0).after(reading(VitalState.RED, "still stopped"), 3.0)
-    assert [str(notice) for notice in found.pending] == ["red: daemon_beats (platform): stopped"]
+    page = "see docs/reference/vitals.md#daemon_beats"
+    assert [str(notice) for notice in found.pending] == [f"begun: daemon_beats (platform): stopped; {page}"]
     assert found.vitals["daemon_beats"].since_s == 2.0
     found = found.after(reading(VitalState.UNKNOWN), 4.0)
     assert found.red, "what is not known now is no recovery"
     found = found.after(reading(VitalState.GREEN), 5.0)
-    assert [(n.state, n.text) for n in found.pending] == [("red", "stopped"), ("green", "still stopped")]
+    assert [(n.state, n.text) for n in found.pending] == [("begun", "stopped"), ("over", "still stopped")]
     assert len({notice.id for notice in found.pending}) == 2
+
+
+def test_the_second_fault_of_a_red_vital_rings_as_the_first_did() -> None:
+    telescope, radars = fault("optical-maui", Side.SOURCES), [fault(f"radar-{n}", Side.SOURCES) for n in range(14)]
+    telemetry, alerts = fault("telemetry_frames sequence 9"), fault("conjunction_alerts sequence 77")
+    found = VitalHistory().after([red("sources_report", [telescope]), red("tables_are_sound", [telemetry])], 1.0)
+    found = found.after(
+        [red("sources_report", [telescope, *radars]), red("tables_are_sound", [telemetry, alerts])], 2.0
+    )
+    radar_names = ", ".join(each.subject for each in radars)
+    assert shown(found) == [
+        "begun optical-maui (sources)",
+        "begun telemetry_frames sequence 9 (platform)",
+        f"begun {radar_names} (sources)",
+        "begun conjunction_alerts sequence 77 (platform)",
+    ]
+    found = found.after([red("sources_report", radars), red("tables_are_sound", [telemetry, alerts])], 3.0)
+    assert shown(found)[4:] == ["over optical-maui (sources)"], "the others last, and are not notified again"
+
+
+def test_many_faults_are_one_short_notice_with_each_in_its_details() -> None:
+    links = [fault(f"isl-{n}", Side.SOURCES, lasted_s=60.0 * n) for n in range(2, 29)]
+    grouped = red("sources_report", [*links, fault("radar-1", Side.PLATFORM)], "sources silent")
+    (satellites, radar) = VitalHistory().after([grouped], 1.0).pending
+    assert satellites.text == "27 sources silent, longest isl-28 28 min"
+    assert (len(satellites.details), radar.text) == (27, "radar-1 is wrong")
+    assert str(grouped) == "sources_report (sources): 27 sources silent, longest isl-28 28 min; radar-1 is wrong"
+    assert red("x", [fault("a"), fault("b")], "things").text == "2 things, such as a"
+
+
+def test_a_fault_whose_side_changes_rings_for_the_other_side() -> None:
+    found = VitalHistory().after([red("subscriber_is_level", [fault("deliveries", Side.PLATFORM)])], 1.0)
+    found = found.after([red("subscriber_is_level", [fault("deliveries", Side.SUBSCRIBER)])], 2.0)
+    found = found.after([red("subscriber_is_level", [])], 3.0)
+    assert shown(found) == [
+        "begun deliveries (platform)", "begun deliveries (subscriber)", "over deliveries (subscriber)",
+    ]  # fmt: skip
+
+
+def test_a_fault_that_lasts_is_notified_again_with_growing_pauses_and_then_to_the_second_receiver_too() -> None:
+    found, hour_s = VitalHistory(), 3600.0
+    for minutes in range(0, 24 * 60, 10):
+        found = found.after(reading(VitalState.RED, "stopped"), minutes * 60.0, repeat_s=4 * hour_s)
+    found = found.after(reading(VitalState.GREEN), 24 * hour_s)
+    assert [(n.at_s / hour_s, n.state, n.repeats, n.escalates) for n in found.pending] == [
+        (0.0, "begun", 0, False),
+        (4.0, "lasts", 1, False),
+        (4.0, "lasts", 1, True),
+        (12.0, "lasts", 2, False),
+        (12.0, "lasts", 2, True),
+        (24.0, "over", 2, False),
+        (24.0, "over", 2, True),
+    ]
+    assert len({notice.id for notice in found.pending}) == 7
+
+
+def test_a_history_survives_its_file(tmp_path: Path) -> None:
+    found = VitalHistory().after([red("sources_report", [fault("radar-1", Side.SOURCES, lasted_s=3.0)])], 1.0)
+    history.store(tmp_path, found)
+    again = history.load(tmp_path)
+    assert again.vitals == found.vitals and [n.id for n in again.pending] == [n.id for n in found.pending]
+    assert not again.after([red("sources_report", [fault("radar-1", Side.SOURCES)])], 2.0).pending[1:]
 
 
 @pytest.fixture
@@ -185,7 +187,7 @@ def test_a_notice_survives_an_absent_webhook_and_a_restart_and_is_sent_once(
     logged: list[str] = []
 
     def round_of(state: VitalState, text: str, at_s: float) -> VitalHistory:
-        watch = Watch(tmp_path, ReportWebhook(webhook.url), logged.append)  # each time as after a restart
+        watch = Watch(tmp_path, Receivers(ReportWebhook(webhook.url)), logged.append)  # each time as after a restart
         return watch.round(lambda: reading(state, text), lambda: at_s)
 
     webhook.statuses.extend([503])
@@ -194,18 +196,31 @@ def test_a_notice_survives_an_absent_webhook_and_a_restart_and_is_sent_once(
     round_of(VitalState.RED, "stopped", 3.0)
     round_of(VitalState.GREEN, "", 4.0)
     assert [(report["vital"], report["state"], report["side"]) for _, report in webhook.received] == [
-        ("daemon_beats", "red", "platform"),
-        ("daemon_beats", "green", "platform"),
+        ("daemon_beats", "begun", "platform"),
+        ("daemon_beats", "over", "platform"),
     ]
     assert len({key for key, _ in webhook.received}) == 2
-    assert logged == ["red: daemon_beats (platform): stopped", "recovered: daemon_beats; it was red: stopped"]
+    assert [line.partition(";")[0] for line in logged] == [
+        "begun: daemon_beats (platform): stopped", "over: daemon_beats (platform): stopped",
+    ]  # fmt: skip
+
+
+def test_a_receiver_that_is_away_holds_back_only_its_own_notices(tmp_path: Path, webhook: FailureWebhook) -> None:
+    away, logged = ReportWebhook("http://127.0.0.1:9/"), list[str]()
+    watch = Watch(tmp_path, Receivers(away, ReportWebhook(webhook.url), 60.0), logged.append)
+    for at_s in (0.0, 60.0):
+        left = watch.round(lambda: reading(VitalState.RED, "stopped"), lambda now=at_s: now)  # type: ignore[misc]
+    assert [(each["state"], each["escalates"], each["runbook"]) for _, each in webhook.received] == [
+        ("lasts", True, "docs/reference/vitals.md#daemon_beats")
+    ]
+    assert [notice.state for notice in left.pending] == ["begun", "lasts"]
 
 
 def test_a_disk_that_takes_no_history_is_reported_once_all_the_same(
     tmp_path: Path, webhook: FailureWebhook, full_disk: None
 ) -> None:
     (tmp_path / "vitals.lock").mkdir()  # no more can the lock be opened
-    watch = Watch(tmp_path, ReportWebhook(webhook.url), lambda _line: None)
+    watch = Watch(tmp_path, Receivers(ReportWebhook(webhook.url)), lambda _line: None)
     for at_s in (1.0, 2.0, 3.0):
         watch.round(lambda: reading(VitalState.RED, "full"), lambda now=at_s: now)  # type: ignore[misc]
     assert [report["text"] for _, report in webhook.received] == ["full"]
@@ -229,7 +244,7 @@ def test_records_of_dagster_that_cannot_be_read_hide_no_other_vital(tmp_path: Pa
     runs.write_bytes(b"no database" * 1000)
     with platform_home.take_lock(tmp_path):
         platform_home.write_state(tmp_path, {"processes": {"collector": {"pid": None, "restarts": 0}}})
-        found = red(current_facts(Settings(home=tmp_path)))
+        found = red_of(current_facts(Settings(home=tmp_path)))
     assert {"no_orphans_wait", "processes_run", "daemon_beats"} <= set(found)
     assert "Dagster's records cannot be read: " in found["daemon_beats"].text
 
@@ -251,7 +266,7 @@ def test_a_watermark_stalls_when_commits_come_and_it_does_not_advance__DP3_G3(tm
     for as_of_s, mark_s in ((0, 5), (10, 7), (40, 7), (90, 7)):
         marks = {PIPELINE: mark_s, "radar": mark_s + 9, "isl": mark_s}
         commit(lake, FUSED_TRACKS, [], watermarks=marks, as_of_ns=as_of_s * NANOSECONDS_PER_SECOND)
-    found = watermark_facts(lake, 100 * NANOSECONDS_PER_SECOND)
+    found = watermark_facts(lake)
     assert (found.stalled_s, found.slowest) == (80.0, "isl")
     commit(lake, OBSERVATIONS, [], as_of_ns=30 * NANOSECONDS_PER_SECOND)
     assert unconsumed_s(lake, OBSERVATIONS, FUSED_TRACKS, 100 * NANOSECONDS_PER_SECOND) == 70.0
@@ -264,8 +279,8 @@ def test_the_facts_of_a_lake_are_read_without_an_engine(tmp_path: Path) -> None:
     (tmp_path / "landing" / "rador").mkdir(parents=True)
     with dg.DagsterInstance.ephemeral() as instance:
         facts = observe(settings, instance)
-    assert set(red(facts)) >= {"no_orphans_wait", "subscriber_is_level", "daemon_beats"}
-    assert "unknown feed 'rador'" in red(facts)["no_orphans_wait"].text
+    assert set(red_of(facts)) >= {"no_orphans_wait", "subscriber_is_level", "daemon_beats"}
+    assert "unknown feed 'rador'" in red_of(facts)["no_orphans_wait"].text
 
 
 def test_the_sensor_shows_each_change_once_and_evaluates_where_no_watchdog_does(tmp_path: Path) -> None:
@@ -292,8 +307,12 @@ def test_the_sensor_notices_once_what_the_disk_does_not_take(
     assert [report["vital"] for _, report in webhook.received] == ["no_orphans_wait"]
 
 
-@pytest.mark.parametrize("side", [*Side, ""])
-def test_a_red_vital_that_was_just_evaluated_is_an_event_that_dagster_can_store(side: str) -> None:
-    event = evaluation(Lasting(Reading("disk_has_space", VitalState.RED, side, "full"), 1.0))
+@pytest.mark.parametrize("side", Side)
+def test_a_red_vital_that_was_just_evaluated_is_an_event_that_dagster_can_store(side: Side) -> None:
+    event = evaluation(Lasting(red("disk_has_space", [fault("/lake", side, "full")]), 1.0), 2.0)
     again = dg.deserialize_value(dg.serialize_value(event), dg.AssetCheckEvaluation)
-    assert again.metadata.get("side_at_fault", dg.TextMetadataValue("")) == dg.TextMetadataValue(str(side))
+    assert again.metadata["side_at_fault"] == dg.TextMetadataValue(str(side))
+    assert again.metadata["evaluated_at"] == dg.TextMetadataValue("1970-01-01T00:00:02.000Z")
+    table = again.metadata["faults"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert [record.data["subject"] for record in table.records] == ["/lake"]

@@ -1,0 +1,170 @@
+"""How each vital is judged: the faults that follow from the facts. None: the facts are not known here."""
+
+from collections.abc import Callable, Iterator
+
+from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.faults import Fault, Side, duration
+from sda_platform.setting_sections import VitalsSettings
+
+Judge = Callable[[Facts, VitalsSettings], Iterator[Fault] | None]
+
+
+def sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
+    """Silence is judged where data can arrive: while no collector answers, its absence says nothing of the sources."""
+    if facts.collectors and facts.collectors.answer:
+        return None
+    return (
+        Fault(each.source, Side.SOURCES, each.describe(facts.now_ns), each.lasted_s(facts.now_ns))
+        for each in facts.silences
+    )
+
+
+def collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
+    """The collector as a whole, or what its report names."""
+    found = facts.collectors
+    if found is None:
+        return None
+    if found.answer:
+        return iter([Fault("collector", Side.COLLECTORS, found.answer)])
+    return (Fault(each.partition(":")[0], Side.COLLECTORS, each) for each in found.problems)
+
+
+def backlog(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
+    """Zones whose oldest segment waits too long."""
+    for feed, backlog in facts.backlogs.items():
+        oldest_s = backlog.oldest_s or 0.0
+        if oldest_s > rules.backlog_max_age_s:
+            yield Fault(feed, Side.PLATFORM, f"landing zone {feed}: {backlog}", oldest_s)
+
+
+def watermark(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
+    """The kind of source that holds the watermark back."""
+    found = facts.watermark
+    if found.stalled_s > rules.watermark_stall_s:
+        slowest = f"; {found.slowest} holds it back" if found.slowest else ""
+        text = f"the watermark has not advanced for {duration(found.stalled_s)}{slowest}"
+        yield Fault(found.slowest or "watermark", Side.SOURCES, text, found.stalled_s)
+
+
+def consumed(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
+    """Tables on the way to alerts that have not consumed what waits."""
+    for table, waiting_s in facts.unconsumed_s.items():
+        if waiting_s > rules.watermark_stall_s:
+            text = f"{table} has not consumed what has waited for it for {duration(waiting_s)}"
+            yield Fault(table, Side.PLATFORM, text, waiting_s)
+
+
+def catalogue(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Element sets that no longer arrive."""
+    found = facts.stale_catalogue
+    return iter([Fault(found.subject, Side.SOURCES, found.text, found.lasted_s)] if found else [])
+
+
+def screening(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """A full screening that is too old."""
+    found = facts.stale_screening
+    return iter([Fault(found.subject, Side.PLATFORM, found.text, found.lasted_s)] if found else [])
+
+
+def orphans(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Lone files by zone, and by who left them."""
+    for each in facts.orphans:
+        side = Side.PLATFORM if each.is_ours else Side.SOURCES
+        yield Fault(f"{each.zone} ({side})", side, each.text, each.oldest_s)
+
+
+def dead_letters(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Kinds that grow."""
+    return (Fault(each.subject, Side.SOURCES, each.text) for each in facts.growing_letters)
+
+
+def tables(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Findings of tables."""
+    return (Fault(each.subject, Side.PLATFORM, each.text) for each in facts.red_tables)
+
+
+def subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
+    """Deliveries that wait, and alerts that were refused for their content."""
+    found = facts.delivery
+    if found.waiting_s > rules.subscriber_lag_s:
+        side = Side.SUBSCRIBER if found.refusal else Side.PLATFORM
+        reason = found.refusal or "no delivery was refused, so no run delivers"
+        text = f"alerts have waited {duration(found.waiting_s)} for the subscriber; {reason}"
+        yield Fault("deliveries", side, text, found.waiting_s)
+    for each in found.refused:
+        yield Fault(f"alert {each.subject}", Side.SUBSCRIBER, each.text, each.lasted_s)
+
+
+def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
+    """The local engine."""
+    if facts.engine_answers is None:
+        return None
+    silent = Fault("engine", Side.PLATFORM, "the Spark engine executes no statement")
+    return iter([] if facts.engine_answers else [silent])
+
+
+def daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
+    """Dagster's daemon and its records."""
+    found = facts.daemon
+    if found is None:
+        return None
+    if found.unreadable:
+        return iter([Fault("records", Side.PLATFORM, f"Dagster's records cannot be read: {found.unreadable}")])
+    silent_s = found.silent_s
+    if silent_s is None:
+        return iter([Fault("daemon", Side.PLATFORM, "Dagster's daemon has written no heartbeat")])
+    text = f"Dagster's daemon has written no heartbeat for {duration(silent_s)}: no run starts"
+    return iter([Fault("daemon", Side.PLATFORM, text, silent_s)] if silent_s > rules.heartbeat_max_s else [])
+
+
+def processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
+    """Supervised processes."""
+    if facts.processes is None:
+        return None
+    wrong = [
+        (each, "ends again and again" if each.is_exhausted else "does not run")
+        for each in facts.processes
+        if each.is_exhausted or not each.is_alive
+    ]
+    return (
+        Fault(each.name, Side.PLATFORM, f"the process {each.name} {what}, restarted {each.restarts} times")
+        for each, what in wrong
+    )
+
+
+def pools(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
+    """The pool is the subject: a run that ends does not end the fault while the next one is as late."""
+    if facts.runs is None:
+        return None
+    limits = {"queued": rules.queue_max_s, "started": rules.run_max_s}
+    late = [run for run in facts.runs if run.age_s > limits[run.state]]
+    oldest = {run.pool or "none": run for run in sorted(late, key=lambda run: run.age_s)}
+    return (
+        Fault(
+            pool,
+            Side.PLATFORM,
+            f"pool {pool}: run {run.run_id[:8]} of {run.job} has been {run.state} for {duration(run.age_s)}",
+            run.age_s,
+        )
+        for pool, run in oldest.items()
+    )
+
+
+def runs(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
+    """A subscriber that is away is the fault of `subscriber_is_level`, and not of the jobs that deliver."""
+    if facts.failing is None:
+        return None
+    return (
+        Fault(each.job, Side.PLATFORM, f"the last {each.runs} runs of {each.job} failed: {each.reason}", each.lasted_s)
+        for each in facts.failing
+        if each.runs >= rules.failed_runs_max and not each.is_at_subscriber
+    )
+
+
+def disk(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
+    """File systems without space."""
+    for disk in facts.disks:
+        if disk.free < rules.disk_min_free * disk.total:
+            share = disk.free / disk.total if disk.total else 0.0
+            text = f"{disk.path}: {share:.1%} of the disk is free ({disk.free / 2**30:,.1f} GiB)"
+            yield Fault(disk.path, Side.MACHINE, text)

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
-from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.resource import AlertingResource
@@ -49,25 +47,6 @@ MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0
 MAX_MESSAGES_AGE_S = 3 * 86_400.0
 SCREENING_IS_FRESH = DataFreshness("the last full screening is recent", MAX_SCREENING_AGE_S, watermark(SCREENED_FROM))
-
-
-@dg.asset_check(
-    asset=CONJUNCTION_ALERTS.name,
-    description="What the alerts rest on is recent: the element sets, and the last full screening.",
-    op_tags=AFTER_ALERTS,
-)
-def inputs_are_fresh(lake: LakeResource) -> dg.AssetCheckResult:
-    """Names each stale input: without a conjunction in the table there may be one in the sky."""
-    problems = stale_inputs(lake.open())
-    return dg.AssetCheckResult(
-        passed=not problems, severity=dg.AssetCheckSeverity.ERROR, description=" ".join(problems) or None
-    )
-
-
-def stale_inputs(store: Lake) -> list[str]:
-    """What is stale of the inputs of alerts, in words."""
-    inputs = ((ELEMENT_SETS, CATALOGUE_IS_FRESH), (CONJUNCTION_CANDIDATES, SCREENING_IS_FRESH))
-    return [problem for table, rule in inputs if (problem := rule.problem(store, store.log(table)))]
 
 
 def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -203,6 +182,5 @@ checks = [
     landing_balance_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
     backlog_check(RECEIVED_CDMS, [MESSAGES_FEED]),
     landing_balance_check(RECEIVED_CDMS, [MESSAGES_FEED]),
-    inputs_are_fresh,
     others_agree,
 ]

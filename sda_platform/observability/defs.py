@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from sda_platform.observability.alert_inputs import inputs_are_fresh
 from sda_platform.observability.audits.assets import AUDIT_JOBS, AUDIT_SCHEDULE, NIGHTLY_AUDITS, audit_assets
 from sda_platform.observability.audits.assets import GROUP as AUDITS_GROUP
 from sda_platform.observability.audits.by_hand import jobs_by_hand
@@ -21,7 +22,7 @@ def defs(settings: Settings) -> dg.Definitions:
     """Vitals, service levels and audits: assets, checks, jobs, and what evaluates them."""
     return dg.Definitions(
         assets=[ASSET, service_levels_asset(settings), *audit_assets(settings)],
-        asset_checks=[vitals_checks(settings)],
+        asset_checks=[vitals_checks(settings), inputs_are_fresh],
         jobs=[VITALS_JOB, SERVICE_LEVELS_JOB, *AUDIT_JOBS, NIGHTLY_AUDITS, *jobs_by_hand(settings)],
         schedules=[SERVICE_LEVELS_SCHEDULE, AUDIT_SCHEDULE],
         sensors=[vitals_sensor(settings)],

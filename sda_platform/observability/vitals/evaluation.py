@@ -64,7 +64,7 @@ VITALS: Sequence[Vital] = (
         "zones with a backlog",
         "No segment has been pending for too long.",
         "a segment is pending longer than `SDA_BACKLOG_MAX_AGE_S` (300 s)",
-        "Is a run of the pool blocked (*Runs*)? Then cancel it. If more arrives than is processed, see the sizing page.",
+        "Is a run of the pool blocked (*Runs*)? Then cancel it. More may arrive than is processed.",
         judges.backlog,
     ),
     Vital(
@@ -96,7 +96,8 @@ VITALS: Sequence[Vital] = (
         "stale screenings",
         "The whole catalogue was screened recently.",
         "the last full screening began 12 hours ago; element sets came an hour ago, and none was ever made",
-        "Find the reason on the pages of the runs of `catalog_to_alerts`. Conjunctions of newer sets are unknown until one succeeds.",
+        "Find the reason on the pages of the runs of `catalog_to_alerts`. Conjunctions of newer sets are unknown until "
+        "one succeeds.",
         judges.screening,
     ),
     Vital(

@@ -58,10 +58,16 @@ def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
     reconciled = reconcile(store, plan, subscriber, batches)
     outcomes = [outcome for batch in batches for outcome in batch.send(subscriber)]
     failpoints.hit("delivery.answered")
-    sent = sum(len(batch.entries) for batch in batches if batch.cause == "alert")
+    causes = [batch.cause for batch in batches for _ in batch.entries]
+    of_alerts = Counter(outcome for cause, outcome in zip(causes, outcomes, strict=True) if cause == "alert")
     return Dispatched(
         rows=ledger(batches, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
-        counts={"sent": sent, **next_counts(plan, still_open), **counts_of(reconciled.mark_after)},
+        counts={
+            "sent": of_alerts.total(),
+            "refused": of_alerts["refused"],
+            **next_counts(plan, still_open),
+            **counts_of(reconciled.mark_after),
+        },
         facts={"subscriber": subscriber.name, "outcomes": dict(Counter(outcomes)), **reconciled.facts()},
     )
 

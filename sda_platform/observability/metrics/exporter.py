@@ -18,17 +18,9 @@ from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.table import Table
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.observability.metrics.accumulated import AccumulatedMetrics
+from sda_platform.observability.metrics.day_of_events import DayOfEvents
 from sda_platform.observability.metrics.samples import MetricSample, samples_of
-from sda_platform.observability.objectives import (
-    DAY_NS,
-    ObjectiveEvents,
-    alert_latency_s,
-    broken_promises,
-    commit_events,
-    events_since,
-    sent_entries,
-    service_levels,
-)
+from sda_platform.observability.objectives import ObjectiveEvents, alert_latency_s, sent_entries, service_levels
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.observability.vitals.history import VitalHistory
@@ -49,7 +41,7 @@ class PlatformMetrics:
         self._lake, self._window_ns = lake, window_s * NANOSECONDS_PER_SECOND
         self._followed = {table.name: lake.log(table).head().sequence for table in TABLES}
         now_ns = lake.clock.now_ns()
-        self._events: list[ObjectiveEvents] = list(events_since(lake, now_ns - now_ns % DAY_NS))
+        self._events = DayOfEvents(lake, now_ns)
         self._repeated: set[str] = set()
         self._commands_at, self._oldest_ns = 0, dict[tuple[str, int], int]()
         self.metrics = AccumulatedMetrics()
@@ -90,14 +82,13 @@ class PlatformMetrics:
         """Add the new commits, each as a whole or not at all; why one could not be read, and is read again."""
         try:
             new = self._lake.log(table).commits(None, after=self._followed[table.name])
-            found = broken_promises(self._lake, table) if new else {}
             for commit in reversed(new):
                 latency_s = alert_latency_s(self._lake, commit)
                 samples = list(samples_of(self._lake, table, commit))
                 if latency_s is not None:
                     samples += [MetricSample("alert_latency_seconds", (), latency_s)] * sent_entries(commit)
                 self.metrics.add(samples)
-                self._events += commit_events(commit, found, latency_s)
+                self._events.add(commit, latency_s)
                 self._followed[table.name] = commit.sequence
         except (LakeError, DeltaError, OSError) as error:
             return error
@@ -137,9 +128,8 @@ class PlatformMetrics:
         yield MetricSample("pending_windows", ("retained",), float(min(retained, _WINDOWS_SHOWN)))
 
     def _levels(self, now_ns: int, history: VitalHistory) -> Iterator[MetricSample]:
-        midnight_ns = now_ns - now_ns % DAY_NS
-        self._events = [each for each in self._events if each.at_ns >= midnight_ns]
-        for level in service_levels([*self._events, *availability(history, self._lake)], now_ns):
+        events = self._events.until(now_ns)
+        for level in service_levels([*events, *availability(history, self._lake)], now_ns):
             name = (level.objective.name,)
             yield MetricSample("slo_good_share", name, level.share)
             yield MetricSample("slo_budget_left", name, level.budget_left)

@@ -1,6 +1,7 @@
 """The facts of deliveries: alerts that wait for the subscriber, and those that it refused for their content."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import dagster as dg
 import pyarrow.compute as pc
@@ -8,8 +9,9 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.subscriber import EntryKey, Subscriber
+from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.lake.correction_log import RETRACT
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.vitals.facts import DeliveryFacts, Finding
@@ -18,7 +20,8 @@ from sda_platform.orchestration.attempts import FailureStreak
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 
 _DELIVERING = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER)
-_KEY = ["alert_id", "sequence", "op"]
+_REFUSED = "refused"
+_COLUMNS = ["alert_id", "epoch", "sequence", "op", "outcome", "tca_time_ns"]
 # The subscriber is asked about so many alerts, the nearest in time, and no more.
 _MOST_ASKED = 50
 
@@ -43,41 +46,40 @@ def refused_alerts(lake: Lake, now_ns: int, subscriber: Callable[[], Subscriber]
 
     It is offered them again with every delivery, which the ledger does not record: so the subscriber itself is asked.
     """
-    ahead = ds.field("tca_time_ns") > now_ns
     log = lake.log(ALERT_DELIVERIES)
-    refused = log.rows([*_KEY, "tca_time_ns"], ahead & (ds.field("outcome") == "refused"))
-    if not refused.num_rows:
+    ahead = ds.field("tca_time_ns") > now_ns
+    refused = log.rows(["alert_id"], ahead & (ds.field("outcome") == _REFUSED))["alert_id"]
+    if not len(refused):
         return []
-    ids = pc.unique(refused["alert_id"])
-    known = log.rows([*_KEY, "outcome"], ds.field("alert_id").isin(ids)).to_pylist()
-    last = {row["alert_id"]: row for row in sorted(known, key=lambda row: (row["sequence"], row["op"]))}
-    open_ones = [row for row in refused.to_pylist() if all(row[name] == last[row["alert_id"]][name] for name in _KEY)]
-    nearest = sorted(open_ones, key=lambda row: row["tca_time_ns"])[:_MOST_ASKED]
-    keys: list[EntryKey] = [(row["alert_id"], row["sequence"], row["op"]) for row in nearest]
-    lacking = _lacking(keys, subscriber)
-    described = _described(lake, [alert_id for alert_id, _, _ in lacking])
-    tca = {row["alert_id"]: iso(row["tca_time_ns"]) for row in nearest}
-    return [
-        Finding(
-            alert_id,
-            f"the subscriber refuses {'the withdrawal of ' if op == 'retract' else ''}"
-            f"{described.get(alert_id, 'an alert')}, TCA {tca[alert_id]}, alert {alert_id}",
-        )
-        for alert_id, _, op in lacking
-    ]
+    known = log.rows(_COLUMNS, ds.field("alert_id").isin(pc.unique(refused))).to_pylist()
+    last = {row["alert_id"]: row for row in sorted(known, key=_order)}
+    nearest = sorted((r for r in last.values() if r["outcome"] == _REFUSED), key=lambda row: row["tca_time_ns"])
+    lacking = _lacking(nearest[:_MOST_ASKED], subscriber)
+    described = _described(lake, [row["alert_id"] for row in lacking])
+    return [Finding(row["alert_id"], _text(row, described.get(row["alert_id"], "an alert"))) for row in lacking]
 
 
-def _lacking(keys: list[EntryKey], subscriber: Callable[[], Subscriber]) -> list[EntryKey]:
+def _lacking(rows: list[dict[str, Any]], subscriber: Callable[[], Subscriber]) -> list[dict[str, Any]]:
     """The entries that the subscriber does not hold; all of them where it cannot be asked."""
     try:
         asked = subscriber()
-        return [
-            key
-            for key in keys
-            if not any(held.alert_id == key[0] and held.order >= key[1:] for held in asked.held(key[0]))
-        ]
+        held = {row["alert_id"]: asked.held(row["alert_id"]) for row in rows}
     except (LakeError, OSError):
-        return keys
+        return rows
+    return [
+        row
+        for row in rows
+        if not any(each.alert_id == row["alert_id"] and each.order >= _order(row) for each in held[row["alert_id"]])
+    ]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return (row["epoch"] or 0, row["sequence"], row["op"])
+
+
+def _text(row: Mapping[str, Any], alert: str) -> str:
+    withdrawal = "the withdrawal of " if row["op"] == RETRACT else ""
+    return f"the subscriber refuses {withdrawal}{alert}, TCA {iso(row['tca_time_ns'])}, alert {row['alert_id']}"
 
 
 def _described(lake: Lake, ids: list[str]) -> dict[str, str]:

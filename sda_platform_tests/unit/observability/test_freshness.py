@@ -7,8 +7,7 @@ import pytest
 
 from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.conjunction.planning import SCREENED_FROM
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM
 from sda_platform.observability.alert_inputs import stale_inputs
 from sda_platform.orchestration.table_checks import DataFreshness, _fresh
 from sda_platform_tests.support.delta_tables import commit, lake_at

@@ -19,9 +19,17 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import overwrite
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
 from sda_platform.observability.lineage import stages
 from sda_platform.observability.metrics.exporter import PlatformMetrics
-from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, ObjectiveEvents, alert_latency_s, service_levels
+from sda_platform.observability.objectives import (
+    DAY_NS,
+    OBJECTIVES,
+    ObjectiveEvents,
+    alert_latency_s,
+    events_since,
+    service_levels,
+)
 from sda_platform.observability.objectives_asset import service_levels_asset
 from sda_platform.observability.vitals.evaluation import VITALS
 from sda_platform.observability.vitals.facts import DiskFacts, Facts, ProcessFacts, RunFacts
@@ -155,6 +163,29 @@ def test_a_day_of_service_levels_follows_from_the_commits(lake: Lake) -> None:
     followed.refresh(Facts(NOW_NS), VitalHistory())
     shares = {each.name: followed.metrics.value("slo_good_share", each.name) for each in OBJECTIVES}
     assert shares == {"alert_latency": 0.0, "freshness": 1.0, "loss": 1.0, "duplicates": 1.0, "availability": 1.0}
+
+
+def test_a_finding_that_comes_after_its_commit_was_counted_spends_the_exported_budget_too(lake: Lake) -> None:
+    followed = PlatformMetrics(lake, window_s=30)
+    commit(lake, RAW_RECORDS, [{"received_time_ns": 1}])
+    commit(lake, RAW_RECORDS, [{"received_time_ns": 2}])
+
+    def shares() -> tuple[float | None, float | None]:
+        followed.refresh(Facts(NOW_NS), VitalHistory())
+        exported = [followed.metrics.value("slo_good_share", name) for name in ("loss", "duplicates")]
+        anew = service_levels(list(events_since(lake, NOW_NS - NOW_NS % DAY_NS)), NOW_NS)
+        assert exported == [each.share for each in anew if each.objective.name in ("loss", "duplicates")]
+        return exported[0], exported[1]
+
+    assert shares() == (1.0, 1.0)
+    found = {"balance": ["2 records landed, 1 row stored"], "keys": ["x is there twice"]}
+    newest = Position.of(lake.log(RAW_RECORDS).commits()[0])
+    finding = CommitFinding("raw_records", 2, Position(), newest, found, "2024-11-01T00:00:00Z")
+    lake.verdicts.write(TableVerdict("raw_records", newest, (finding,)))
+    assert shares() == (0.5, 0.5)
+    assert followed.metrics.value("slo_burn_rate", "loss") == pytest.approx(5000.0)
+    lake.verdicts.write(TableVerdict("raw_records", newest, ()))
+    assert shares() == (1.0, 1.0), "what was repaired is whole again"
 
 
 def test_budget_and_burn_rate_of_an_objective() -> None:

@@ -50,7 +50,7 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
     """
     tables = tables_named(name)
     require_used(settings)
-    alone = take_locks(settings.home.absolute(), settings.lake_uri) if apply else nullcontext()
+    alone = take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri) if apply else nullcontext()
     with alone, session_of(settings) as session, bars(console) as report:
         lake = lake_of(settings, session, "reconcile")
         with temporary_shadow(settings.lake_uri, "reconcile") as shadow:

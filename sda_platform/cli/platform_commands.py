@@ -166,9 +166,18 @@ def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> N
 @click.option(
     "--repair", is_flag=True, help="Repair as `sda up` does; refused while a platform uses the home or the lake."
 )
+@click.option(
+    "--rebuild", metavar="TABLE", help="With --repair: set TABLE aside with all that was made from it, to be made anew."
+)
+@click.option(
+    "--accept-loss",
+    metavar="TABLE",
+    multiple=True,
+    help="With --repair: accept that TABLE lost what neither a repair nor the archive can bring back.",
+)
 @click.pass_obj
 @for_people
-def verify(settings: Settings, deep: bool, repair: bool) -> None:
+def verify(settings: Settings, deep: bool, repair: bool, rebuild: str | None, accept_loss: tuple[str, ...]) -> None:
     """Verify that every commit and data file of the lake is as it was written.
 
     Exit code 1 means damage.
@@ -179,12 +188,18 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
     from sda_platform.runtime.platform_home import take_locks
 
     require_used(settings)
-    depth = Depth.COLUMNS if deep else Depth.FOOTERS
-    with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
-        findings = verification.verify(settings, depth, repair=repair)
+    if (rebuild or accept_loss) and not repair:
+        raise click.UsageError("--rebuild and --accept-loss change the lake: add --repair")
+    depth, accepted = Depth.COLUMNS if deep else Depth.FOOTERS, frozenset(accept_loss)
+    alone = take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri) if repair else nullcontext()
+    with alone:
+        for line in verification.rebuild(settings, rebuild, accepted) if rebuild else ():
+            console.print(line, markup=False)
+        findings = verification.verify(settings, depth, repair=repair, accepted=accepted)
     damaged = [finding.examination.table for finding in findings if finding.outcome == "damaged"]
     outcome = f"damaged: {', '.join(damaged)}" if damaged else "no table is damaged"
-    record(settings.home, "verify", {"deep": deep, "repair": repair}, outcome)
+    asked = {"deep": deep, "repair": repair, "rebuild": rebuild, "accept_loss": list(accept_loss)}
+    record(settings.home, "verify", asked, outcome)
     for line in verification.lines(findings):
-        console.print(line)
+        console.print(line, markup=False)
     sys.exit(1 if damaged else 0)

@@ -4,7 +4,7 @@ It is new only if no other table's manifest names it and its zones gave it no re
 lost table that was taken for a new one would start again at sequence 1, without the rows that others consumed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from deltalake.exceptions import DeltaError
 
@@ -45,9 +45,20 @@ def shown_by_consumers(table: Table, others: Iterable[TableLog]) -> str | None:
 def remedy(log: TableLog) -> str:
     """What a person does about a table whose rows are gone."""
     return (
-        f"Restore {log.uri} from a backup; without one, move all tables away and run `sda verify --deep --repair`: "
-        "it puts the archived segments back, and the platform builds the tables from them anew"
+        f"Restore {log.uri} from a backup. Or run `sda verify --repair --rebuild {log.table.name}`: it "
+        "sets the table aside with all that was made from it, puts the archived segments back, and the platform makes "
+        "them anew"
     )
+
+
+def made_from(tables: Sequence[Table], table: Table) -> list[Table]:
+    """``table`` and every table that consumes or reads it, directly or through others, in the order of ``tables``."""
+    names = {table.name}
+    while True:
+        found = {t.name for t in tables if names & {source.name for source in t.inputs}} - names
+        if not found:
+            return [each for each in tables if each.name in names]
+        names |= found
 
 
 def consumers(logs: Iterable[TableLog], source: Table, after_sequence: int = 0) -> list[str]:

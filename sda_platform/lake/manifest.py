@@ -145,8 +145,8 @@ def _other_version(table: str, version: int) -> str:
     remedy = (
         "update the platform before it writes this table"
         if version > SCHEMA_VERSION
-        else "use the version of the platform that wrote the lake, or move all tables away and run "
-        "`sda verify --deep --repair`, which rebuilds them from the archive"
+        else "use the version of the platform that wrote the lake, or rebuild the table with "
+        f"`sda verify --repair --rebuild {table}`"
     )
     return (
         f"a commit manifest of {table} has schema version {version}, this version of the platform reads "

@@ -6,6 +6,7 @@ one. Marks of second deliveries, which have no segment, go by their own age. The
 file got its place here; object stores keep none, so nothing is removed there by the platform.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,6 @@ from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.consumed import MARK_DIGITS, META_SUFFIX
 from sda_platform.landing.listing import changed_s, is_local, list_directory, path_of, status
-from sda_platform.landing.table_zones import has_rows
 from sda_platform.landing.zone import LandingZone
 
 
@@ -35,7 +35,8 @@ class ExpiredSegments:
 def expire_segments(zones: Sequence[LandingZone], log: TableLog, *, before_s: float) -> ExpiredSegments:
     """Remove the segments that ``zones`` handed to the table of ``log`` before ``before_s`` (Unix time).
 
-    Kept are those of the newest commit, and those with records of which the table has no row.
+    Kept are those of the newest commit, and those of which the table has no row. A segment without records is among
+    these: its mark would look like one whose rows are lost.
     """
     head, removed, freed = log.head(), 0, 0
     for zone in zones:
@@ -44,8 +45,9 @@ def expire_segments(zones: Sequence[LandingZone], log: TableLog, *, before_s: fl
         for data, files in _expired(zone, log, head, before_s):
             found = status(data)
             size = found.st_size if found else 0
-            if size:
+            if found and size:
                 durable.write(data, b"")
+                os.utime(str(data), (changed_s(found), changed_s(found)))  # when it was consumed: `beyond_archive`
             failpoints.hit("landing.expired", zone.feed)
             for file in files:
                 file.unlink(missing_ok=True)
@@ -65,7 +67,7 @@ def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> I
     held = log.distinct("segment_sha256", of_zone)
     newest = {each.sha256 for each in head.commit.manifest.segments} if head.commit else set()
     for segment in sound:
-        if segment.sha256 not in newest and (segment.sha256 in held or not has_rows(zone, segment)):
+        if segment.sha256 not in newest and segment.sha256 in held:
             data, meta = zone.archive.place(segment)
             yield data, (meta, zone.archive.name_mark(segment.name))
     known = {sha256[:MARK_DIGITS] for sha256 in held - newest}

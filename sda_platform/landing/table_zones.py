@@ -13,6 +13,7 @@ from sda_platform.lake.lost_tables import require_new
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing import intake
+from sda_platform.landing.beyond_archive import beyond_archive
 from sda_platform.landing.consumed_marks import restore_marks
 from sda_platform.landing.owners import Owners
 from sda_platform.landing.segments import LoadedSegment
@@ -61,7 +62,8 @@ def shown_by_zones(table: Table, zones: Sequence[LandingZone]) -> str | None:
     by_feed = {zone.feed: zone for zone in zones}
     segment = next((s for s in segments if has_rows(by_feed[s.zone], s)), None)
     if segment is None:
-        return None
+        beyond = beyond_archive(zones)
+        return f"{table.name} is missing, and {beyond}" if beyond.marks else None
     consumed = f"{segment.zone}/{segment.name}"
     return f"{table.name} is missing, but its zones have consumed segments, such as {consumed}: it was lost"
 

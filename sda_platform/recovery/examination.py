@@ -47,12 +47,14 @@ class Depth(IntEnum):
 class Damage:
     """What is not as it was committed, in words; from which version on, where the versions before it are sound.
 
-    ``remedy`` is what a person does, where neither a repair nor a backup is what helps.
+    ``remedy`` is what a person does, where neither a repair nor a backup is what helps. ``below``: if a person accepts
+    it, the versions below this one are set aside.
     """
 
     text: str
     from_version: int | None = None
     remedy: str | None = None
+    below: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
     lost = [*_lost_commits(files, torn), *_lost_beginning(files)] if depth > Depth.NEWEST else []
     first = files.first_to_read
     found = replace(found, torn=torn, commits_read=files.last_commit + 1 - first)
-    damage = [*_damaged_commits(log, files, first), *lost]
+    holes = _holes(log, files, first) if depth > Depth.NEWEST else []
+    damage = [*_damaged_commits(log, files, first), *lost, *holes]
     if torn or damage:
         return replace(found, damage=tuple(damage))
     try:
@@ -187,6 +190,22 @@ def _lost_beginning(files: LogFiles) -> list[Damage]:
     if oldest == 0 or files.checkpoint_below(files.last_commit) is not None:
         return []
     return [Damage(f"the log begins at version {oldest}, and none of Delta's checkpoints can be read")]
+
+
+def _holes(log: TableLog, files: LogFiles, first: int) -> list[Damage]:
+    """A version that is missing among those before Delta's newest checkpoint; the clean-up removes the oldest only."""
+    missing = [version for version in range(min(files.commits, default=first), first) if version not in files.commits]
+    if not missing:
+        return []
+    text = f"version {missing[0]} of the log is missing, and older ones are there: the history has a hole"
+    return [
+        Damage(
+            text,
+            remedy=f"No row is lost. Restore the file from a backup. Or run `sda verify --repair --accept-loss "
+            f"{log.table.name}`: it sets the versions below the hole aside, and the history begins after it",
+            below=max(missing) + 1,
+        )
+    ]
 
 
 def _altered_properties(log: TableLog, files: LogFiles, first: int, depth: Depth) -> list[Damage]:

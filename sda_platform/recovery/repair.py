@@ -10,15 +10,14 @@ damage is moved last, and nothing is deleted.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
-import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from sda_platform import failpoints
-from sda_platform.lake import delta_log, durable, unsynced
+from sda_platform.lake import delta_log, unsynced
 from sda_platform.lake.errors import InvariantError, LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -26,15 +25,14 @@ from sda_platform.lake.log_commits import Commit, commit_in
 from sda_platform.lake.lost_tables import consumers, remedy, shown_by_consumers
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
-from sda_platform.landing.consumed import MARK_DIGITS, quarantined_name
-from sda_platform.landing.table_zones import has_rows, shown_by_zones
+from sda_platform.landing.beyond_archive import BeyondArchive, accept_loss, beyond_archive
+from sda_platform.landing.table_zones import shown_by_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.examination import Damage, Depth, Examination, examine
+from sda_platform.recovery.fitting import unfitting
+from sda_platform.recovery.setting_aside import NO_VERSION, files_below, files_from, set_aside, version_of
+from sda_platform.recovery.unheld import archived, unheld, unheld_since_head
 
-# In a table's log: what was set aside. Delta, Spark and VACUUM pass over it.
-SET_ASIDE = "_lost"
-_VERSION_DIGITS = 20
-_NO_VERSION = -1
 _MOST_LOOKS = 5
 _BETWEEN_LOOKS_S = 0.5
 
@@ -50,12 +48,14 @@ class LostCommit(InvariantError):
 class RepairFinding:
     """One table: problems, repairs, and the reasons why other problems were not repaired.
 
-    ``unheld`` are consumed segments whose rows the table lacks: at full depth all of them, else those archived after
-    the table's newest commit.
+    ``unheld`` are consumed segments whose rows the table lacks: at full depth and of an absent table all of them, else
+    those archived after the table's newest commit. ``beyond`` are those of an absent table that the archive lacks too,
+    if their loss was accepted; if not, they are damage.
     """
 
     examination: Examination
     unheld: tuple[SegmentRef, ...] = ()
+    beyond: BeyondArchive = field(default_factory=BeyondArchive)
     repaired: tuple[str, ...] = ()
     refused: str | None = None
 
@@ -63,8 +63,8 @@ class RepairFinding:
     def problems(self) -> list[str]:
         """What was amiss, in words."""
         names = ", ".join(f"{s.zone}/{s.sha256[:12]}…" for s in self.unheld[:3])
-        unheld = [f"rows of {len(self.unheld)} consumed segments are not in the table: {names}"] if self.unheld else []
-        return [*self.examination.problems, *unheld]
+        lacking = [f"rows of {len(self.unheld)} consumed segments are not in the table: {names}"] if self.unheld else []
+        return [*self.examination.problems, *lacking, *([str(self.beyond)] if self.beyond.marks else [])]
 
     @property
     def outcome(self) -> str:
@@ -81,27 +81,67 @@ def recover(
     *,
     depth: Depth = Depth.PRESENCE,
     repair: bool,
+    accepted: frozenset[str] = frozenset(),
     wait: Callable[[float], object] = time.sleep,
 ) -> list[RepairFinding]:
     """Examine every table and, with ``repair``, repair it; findings in the order of ``tables``.
 
     ``tables`` are in the order of the data flow and are examined from the end: if a commit and its consumer were lost,
     both are made again. During a repair no other process may write. Without ``repair`` others may write: a problem is
-    then reported if a second examination, after ``wait`` (seconds), finds it again.
+    then reported if a second examination, after ``wait`` (seconds), finds it again. ``accepted`` names the tables of
+    which a person accepts the loss of what neither a repair nor the archive can bring back.
     """
     if repair:
         for zone in chain.from_iterable(sources.values()):
             zone.complete_moves()
     found = []
     for table in reversed(tables):
-        look = partial(_look, lake, tables, table, sources.get(table.name, ()), depth)
+        place = _Place(lake, tables, table, sources.get(table.name, ()), depth, accepted)
+        look = partial(_look, place)
         finding = look() if repair else _confirmed(look, wait)
         failpoints.hit("recovery.examined")
         if repair and finding.problems:
-            finding = _mend(lake, tables, table, sources.get(table.name, ()), finding, depth)
+            finding = _mend(place, finding)
             failpoints.hit("recovery.repaired")
         found.append(finding)
-    return found[::-1]
+    return list(_fitting(lake, tables, found[::-1])) if depth > Depth.NEWEST else found[::-1]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a look at one table needs."""
+
+    lake: Lake
+    tables: Sequence[Table]
+    table: Table
+    zones: Sequence[LandingZone]
+    depth: Depth
+    accepted: frozenset[str]
+
+    @property
+    def log(self) -> TableLog:
+        return self.lake.log(self.table)
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.table.name in self.accepted
+
+    def downstream(self) -> Iterator[TableLog]:
+        """The logs of the tables that consume or read this one."""
+        return (self.lake.log(each) for each in self.tables if self.table.name in {s.name for s in each.inputs})
+
+    def is_alone_absent(self) -> bool:
+        """Whether the lake has other tables: it is where it belongs, and lacks this one."""
+        return any(self.lake.log(each).version() >= 0 for each in self.tables if each is not self.table)
+
+
+def _fitting(lake: Lake, tables: Sequence[Table], found: Sequence[RepairFinding]) -> Iterator[RepairFinding]:
+    """The findings, with those tables damaged that do not fit a source of theirs."""
+    sound = {f.examination.table: f.examination for f in found if f.outcome != "damaged"}
+    apart = unfitting(lake, tables, sound)
+    for finding in found:
+        examination = apart.get(finding.examination.table)
+        yield replace(finding, examination=examination, refused=_all_of(examination.damage)) if examination else finding
 
 
 def _confirmed(look: Callable[[], RepairFinding], wait: Callable[[float], object]) -> RepairFinding:
@@ -120,50 +160,71 @@ def _confirmed(look: Callable[[], RepairFinding], wait: Callable[[float], object
     return finding
 
 
-def _look(
-    lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], depth: Depth
-) -> RepairFinding:
-    log = lake.log(table)
+def _look(place: _Place) -> RepairFinding:
+    log, zones, depth = place.log, place.zones, place.depth
     examination = examine(log, depth)
     if examination.is_absent:
-        # At full depth what the zones consumed is put back.
-        lost = shown_by_consumers(table, _downstream(lake, tables, table))
-        if lost is None and depth < Depth.COLUMNS:
-            lost = shown_by_zones(table, zones)
-        damage = (Damage(lost, remedy=remedy(log)),) if lost else ()
-        examination = replace(examination, damage=damage)
+        return _look_at_absent(place, examination)
     if depth is Depth.COLUMNS:
         is_searched = examination.reads_as_written
-        return RepairFinding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
-    is_older = bool(zones) and examination.is_sound and not examination.is_absent
-    return RepairFinding(examination, tuple(_unheld_since_head(log, zones)) if is_older else ())
+        return RepairFinding(examination, tuple(unheld(log, zones, examination.version)) if is_searched else ())
+    is_older = bool(zones) and examination.is_sound
+    return RepairFinding(examination, tuple(unheld_since_head(log, zones)) if is_older else ())
 
 
-def _mend(
-    lake: Lake,
-    tables: Sequence[Table],
-    table: Table,
-    zones: Sequence[LandingZone],
-    found: RepairFinding,
-    depth: Depth,
-) -> RepairFinding:
+def _look_at_absent(place: _Place, examination: Examination) -> RepairFinding:
+    """Of a table that is new nothing is found; of one that was lost, what may be put back and what may not.
+
+    Where the lake has no other table, it may be another directory than it should be. Then only a full look puts back
+    what the zones consumed.
+    """
+    table, zones = place.table, place.zones
+    lost = shown_by_consumers(table, place.downstream())
+    may_put_back = place.depth is Depth.COLUMNS or (place.depth > Depth.NEWEST and place.is_alone_absent())
+    if lost is None and not may_put_back:
+        lost = shown_by_zones(table, zones)
+    damage = [Damage(lost, remedy=remedy(place.log))] if lost else []
+    beyond = beyond_archive(zones)
+    if beyond.marks and not place.is_accepted:
+        accepting = f"accept the loss with `sda verify --deep --repair --accept-loss {table.name}`"
+        damage.append(
+            Damage(
+                f"{table.name} is missing, and {beyond}",
+                remedy=f"Restore {place.log.uri} from a backup. Or {accepting}: what is left is put back, and what is "
+                "lost may be delivered again",
+            )
+        )
+    waiting = tuple(unheld(place.log, zones, examination.version)) if may_put_back else ()
+    found = replace(examination, damage=tuple(damage))
+    return RepairFinding(found, waiting, beyond if place.is_accepted and not lost else BeyondArchive())
+
+
+def _mend(place: _Place, found: RepairFinding) -> RepairFinding:
     """Repair what is possible and examine again: only a table that is sound afterwards counts as repaired."""
-    log, examination = lake.log(table), found.examination
+    log, examination = place.log, found.examination
     try:
-        if depth < Depth.COLUMNS:  # what is in memory only looks sound
+        if place.depth < Depth.COLUMNS:  # what is in memory only looks sound
             unsynced.require_none(delta_log.log_directory(log.uri))
-        done = [*_set_aside(log, examination.torn), *_put_back(found.unheld, zones)]
-        if examination.damage:
-            done += _undo_newest(lake, tables, log, zones, examination)
+        done = [*set_aside(log, examination.torn), *_begun_after_holes(place, examination)]
+        if damage := [each for each in examination.damage if each.below is None or not place.is_accepted]:
+            done += _undo_newest(place, damage)
+        done += put_back(found.unheld, place.zones)
+        done += accept_loss(found.beyond)
         done += _cleared(log, examination)
     except (LakeError, DeltaError) as refusal:
-        return RepairFinding(examination, found.unheld, refused=str(refusal))
+        return replace(found, refused=str(refusal))
     again = examine(log, Depth.PRESENCE)
     if again.damage and not examination.damage:  # the torn files hid it
-        further = _mend(lake, tables, table, zones, RepairFinding(again), depth)
-        return RepairFinding(examination, found.unheld, (*done, *further.repaired), further.refused)
-    refused = f"{table.name}: after the repair still {'; '.join(again.problems)}" if again.problems else None
-    return RepairFinding(examination, found.unheld, tuple(done), refused)
+        further = _mend(place, RepairFinding(again))
+        return replace(found, repaired=(*done, *further.repaired), refused=further.refused)
+    refused = f"{place.table.name}: after the repair still {'; '.join(again.problems)}" if again.problems else None
+    return replace(found, repaired=tuple(done), refused=refused)
+
+
+def _begun_after_holes(place: _Place, examination: Examination) -> list[str]:
+    """Let the history begin after a hole, if a person accepts that it is cut there."""
+    below = [damage.below for damage in examination.damage if damage.below is not None]
+    return set_aside(place.log, files_below(place.log, max(below))) if below and place.is_accepted else []
 
 
 def _cleared(log: TableLog, examination: Examination) -> list[str]:
@@ -174,14 +235,13 @@ def _cleared(log: TableLog, examination: Examination) -> list[str]:
     return ["cleared the mark of a failed sync: everything was read from the disk"]
 
 
-def _undo_newest(
-    lake: Lake, tables: Sequence[Table], log: TableLog, zones: Sequence[LandingZone], examination: Examination
-) -> list[str]:
+def _undo_newest(place: _Place, damage: Sequence[Damage]) -> list[str]:
     """Undo the newest commit, where the damage is in it. Raises LostCommit where that would lose rows."""
-    problems = "; ".join(damage.text for damage in examination.damage)
-    if remedies := [damage.remedy for damage in examination.damage if damage.remedy]:
-        raise InvariantError(f"{problems}. {'. '.join(remedies)}")
-    firsts = [damage.from_version for damage in examination.damage]
+    log, zones = place.log, place.zones
+    if any(each.remedy for each in damage):
+        raise InvariantError(_all_of(damage))
+    problems = "; ".join(each.text for each in damage)
+    firsts = [each.from_version for each in damage]
     first = min((version for version in firsts if version is not None), default=0)
     if None in firsts:
         raise LostCommit(_refusal(log, problems, "the damage is not confined to the newest commit"))
@@ -191,11 +251,17 @@ def _undo_newest(
             _refusal(log, problems, f"{len(undone)} commits are affected, and all but the last were acknowledged")
         )
     before = next(log.commits_from(first - 1), None)
-    if named_by := consumers(_downstream(lake, tables, log.table), log.table, before.sequence if before else 0):
+    if named_by := consumers(place.downstream(), log.table, before.sequence if before else 0):
         raise LostCommit(_refusal(log, problems, f"the rows were consumed by {', '.join(named_by)}"))
     legible = undone[0] if undone else None
-    segments = _archived(legible.manifest.segments, zones) if legible else _unheld(log, zones, first - 1)
-    return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
+    segments = archived(legible.manifest.segments, zones) if legible else unheld(log, zones, first - 1)
+    return [*put_back(segments, zones), *set_aside(log, files_from(log, first))]
+
+
+def _all_of(damage: Sequence[Damage]) -> str:
+    """Every problem, then every remedy."""
+    remedies = [each.remedy for each in damage if each.remedy]
+    return f"{'; '.join(each.text for each in damage)}. {'. '.join(remedies)}"
 
 
 def _refusal(log: TableLog, problems: str, why: str) -> str:
@@ -205,7 +271,7 @@ def _refusal(log: TableLog, problems: str, why: str) -> str:
 def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
     """The platform's commits from version ``first`` on; None for one that cannot be read, since it may be one."""
     found: list[Commit | None] = []
-    for version in sorted({_version_of(name) for name in _files_from(log, first)} - {_NO_VERSION}):
+    for version in sorted({version_of(name) for name in files_from(log, first)} - {NO_VERSION}):
         try:
             text = delta_log.commit_file(log.uri, version).read_text(errors="replace")
             commit = commit_in(log.table, version, text)
@@ -217,92 +283,10 @@ def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
     return found
 
 
-def _downstream(lake: Lake, tables: Sequence[Table], source: Table) -> Iterator[TableLog]:
-    """The logs of the tables that consume or read ``source``."""
-    return (lake.log(table) for table in tables if source.name in {each.name for each in table.inputs})
-
-
-def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[SegmentRef]:
-    """Those of ``segments`` that do not wait any more, wholly or in part."""
-    found = []
-    for zone in zones:
-        sound, defective = zone.archive.names(), zone.archive.defective_names()
-        own = [segment for segment in segments if segment.zone == zone.feed]
-        found += [s for s in own if s.defect is None and s.sha256 in sound]
-        found += [
-            s for s in own if s.defect is not None and (quarantined_name(s.name), s.sha256[:MARK_DIGITS]) in defective
-        ]
-    return found
-
-
-def _unheld_since_head(log: TableLog, zones: Sequence[LandingZone]) -> list[SegmentRef]:
-    """Segments that were consumed after the newest commit of the table, which has no row of them.
-
-    There are some where an older state of the lake was restored, and the zones are of today. The newest commit's own
-    segments are put at rest after it, too; only what is left after these costs a look at the table's rows.
-    """
-    head = log.head()
-    if head.commit is None:
-        return []
-    own = {segment.sha256 for segment in head.commit.manifest.segments}
-    since_s = head.commit.timestamp_ms / 1000
-    later = [(zone, segment) for zone in zones for segment in zone.consumed(since_s) if segment.sha256 not in own]
-    if not later:
-        return []
-    wanted = ds.field("segment_sha256").isin([segment.sha256 for _, segment in later])
-    held = set(log.rows(["segment_sha256"], wanted).column("segment_sha256").to_pylist())
-    return [segment for zone, segment in later if segment.sha256 not in held and has_rows(zone, segment)]
-
-
-def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:
-    """Consumed segments of which the table, as of ``version``, has no row: archived ones with records, and defective
-    ones."""
-    if not zones:
-        return []
-    held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
-    missing = [(zone, segment) for zone in zones for segment in zone.consumed() if segment.sha256 not in held]
-    return [segment for zone, segment in missing if has_rows(zone, segment)]
-
-
-def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:
+def put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:
     """Have these consumed segments wait again. Raises SegmentLost, SegmentConflict."""
     for zone in zones:
         zone.restore([segment for segment in segments if segment.zone == zone.feed])
         zone.archive.forget_unbacked_names()
     failpoints.hit("recovery.segments_restored")
     return [f"put {len(segments)} segments back to be taken again"] if segments else []
-
-
-def _files_from(log: TableLog, first: int) -> list[str]:
-    """Files of the log that belong to version ``first`` or later, in the order in which they may be moved away.
-
-    Newest version first, and of one version the commit last: as long as anything is left, the damage shows.
-    """
-    names = [path.name for path in delta_log.log_directory(log.uri).iterdir()]
-    versioned = [name for name in names if _version_of(name) >= first]
-    ordered = sorted(versioned, key=lambda name: (-_version_of(name), name.endswith(".json"), name))
-    return [*(name for name in names if name == delta_log.LAST_CHECKPOINT), *ordered]
-
-
-def _version_of(name: str) -> int:
-    """The version that a file of the log belongs to, Hadoop's hidden checksums included."""
-    digits = name.removeprefix(".")[:_VERSION_DIGITS]
-    return int(digits) if len(digits) == _VERSION_DIGITS and digits.isdigit() else _NO_VERSION
-
-
-def _set_aside(log: TableLog, names: Sequence[str]) -> list[str]:
-    """Move files of the log, with Hadoop's checksum files, to a directory that Delta does not read."""
-    if not names:
-        return []
-    directory = delta_log.log_directory(log.uri)
-    target = directory / SET_ASIDE
-    durable.make_directory(target)
-    for name in names:
-        file = directory / name
-        for each in (delta_log.hadoop_checksum(file), file):
-            if each.exists():
-                taken = sum(1 for path in target.iterdir() if path.name.startswith(each.name))
-                each.rename(target / f"{each.name}.{taken}")
-                failpoints.hit("recovery.set_aside")
-    durable.sync([target, directory])
-    return [f"set aside {', '.join(name for name in names if not name.startswith('.'))}"]

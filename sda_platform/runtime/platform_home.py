@@ -17,7 +17,7 @@ from sda_platform.clock import CLOCK_FILE
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.published import PLATFORM
 from sda_platform.runtime.errors import PlatformError
-from sda_platform.runtime.lake_lock import take_lake_lock
+from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 
 STATE_FILE = f"{PLATFORM}.json"
 LOCK_FILE = "platform.lock"
@@ -63,15 +63,16 @@ def take_lock(home: Path) -> IO[str]:
     return lock
 
 
-def take_locks(home: Path, lake_uri: str) -> ExitStack:
-    """Become the platform of ``home`` and of its lake until the returned stack is closed.
+def take_locks(home: Path, lake_uri: str, landing_uri: str) -> ExitStack:
+    """Become the platform of ``home``, its lake and its landing zones until the returned stack is closed.
 
     Raises AlreadyRunning or `lake_lock.LakeInUse`.
     """
     with ExitStack() as held:
         held.enter_context(take_lock(home))
-        if lake := take_lake_lock(lake_uri, home):
-            held.enter_context(lake)
+        for take, uri in ((take_lake_lock, lake_uri), (take_landing_lock, landing_uri)):
+            if lock := take(uri, home):
+                held.enter_context(lock)
         return held.pop_all()
 
 

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from sda_platform.runtime import guardian, liveness, platform_home, services
 from sda_platform.runtime.errors import PlatformError
-from sda_platform.runtime.lake_lock import take_lake_lock
+from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 from sda_platform.runtime.processes import Service
 from sda_platform.runtime.program import program_command
 from sda_platform.runtime.services import Addresses
@@ -112,7 +112,7 @@ def become(name: str, settings: Settings) -> NoReturn:
     service = separate_service(name, settings)
     platform_home.prepare(home, settings.code_server, os.environ)
     if name in _WRITERS:
-        _hold_locks(home, settings.lake_uri)
+        _hold_locks(home, settings)
     if name == "run-workers":
         address = f"http://{_reachable(settings.webserver_host)}:{settings.webserver_port}"
         addresses = Addresses(settings.ui_url or address, settings.code_server, settings.spark_remote)
@@ -121,9 +121,10 @@ def become(name: str, settings: Settings) -> NoReturn:
     os.execve(service.command[0], service.command, dict(service.environment))  # noqa: S606
 
 
-def _hold_locks(home: Path, lake_uri: str) -> None:
-    """Take both locks for as long as this process lives, also as another program."""
-    for lock in (platform_home.take_lock(home), take_lake_lock(lake_uri, home)):
+def _hold_locks(home: Path, settings: Settings) -> None:
+    """Take all locks for as long as this process lives, also as another program."""
+    own = platform_home.take_lock(home)
+    for lock in (own, take_lake_lock(settings.lake_uri, home), take_landing_lock(settings.landing_uri, home)):
         if lock is not None:
             os.set_inheritable(os.dup(lock.fileno()), True)  # a copy that no one closes
 

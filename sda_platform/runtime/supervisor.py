@@ -112,7 +112,10 @@ class Platform:
         with the reason.
         """
         self._report = progress or self._report
-        self._locks = platform_home.take_locks(self.home, self._inherited.get("SDA_LAKE") or str(self.home / "lake"))
+        lake, landing = (
+            self._inherited.get(f"SDA_{name.upper()}") or str(self.home / name) for name in ("lake", "landing")
+        )
+        self._locks = platform_home.take_locks(self.home, lake, landing)
         self._listen_for_signals()
         # The kernel kills a leashed process when the *thread* that started it ends. So one thread starts all.
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)

@@ -18,7 +18,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.storage import location, require_conditional_put
 from sda_platform.observability.red_tables import review_unverified
-from sda_platform.recovery import repair_record
+from sda_platform.recovery import rebuilding, repair_record
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.registry import TABLES, landing_zones
@@ -26,17 +26,32 @@ from sda_platform.runtime import platform_home
 from sda_platform.settings import Settings
 
 
-def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[RepairFinding]:
+def verify(
+    settings: Settings, depth: Depth, *, repair: bool, accepted: frozenset[str] = frozenset()
+) -> list[RepairFinding]:
     """Examine every table, repair it with ``repair``, and record the result in the home.
 
-    Full depth also finds archived segments whose rows no table has. For a repair the caller must ensure that no
-    platform runs here.
+    Full depth also finds archived segments whose rows no table has. ``accepted`` is as `recover` takes it. For a repair
+    the caller must ensure that no platform runs here.
     """
     began = time.perf_counter()
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
-    findings = recover(lake, TABLES, landing_zones(settings.landing_uri), depth=depth, repair=repair)
+    zones = landing_zones(settings.landing_uri)
+    findings = recover(lake, TABLES, zones, depth=depth, repair=repair, accepted=accepted)
     repair_record.write(settings.home, findings, seconds=time.perf_counter() - began)
     return findings
+
+
+def rebuild(settings: Settings, name: str, accepted: frozenset[str]) -> list[str]:
+    """Set the table ``name`` aside with all that was made from it, and put back what it took; what was done, in words.
+
+    The caller must ensure that no platform runs here. Raises Misconfigured for an unknown name, `NotRebuildable`.
+    """
+    lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    table = next((table for table in TABLES if table.name == name), None)
+    if table is None:
+        raise Misconfigured(f"there is no table {name!r}; `sda status` lists them")
+    return rebuilding.rebuild(lake, TABLES, table, landing_zones(settings.landing_uri), accepted=accepted)
 
 
 def lines(findings: Sequence[RepairFinding]) -> Iterator[str]:

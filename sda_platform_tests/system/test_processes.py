@@ -122,13 +122,13 @@ def test_one_platform_per_home(tmp_path: Path) -> None:
 
 def test_one_platform_per_lake_spec_87_90_D13(tmp_path: Path) -> None:
     lake, other_lake = str(tmp_path / "lake"), str(tmp_path / "other")
-    held = platform_home.take_locks(tmp_path / "a", lake)
+    held = platform_home.take_locks(tmp_path / "a", lake, str(tmp_path / "a"))
     holder = rf"the platform of {tmp_path}/a \(process {os.getpid()} on .+\): stop that platform, or choose another"
     with pytest.raises(LakeInUse, match=holder):
-        platform_home.take_locks(tmp_path / "b", str(lake))
-    platform_home.take_locks(tmp_path / "b", other_lake).close()
+        platform_home.take_locks(tmp_path / "b", str(lake), str(tmp_path / "b"))
+    platform_home.take_locks(tmp_path / "b", other_lake, str(tmp_path / "b")).close()
     held.close()
-    platform_home.take_locks(tmp_path / "b", lake).close()
+    platform_home.take_locks(tmp_path / "b", lake, str(tmp_path / "b")).close()
     assert take_lake_lock("s3://bucket/lake", tmp_path) is None
 
 

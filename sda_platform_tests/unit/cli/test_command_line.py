@@ -89,11 +89,23 @@ def test_a_second_home_on_a_lake_in_use_is_refused_D13(
 ) -> None:
     lake = tmp_path / "shared-lake"
     monkeypatch.setenv("SDA_LAKE", str(lake))
-    with take_locks(tmp_path / "first", str(lake)):
+    with take_locks(tmp_path / "first", str(lake), str(tmp_path / "first" / "landing")):
         answer = sda(home, *command)
     assert answer.exit_code == 1
     assert f"the lake {lake} is in use by the platform of {tmp_path}/first (process {os.getpid()}" in answer.output
     assert "Traceback" not in answer.output
+
+
+@pytest.mark.parametrize("command", [("up",), ("verify", "--repair")])
+def test_a_second_platform_on_landing_zones_in_use_is_refused_A9(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    landing = tmp_path / "shared-landing"
+    monkeypatch.setenv("SDA_LANDING", str(landing))
+    with take_locks(tmp_path / "first", str(tmp_path / "first" / "lake"), str(landing)):
+        answer = sda(home, *command)
+    assert answer.exit_code == 1
+    assert f"the landing directory {landing} is in use by the platform of {tmp_path}/first" in answer.output
 
 
 def test_the_place_of_a_lake_does_not_depend_on_the_working_directory_of_a_process_D13(

@@ -25,7 +25,8 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
-from sda_platform.recovery.repair import SET_ASIDE, RepairFinding, recover
+from sda_platform.recovery.repair import RepairFinding, recover
+from sda_platform.recovery.setting_aside import SET_ASIDE
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import (
     checksum_pages,

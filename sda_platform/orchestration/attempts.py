@@ -8,6 +8,7 @@ Failures also count for their cause. Where the last runs of a job all failed ali
 failing job leaves half of its pool's time to others.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
@@ -36,6 +37,7 @@ _ALIKE = 3
 _LONGEST_REST_S = 900.0
 _MOST_RUNS = 50
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE)
+_DIFFERS = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f-]*)\b|\d+(?:\.\d+)?")
 # The errors of subscribers, by the names of their classes.
 _AT_SUBSCRIBER = "Subscriber"
 
@@ -89,8 +91,8 @@ class FailureStreak:
 
 
 def cause_of(reason: str) -> str:
-    """What failures have in common: the kind of error, without what differs from run to run."""
-    return reason.partition(":")[0]
+    """What failures have in common: the reason without numbers and ids, which differ from run to run."""
+    return _DIFFERS.sub("#", reason)
 
 
 @dataclass(frozen=True)

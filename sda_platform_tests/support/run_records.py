@@ -36,7 +36,21 @@ def recorded_run(
     return run_id
 
 
-def failed_run(instance: dg.DagsterInstance, job: Job, reason: str, disposition: str = "transient", **tags: str) -> str:
-    """The id of a run of ``job`` that failed for ``reason``."""
-    failure = {FAILURE_TAG: disposition, REASON_TAG: reason, **tags}
-    return recorded_run(instance, job, dg.DagsterRunStatus.FAILURE, tags=failure)
+def failed_run(
+    instance: dg.DagsterInstance,
+    job: Job,
+    reason: str,
+    disposition: str = "transient",
+    *,
+    reported: bool = False,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """The id of a run of ``job`` that failed for ``reason``; ``reported``: with the event of its failure."""
+    failure = {FAILURE_TAG: disposition, REASON_TAG: reason, **(tags or {})}
+    status = dg.DagsterRunStatus.STARTED if reported else dg.DagsterRunStatus.FAILURE
+    run_id = recorded_run(instance, job, status, tags=failure)
+    if reported:
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        instance.report_run_failed(run)
+    return run_id

@@ -28,7 +28,7 @@ def fail(instance: dg.DagsterInstance, number: int, reason: str = BROADCAST, dis
         CATALOG_TO_ALERTS,
         f"{reason} {number}",
         disposition,
-        **{"sda/batch": f"b{number}", "sda/attempt": "1"},
+        tags={"sda/batch": f"b{number}", "sda/attempt": "1"},
     )
 
 

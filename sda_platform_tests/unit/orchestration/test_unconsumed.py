@@ -69,14 +69,14 @@ def test_a_run_of_chosen_assets_reads_it_if_the_reader_is_one_of_them(ticker: Ti
 
 
 def test_what_failed_for_its_zone_is_for_the_sensor_of_the_zone(ticker: Ticker) -> None:
-    run_id = failed_run(ticker.instance, CATALOG_TO_ALERTS, "OSError: full", **{"sda/zone": "elements"})
+    run_id = failed_run(ticker.instance, CATALOG_TO_ALERTS, "OSError: full", tags={"sda/zone": "elements"})
     assert ticker.tick() == f"run {run_id[:8]} failed, which is for the sensor of its zone"
 
 
 def test_a_failure_is_followed_by_a_pause_and_another_attempt(ticker: Ticker) -> None:
     first = ticker.tick()
     assert isinstance(first, dg.RunRequest)
-    failed_run(ticker.instance, CATALOG_TO_ALERTS, "OSError: full", **first.tags)
+    failed_run(ticker.instance, CATALOG_TO_ALERTS, "OSError: full", tags=first.tags)
     second = ticker.tick()
     assert isinstance(second, dg.RunRequest)
     assert (first.run_key or "").removesuffix(":1") == (second.run_key or "").removesuffix(":2")

@@ -22,7 +22,7 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.lake.errors import LakeError, SegmentConflict, SegmentLost
+from sda_platform.lake.errors import InvalidRequest, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import quarantined_name
 from sda_platform.landing.decoding import WHOLE_SEGMENT
@@ -35,7 +35,7 @@ _REMEMBERED_SEGMENTS: Final = 4
 _SHORT_HASH: Final = 12
 
 
-class UnknownSelection(LakeError):
+class UnknownSelection(InvalidRequest):
     """A kind or a stage that no dead letter can have; the text names those that there are."""
 
 

@@ -52,7 +52,8 @@ def test_the_command_accepts_what_is_red_and_reports_it_red_03(lake: Lake, tmp_p
     assert (accepted["table"], accepted["sequence"]) == ("raw_records", 2)
 
 
-def test_an_unknown_table_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_table_is_refused_with_those_that_there_are(lake: Lake, tmp_path: Path) -> None:
+    land_bad(lake)
     done = CliRunner().invoke(main, ["--home", str(tmp_path), "acknowledge", "row_records"])
     assert done.exit_code == 1 and "no table is named 'row_records'" in done.output
 

@@ -47,11 +47,12 @@ def retry_after_s(header: str | None, *, now: datetime, cap_s: float) -> float:
     """
     if not header:
         return 0.0
-    if header.strip().isdigit():
-        return min(float(header), cap_s)
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), cap_s)
     try:
-        until = parsedate_to_datetime(header)
-    except ValueError:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):  # each is raised for some texts
         return 0.0
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return min(max((until - now).total_seconds(), 0.0), cap_s)

@@ -17,7 +17,7 @@ class Address(NamedTuple):
     def parse(cls, text: str) -> "Address":
         """``host:port`` or ``[::1]:port``. Raises ValueError."""
         host, separator, port = text.strip().rpartition(":")
-        if not separator or not host or not port.isdigit() or int(port) > 65_535:
+        if not separator or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
             raise ValueError(f"{text!r} is no address; write host:port")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 

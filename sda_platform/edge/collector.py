@@ -23,7 +23,7 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.rates import Rates
 from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.edge.sealing import Sealer, SealingPlan
-from sda_platform.edge.sources.source import Services, SourceState
+from sda_platform.edge.sources.source import Services
 from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
 from sda_platform.edge.zone import ZoneEntry
@@ -132,11 +132,8 @@ class Collector:
     @property
     def health(self) -> list[str]:
         """What is wrong, one line each; empty when all is well (DP1-O1)."""
-        failed = [
-            f"source {name}: {each.source.detail}"
-            for name, each in self.supervised.items()
-            if each.source.state is SourceState.FAILED
-        ]
+        problems = {name: each.problem() for name, each in self.supervised.items()}
+        failed = [f"source {name}: {problem}" for name, problem in problems.items() if problem is not None]
         return failed + [
             f"sealer of {sealer.zone} ({sealer.priority.label}): failed {sealer.failures} times in a row"
             for sealer in self.sealers

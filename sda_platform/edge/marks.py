@@ -5,11 +5,11 @@ from pathlib import Path
 
 from upath import UPath
 
-from sda_platform.edge.sources.source import SourceGone
+from sda_platform.edge.sources.source import SourceBlocked
 from sda_platform.lake import durable
 
 
-class MarkUnreadable(SourceGone):
+class MarkUnreadable(SourceBlocked):
     """The file is no mark; the text has the remedy."""
 
 

@@ -8,7 +8,6 @@ from prometheus_client.core import Metric
 
 from sda_platform.edge.channel import OverflowPolicy
 from sda_platform.edge.collector import Collector
-from sda_platform.edge.sources.source import SourceState
 from sda_platform.telemetry import COLLECTOR_METRICS, ExportedMetrics, family
 
 _NAMES: Final = (*COLLECTOR_METRICS, "operator_restart_total", "operator_uptime_seconds", "circuit_breaker_state")
@@ -40,7 +39,7 @@ class CollectorMetrics(ExportedMetrics):
         for name, each in self._collector.supervised.items():
             source = each.source
             yield "source_rate", [name, source.kind], self._collector.rates.of(name)
-            yield "source_up", [name, source.kind], float(source.state is not SourceState.FAILED)
+            yield "source_up", [name, source.kind], float(each.problem() is None)
             for reason, count in sorted(source.errors.items()):
                 yield "source_errors_total", [name, reason], count
             yield "operator_restart_total", [name], each.restarts

@@ -34,6 +34,7 @@ def _source(collector: Collector, name: str, now_s: float) -> dict[str, Any]:
         "address": source.address,
         "state": source.state.value,
         "detail": source.detail,
+        "problem": supervised.problem(),
         "rate_per_s": round(collector.rates.of(name), 2),
         "silent_s": silent_s,
         "received": account.received,

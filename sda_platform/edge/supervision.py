@@ -1,16 +1,29 @@
-"""Supervision of sources: a source whose failure may pass is restarted within a budget; every end is reported (DP2-F5).
+"""Supervision of sources: one that ends or fails is started again, after pauses that grow to a minute (DP2-F5).
 
-A source that ends by itself, fails too often or has a programming error is `failed`. It stays failed, the health
-report includes it, and the other sources continue.
+Only a wrong configuration is final: such a source is `failed` until it is configured anew. All else may pass: a full
+disk, a port in use, an answer that makes no sense, a fault of the program. The source continues by itself when it is
+over. Meanwhile the health report includes it, and the other sources continue.
 """
 
 import asyncio
 import time
 
-from sda_platform.edge.sources.source import Source, SourceFailed, SourceGone, SourceState
-from sda_platform.resilience import RestartBudget, pause_s
+from sda_platform.edge.sources.source import (
+    LONGEST_PAUSE_S,
+    Source,
+    SourceBlocked,
+    SourceFailed,
+    SourceMisconfigured,
+    SourceState,
+)
+from sda_platform.resilience import pause_s
 
-_STATELESS, _STATEFUL = 5, 3
+STEADY_S = 60.0
+"""After a run of this length the pauses begin anew."""
+RECOVERED_S = 5.0
+"""A source that has run for so long is not reported any more."""
+_FIRST_PAUSE_S = 0.1
+_GROWING = 20
 _STOP_S = 3.0
 
 
@@ -21,7 +34,9 @@ class Supervised:
         self.source = source
         self.restarts = 0
         self.started_s = time.monotonic()
-        self._budget = RestartBudget(_STATEFUL if source.is_stateful else _STATELESS)
+        self._in_a_row, self._reason, self._is_blocked = 0, "", False
+        self._failing_since_s: float | None = None
+        self._began_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -44,34 +59,51 @@ class Supervised:
             self.source.state = SourceState.STOPPED
         self.source.log.info("stopped")
 
+    def problem(self) -> str | None:
+        """What a person must know of the source now; None: nothing."""
+        source, now_s = self.source, asyncio.get_running_loop().time()
+        found = source.problem(now_s)
+        is_down = source.state is SourceState.RETRYING or now_s - self._began_s < RECOVERED_S
+        if found or self._failing_since_s is None or not is_down:
+            return found
+        failing_s = now_s - self._failing_since_s
+        if failing_s < source.patience_s and not self._is_blocked:
+            return None
+        return f"{self._reason} (started {self._in_a_row} times in {failing_s:,.0f} s; it is started again)"
+
     async def _keep_running(self) -> None:
         source = self.source
-        while True:
-            self.started_s = time.monotonic()
+        while not source.stopping.is_set():
+            self.started_s, self._began_s = time.monotonic(), asyncio.get_running_loop().time()
             try:
                 await source.run()
-                failure: Exception = SourceFailed("the source ended by itself")
-            except SourceGone as gone:
-                self._fail(str(gone))
+                reason = "the source ended by itself"
+            except SourceMisconfigured as error:
+                source.state, source.detail = SourceState.FAILED, str(error)
+                source.log.error("source failed", reason=str(error))
                 return
             except (SourceFailed, OSError) as error:
-                failure = error
+                reason = str(error)
+                self._is_blocked = isinstance(error, SourceBlocked)
             except Exception as error:
-                source.log.fault("fault of the program", error)
-                self._fail(f"fault of the program: {type(error).__name__}: {error}")
-                return
-            if source.stopping.is_set():
-                return
-            if not self._budget.spend(time.monotonic()):
-                self._fail(f"failed {self._budget.restarts + 1} times within {self._budget.window_s:.0f} s: {failure}")
-                return
-            self.restarts += 1
-            pause = pause_s(self.restarts, base_s=0.1, cap_s=5.0, seed=f"{source.name}{time.time_ns()}")
-            source.state, source.detail = SourceState.RETRYING, str(failure)
-            source.log.warning("restarting", in_s=round(pause, 2), restarts=self.restarts, reason=str(failure))
-            if await source.pause(pause):
-                return
+                reason = source.note_fault(error)
+            if not source.stopping.is_set():
+                await source.pause(self._restarting(reason))
 
-    def _fail(self, reason: str) -> None:
-        self.source.state, self.source.detail = SourceState.FAILED, reason
-        self.source.log.error("source failed", reason=reason)
+    def _restarting(self, reason: str) -> float:
+        """Account for a failure, and return the seconds until the next start."""
+        source, now_s = self.source, asyncio.get_running_loop().time()
+        if now_s - self._began_s >= STEADY_S:
+            self._in_a_row, self._failing_since_s = 0, None
+        self._in_a_row += 1
+        self._failing_since_s = self._failing_since_s or now_s
+        self.restarts += 1
+        pause = pause_s(
+            min(self._in_a_row, _GROWING),
+            base_s=_FIRST_PAUSE_S,
+            cap_s=LONGEST_PAUSE_S,
+            seed=f"{source.name}{time.time_ns()}",
+        )
+        source.state, source.detail, self._reason = SourceState.RETRYING, reason, reason
+        source.log.warning("restarting", in_s=round(pause, 2), restarts=self.restarts, reason=reason)
+        return pause

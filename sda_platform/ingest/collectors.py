@@ -96,7 +96,7 @@ def source_states(home: Path, wall_s: float) -> list[ExternalState]:
 def _state(kind: str, report: Mapping[str, Any], mark: str) -> ExternalState:
     sources = [each for each in report["sources"] if each["kind"] == kind]
     zones = {each["zone"] for each in sources}
-    problems = [f"source {each['name']}: {each['detail']}" for each in sources if each["state"] == "failed"]
+    problems = [f"source {each['name']}: {each['problem']}" for each in sources if each["problem"] is not None]
     problems += [
         problem for problem in report["problems"] if any(problem.startswith(f"sealer of {zone} ") for zone in zones)
     ]

@@ -1,7 +1,8 @@
 """The content of a partner's file as a stream of chunks: as it is, unpacked, or rows of a table as text.
 
 Every way of reading raises UnreadableContent where the file breaks off or is damaged: all archive formats carry
-checksums and a mark of their end. It holds a few megabytes, whatever the file's size.
+checksums and a mark of their end. What the disk refuses stays an OSError: the file may be good. A few megabytes are
+held, whatever the file's size.
 """
 
 import bz2
@@ -68,10 +69,8 @@ def recognised_format(path: Path, candidates: Sequence[Format]) -> Format | None
 
 def parquet_format(path: Path) -> Format:
     """The format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
-    try:
-        columns = pq.read_schema(path).names
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadableContent(str(error)) from None
+    with _readable(path) as file:
+        columns = pq.read_schema(file).names
     of_rows = [known for known in FORMATS if known.row_column]
     found = next((known for known in of_rows if known.row_column in columns), None)
     if found is None:
@@ -81,11 +80,15 @@ def parquet_format(path: Path) -> Format:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[IO[bytes]]:
-    """The file, open; whatever is wrong with its content is raised as UnreadableContent."""
+    """The file, open; whatever is wrong with its content is raised as UnreadableContent. Raises OSError of the disk."""
     try:
         with path.open("rb") as file:
             yield file
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
+    except OSError as error:
+        if error.errno is not None:  # the system's; readers of archives raise others without a number
+            raise
+        raise UnreadableContent(str(error)) from None
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UnreadableContent(str(error)) from None
 
 

@@ -26,6 +26,7 @@ from sda_platform.lake.storage import location
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import (
     Content,
+    FileChanging,
     PartnerFile,
     PartnerFileError,
     examine,
@@ -37,6 +38,10 @@ from sda_platform.landing.zone import LandingZone
 MAX_SEGMENT_BYTES = 64 * 2**20
 PROGRESS_VERSION = 1
 _SHORT_HASH = 12
+
+
+class ProgressUnreadable(PartnerFileError):
+    """The platform's own record of a landing is damaged; the partner's file may be good."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Progress:
 
     @classmethod
     def load(cls, path: UPath) -> "Progress | None":
-        """The progress written at ``path``; None where there is none. Raises PartnerFileError if it is unreadable."""
+        """The progress written at ``path``; None where there is none. Raises ProgressUnreadable."""
         try:
             facts = json.loads(path.read_bytes())
             if facts["schema_version"] != PROGRESS_VERSION:
@@ -68,7 +73,7 @@ class Progress:
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as error:
-            raise PartnerFileError(f"{path}: is no progress of a landing: {error}; remove it to land anew") from None
+            raise ProgressUnreadable(f"{path}: is no progress of a landing: {error}; remove it to land anew") from None
 
     def save(self, path: UPath) -> None:
         """Write it, for good on return."""
@@ -110,7 +115,7 @@ class Lander:
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
     ) -> LandedFile:
-        """Land the file at ``path``, or what is left of it. Raises PartnerFileError."""
+        """Land the file at ``path``, or what is left of it. Raises PartnerFileError; OSError where the disk refuses."""
         file = identify(path, feed=feed, segment_format=segment_format)
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"))
         failpoints.hit("lander.examined")
@@ -153,8 +158,8 @@ class Lander:
         chunks = read_chunks(file.path, file.format, partial(self._report, "landing"))
         try:
             yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
-        except UnreadableContent as error:
-            raise PartnerFileError(f"{file.path}: {error}; land it again to go on where this stopped") from None
+        except UnreadableContent as error:  # it was read to its end a moment ago
+            raise FileChanging(f"{file.path}: {error}; land it again to go on where this stopped") from None
 
 
 def segment_name(meta: SegmentMeta, stem: str) -> str:

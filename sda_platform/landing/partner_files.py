@@ -34,6 +34,10 @@ class PartnerFileError(ValueError):
     """A file that cannot be landed; the text has the file, the reason and the remedy."""
 
 
+class FileChanging(PartnerFileError):
+    """The file is not as it was a moment ago: its writer has not finished."""
+
+
 @dataclass(frozen=True)
 class PartnerFile:
     """A file as its name and the caller describe it. ``stem`` is what its segments' names begin with."""
@@ -54,7 +58,7 @@ class Content:
 
 
 def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
-    """What the file at ``path`` is. Raises PartnerFileError."""
+    """What the file at ``path`` is. Raises PartnerFileError, and OSError where the disk refuses."""
     inner = without_compression(path)
     chosen = format_named(segment_format) if segment_format else _recognised(path, inner.suffix.lower())
     if chosen is None:
@@ -90,7 +94,7 @@ def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], Non
 
     Raises PartnerFileError when it cannot be read to its end, is empty, or changes during the read. It is also
     raised for one that ends within a record, as while it is being written. ``is_complete``: the caller guarantees
-    that it is complete.
+    that it is complete. What the disk refuses is an OSError.
     """
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""
@@ -115,17 +119,14 @@ def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], Non
 
 
 def refuse_if_changed(file: PartnerFile, content: Content) -> None:
-    """Raises PartnerFileError when the file is not the one that was examined any more."""
+    """Raises FileChanging when the file is not the one that was examined any more."""
     if stamp_of(file.path) != content.stamp:
-        raise PartnerFileError(f"{file.path}: changed while it was read; land it again once its writer has finished")
+        raise FileChanging(f"{file.path}: changed while it was read; land it again once its writer has finished")
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:
-    """The identity of one state of a file: inode, size and time of change. Raises PartnerFileError."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise PartnerFileError(f"{path}: cannot be read: {error.strerror}") from None
+    """The identity of one state of a file: inode, size and time of change. Raises OSError, PartnerFileError."""
+    found = path.stat()
     if path.is_dir():
         raise PartnerFileError(f"{path}: is a directory; name the files in it")
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -10,7 +10,6 @@ import asyncio
 from sda_platform.edge.http_client import HTTP_BOUNDS, HttpBounds, HttpClient
 from sda_platform.edge.sources.documents import land_document
 from sda_platform.edge.sources.source import Source, SourceFailed
-from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import json_object, text_field
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tle import read_tle
@@ -34,9 +33,9 @@ class ElementRefresh:
             while True:
                 try:
                     await self._refresh(client, source)
-                except (SourceFailed, RecordError, OSError) as error:
+                except Exception as error:  # whatever the service answers, the pass goes on, and so does the refresh
                     source.errors["elements"] += 1
-                    source.log.warning("element set not refreshed", reason=str(error))
+                    source.log.warning("element set not refreshed", reason=f"{type(error).__name__}: {error}")
                 await asyncio.sleep(self._interval_s)
         finally:
             await client.close()

@@ -12,7 +12,7 @@ from sda_platform.edge.address import Address
 from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, FrameTimeouts, LengthPrefix
 from sda_platform.edge.sources.intake import Intake, LinkIntake, TelemetryIntake
 from sda_platform.edge.sources.session import Session
-from sda_platform.edge.sources.source import Services, Source, SourceState
+from sda_platform.edge.sources.source import Services, Source
 
 
 class FramedServer(Source):
@@ -37,8 +37,6 @@ class FramedServer(Source):
         self._intake = self.intake_class(self)
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._address = ""
-        self._woken = asyncio.Event()
-        self._fault: asyncio.Future[None] | None = None
 
     @property
     def address(self) -> str:
@@ -52,25 +50,16 @@ class FramedServer(Source):
 
     async def run(self) -> None:
         """See `Source.run`."""
-        self._fault = asyncio.get_running_loop().create_future()
         server = await asyncio.start_server(self._accept, *self._bind, limit=READ_BYTES, backlog=self._max_connections)
         self._address = str(Address(*server.sockets[0].getsockname()[:2]))
-        self.state = SourceState.RUNNING
+        self.works()
         self.log.info("listening", address=self._address)
         try:
-            while not (self.stopping.is_set() or self._fault.done()):
-                await self._woken.wait()
+            await self.stopping.wait()
         finally:
             server.close()
             await self._drain()
             self._address = ""
-        if self._fault.done():
-            self._fault.result()
-
-    def stop(self) -> None:
-        """See `Source.stop`."""
-        super().stop()
-        self._woken.set()
 
     async def _drain(self) -> None:
         """Let every connection end at a frame boundary."""
@@ -93,10 +82,8 @@ class FramedServer(Source):
         self._sessions[task] = session
         try:
             await session.run()
-        except Exception as error:  # a fault of the program ends the source, where it is reported
-            if self._fault is not None and not self._fault.done():
-                self._fault.set_exception(error)
-                self._woken.set()
+        except Exception as error:  # what one peer sends ends no other connection
+            self.note_fault(error)
         finally:
             del self._sessions[task]
 

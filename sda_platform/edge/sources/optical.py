@@ -68,7 +68,7 @@ class OpticalSource(Source):
                     found, failures = await self._poll(client), 0
                 except HttpFailed as failure:  # an archive that is away is no reason to restart
                     failures += 1
-                    await self.retry_later(failures, failure)
+                    await self.retry_later(failure)
                     continue
                 self.state, self.detail = SourceState.RUNNING, ""
                 if not (found and self._wait_ms):

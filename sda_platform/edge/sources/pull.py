@@ -20,7 +20,7 @@ from upath import UPath
 
 from sda_platform.edge.http_client import HttpAnswer, HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.documents import land_document
-from sda_platform.edge.sources.source import Services, Source, SourceGone, SourceState
+from sda_platform.edge.sources.source import Services, Source, SourceMisconfigured
 from sda_platform.lake import durable
 from sda_platform.resilience import BreakerState
 
@@ -41,10 +41,10 @@ class Login:
     password_variable: str = "SPACETRACK_PASSWORD"  # noqa: S105 - the name of a variable
 
     def form(self) -> dict[str, str]:
-        """The filled form. Raises SourceGone, naming the variable that is not set: no restart sets it."""
+        """The filled form. Raises SourceMisconfigured, naming the variable that is not set."""
         missing = [name for name in (self.user_variable, self.password_variable) if not os.environ.get(name)]
         if missing:
-            raise SourceGone(f"set {' and '.join(missing)} in the environment to log in")
+            raise SourceMisconfigured(f"set {' and '.join(missing)} in the environment to log in")
         return {
             self.user_field: os.environ[self.user_variable],
             self.password_field: os.environ[self.password_variable],
@@ -88,22 +88,27 @@ class PullSource(Source):
         return self._client.breaker_state if self._client else None
 
     async def run(self) -> None:
-        """See `Source.run`. Raises SourceFailed, SourceGone."""
+        """See `Source.run`. Raises SourceMisconfigured."""
         self._client = client = HttpClient(self._bounds)
         try:
             while not self.stopping.is_set():
                 now_s = time.time()
                 left_s = max(self._asked_s() + self._interval_s - now_s, self.services.hosts.wait_s(self._host, now_s))
                 if left_s > 0:
-                    self.state = SourceState.RETRYING if self.detail else SourceState.RUNNING
+                    if self.failing_since_s is None:
+                        self.works()
                     if await self.pause(min(left_s, 3600.0)):
                         return
                     continue
                 try:
                     await self._pull(client)
-                    self.detail = ""
+                    self.works()
                 except HttpFailed as failure:
                     self._put_off(failure)
+                except HttpRefused as refusal:
+                    self.errors["refused"] += 1
+                    self.fails(refusal)
+                    self.log.warning("request refused; repeated after the interval", reason=str(refusal))
         finally:
             await client.close()
 
@@ -111,7 +116,7 @@ class PullSource(Source):
         """Have the next request come after the usual pause, or after the longer one that the server asked for."""
         wait_s = max(min(_AFTER_FAILURE_S, self._interval_s), failure.retry_after_s)
         self.errors["failed_request"] += 1
-        self.detail = str(failure)
+        self.fails(failure)
         self.log.warning("request repeated later", in_s=wait_s, reason=self.detail)
         self._hold({**self._held(), "asked_s": time.time() + wait_s - self._interval_s})
         if failure.retry_after_s:
@@ -125,12 +130,7 @@ class PullSource(Source):
             parts = urlsplit(self._url)
             await client.post(f"{parts.scheme}://{parts.netloc}{self._login.path}", self._login.form())
         headers = {_VALIDATORS[name]: str(held[name]) for name in _VALIDATORS if name in held}
-        try:
-            answer = await client.get(self._url, headers=headers)
-        except HttpRefused as refusal:
-            self.errors["refused"] += 1
-            self.log.warning("request refused; repeated after the interval", reason=str(refusal))
-            return
+        answer = await client.get(self._url, headers=headers)
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return
         records = await land_document(self, answer.content, zone=self.zone, segment_format=self._format)

@@ -13,7 +13,7 @@ from typing import Final
 from sda_platform.edge.address import Address, listening_udp
 from sda_platform.edge.datagrams import DatagramReader
 from sda_platform.edge.sources.intake import RadarIntake
-from sda_platform.edge.sources.source import Services, Source, SourceState
+from sda_platform.edge.sources.source import Services, Source
 
 # Fewer datagrams than this came together: a short wait costs less than a wake-up for each.
 _FEW: Final = 64
@@ -54,7 +54,7 @@ class RadarSource(Source):
         """See `Source.run`."""
         with listening_udp(self._bind, self._receive_buffer_bytes) as opened:
             self._socket = opened
-            self.state = SourceState.RUNNING
+            self.works()
             self.log.info("listening", address=self.address)
             try:
                 while not self.stopping.is_set():

@@ -57,6 +57,7 @@ class Session:
             while True:
                 receipt = await self._intake.take(frames := await self.stream.read())
                 self.frames += len(frames)
+                self._intake.source.received()
                 if self._acknowledger is not None:
                     await self._acknowledger.expect(self.frames, receipt)
         except StreamEnded as ended:

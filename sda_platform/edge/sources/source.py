@@ -1,7 +1,8 @@
 """What every source is: something that runs until it is stopped, and counts what it cannot use.
 
-A source raises `SourceFailed` (or an OSError) for what a restart may cure. Any other exception is a fault of the
-program.
+A source raises `SourceFailed` (or an OSError) for what may pass: it is started again, after pauses that grow to a
+minute. Any other exception is a fault of the program, which is logged; the source is started again all the same. Only
+`SourceMisconfigured` is final.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.first_copies import FirstCopies
@@ -25,17 +27,25 @@ from sda_platform.edge.redundancy import RecentSamples
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.resilience import BreakerState, pause_s
 
+LONGEST_PAUSE_S: Final = 60.0
+_GROWING: Final = 20  # failures in a row, after which pauses grow no more
+_FAULT_SHOWN_S: Final = 300.0
+
 
 class SourceFailed(Exception):
-    """The source cannot continue now; a restart may help. The text has the reason."""
+    """The source cannot continue now; later it may. The text has the reason."""
 
 
-class SourceGone(SourceFailed):
-    """The source gives up for good: it is not restarted until it is configured anew."""
+class SourceBlocked(SourceFailed):
+    """Only a person can remove the cause, so it is reported at once. The source continues when it is gone."""
+
+
+class SourceMisconfigured(Exception):
+    """A setting is wrong or missing: the source is not started again until it is configured anew."""
 
 
 class SourceState(StrEnum):
-    """The state of a source, as `sda sources` shows it."""
+    """The state of a source, as `sda sources` shows it. RETRYING: it fails, and tries again. FAILED: misconfigured."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -68,7 +78,9 @@ class Source(ABC):
     kind: str
     zone: str
     is_stateful = False
-    """Whether it keeps progress of its own; such a source is restarted less often (spec DP2: 3 in 60 s, not 5)."""
+    """Whether it keeps progress of its own."""
+    patience_s = 10.0
+    """How long it may fail before the collector counts as unhealthy."""
 
     def __init__(self, name: str, services: Services) -> None:
         self.name = name
@@ -77,6 +89,9 @@ class Source(ABC):
         self.state = SourceState.STARTING
         self.detail = ""
         self.errors: Counter[str] = Counter()
+        self.failures = 0
+        self.failing_since_s: float | None = None
+        self.fault: tuple[float, str] | None = None
         self.last_received_s: float | None = None
         self.stopping = asyncio.Event()
 
@@ -115,11 +130,46 @@ class Source(ABC):
         account.sealed += records
         self.last_received_s = asyncio.get_running_loop().time()
 
-    async def retry_later(self, failures: int, reason: Exception) -> None:
-        """Wait after the ``failures``-th failure in a row, with jitter, up to half a minute."""
-        pause = pause_s(failures, base_s=1.0, cap_s=30.0, seed=f"{self.name}{time.time_ns()}")
-        self.errors["failed_request"] += 1
+    def works(self) -> None:
+        """It does what it is for, or waits for its next turn."""
+        if not self.stopping.is_set():
+            self.state, self.detail = SourceState.RUNNING, ""
+        self.received()
+
+    def received(self) -> None:
+        """Something came, so that it fails no more."""
+        self.failures, self.failing_since_s = 0, None
+
+    def fails(self, reason: object) -> float:
+        """It failed once more, for ``reason``; returns seconds to wait, with jitter and up to a minute."""
+        self.failures += 1
+        if self.failing_since_s is None:
+            self.failing_since_s = asyncio.get_running_loop().time()
         self.state, self.detail = SourceState.RETRYING, str(reason)
+        return pause_s(min(self.failures, _GROWING), base_s=0.5, cap_s=LONGEST_PAUSE_S, seed=_seed(self.name))
+
+    def note_fault(self, error: Exception) -> str:
+        """Log and count a fault of the program, and have it on the health page for some minutes; returns its text."""
+        text = f"fault of the program: {type(error).__name__}: {error}"
+        self.log.fault("fault of the program", error)
+        self.errors["fault"] += 1
+        self.fault = asyncio.get_running_loop().time(), text
+        return text
+
+    def problem(self, now_s: float) -> str | None:
+        """What a person must know of it at the loop's time ``now_s``; None: nothing."""
+        if self.state is SourceState.FAILED:
+            return self.detail
+        if self.fault is not None and now_s - self.fault[0] < _FAULT_SHOWN_S:
+            return self.fault[1]
+        if self.failing_since_s is not None and now_s - self.failing_since_s >= self.patience_s:
+            return f"{self.detail} (fails for {now_s - self.failing_since_s:,.0f} s; it is tried again)"
+        return None
+
+    async def retry_later(self, reason: Exception) -> None:
+        """Wait after a failed request, longer after each in a row."""
+        pause = self.fails(reason)
+        self.errors["failed_request"] += 1
         self.log.warning("trying again", in_s=round(pause, 1), reason=str(reason))
         await self.pause(pause)
 
@@ -131,3 +181,7 @@ class Source(ABC):
         except TimeoutError:
             return False
         return True
+
+
+def _seed(name: str) -> str:
+    return f"{name}{time.time_ns()}"

@@ -1,10 +1,11 @@
 """A station that is called: connect, read telemetry frames, connect again; and the element set of its pass (F4).
 
     connecting ─► connected ─► reconnecting ─► connecting …
-    after 5 minutes without a connection: failed. On a stop: disconnecting ─► stopped.
+    On a stop: disconnecting ─► stopped.
 
-Pauses between attempts are 1, 2, 4 … 30 s with some jitter, so that stations do not return together (F4.40). Every
-transition is written to the log in order (F4.7).
+Pauses between attempts are 1, 2, 4 … 30 s with some jitter, so that stations do not return together (F4.40). A
+connection that brings no frame counts as a failed attempt. A station is called for as long as it is configured. Without
+a frame for five minutes it is on the health page (F4.3). Every transition is written to the log in order (F4.7).
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, F
 from sda_platform.edge.sources.framed_server import keep_alive
 from sda_platform.edge.sources.intake import TelemetryIntake
 from sda_platform.edge.sources.session import Session
-from sda_platform.edge.sources.source import Services, Source, SourceGone, SourceState
+from sda_platform.edge.sources.source import Services, Source, SourceState
 from sda_platform.resilience import doubling_s
 
 GOODBYE = b"\x00\x00\x00\x07GOODBYE"
@@ -37,13 +38,13 @@ class StationSource(Source):
         elements: ElementRefresh | None = None,
         timeouts: FrameTimeouts = FRAME_TIMEOUTS,
         connect_s: float = 5.0,
-        give_up_s: float = 300.0,
+        patience_s: float = 300.0,
         longest_pause_s: float = 30.0,
         first_pause_s: float = 1.0,
     ) -> None:
         super().__init__(name, services)
         self._station, self._elements, self._timeouts = address, elements, timeouts
-        self._connect_s, self._give_up_s = connect_s, give_up_s
+        self._connect_s, self.patience_s = connect_s, patience_s
         self._first_pause_s, self._longest_pause_s = first_pause_s, longest_pause_s
         self._intake = TelemetryIntake(self)
         self._session: Session | None = None
@@ -56,7 +57,7 @@ class StationSource(Source):
         return str(self._station)
 
     async def run(self) -> None:
-        """See `Source.run`. Raises SourceGone."""
+        """See `Source.run`."""
         refreshing = asyncio.create_task(self._elements.run(self)) if self._elements else None
         try:
             await self._keep_connected()
@@ -68,27 +69,23 @@ class StationSource(Source):
         self._enter(SourceState.STOPPED, "stopped")
 
     async def _keep_connected(self) -> None:
-        loop = asyncio.get_running_loop()
-        failing_since_s, attempt = None, 0
+        attempt = 0
         while not self.stopping.is_set():
             attempt += 1
             self._enter(SourceState.STARTING, f"connecting, attempt {attempt}")
             ended = await self._connection()
-            if ended is None:
-                failing_since_s, attempt = None, 0
-                ended = "the connection ended"
             if self.stopping.is_set():
                 return
-            failing_since_s = failing_since_s or loop.time()
-            if loop.time() - failing_since_s >= self._give_up_s:
-                raise SourceGone(f"{self._station}: no connection for {self._give_up_s:.0f} s; last: {ended}")
-            pause_s = doubling_s(max(attempt, 1), base_s=self._first_pause_s, cap_s=self._longest_pause_s)
+            if ended is None:
+                attempt, ended = 1, "the connection ended"
+            self.fails(ended)
+            pause_s = doubling_s(attempt, base_s=self._first_pause_s, cap_s=self._longest_pause_s)
             pause_s = min(pause_s * self._jitter.uniform(1.0, 1.1), self._longest_pause_s)
             self._enter(SourceState.RETRYING, f"reconnecting in {pause_s:.1f} s: {ended}")
             await self.pause(pause_s)
 
     async def _connection(self) -> str | None:
-        """One connection to its end; None after one that stood, else why there was none."""
+        """One connection to its end; None after one that brought frames, else what was wrong."""
         try:
             async with asyncio.timeout(self._connect_s):
                 reader, writer = await asyncio.open_connection(*self._station, limit=READ_BYTES)
@@ -96,15 +93,19 @@ class StationSource(Source):
             return f"{type(error).__name__}: {error}".rstrip(": ")
         keep_alive(writer)
         self._enter(SourceState.RUNNING, "connected")
-        self._session = Session(reader, writer, self._intake, LengthPrefix(is_big_endian=True), self._timeouts)
+        self._session = session = Session(
+            reader, writer, self._intake, LengthPrefix(is_big_endian=True), self._timeouts
+        )
         if self.stopping.is_set():
             self.stop()
-        self._session.farewell = GOODBYE
+        session.farewell = GOODBYE
         try:
-            await self._session.run()
+            reason = await session.run()
+        except Exception as error:
+            reason = self.note_fault(error)
         finally:
             self._session = None
-        return None
+        return None if session.frames else f"no frame came: {reason}"
 
     def stop(self) -> None:
         """Finish the frame in progress, send GOODBYE, close (F4.12)."""

@@ -9,6 +9,7 @@ The body is written to a file of its own while it arrives, so that memory does n
 """
 
 import asyncio
+import errno
 import hmac
 import re
 import tempfile
@@ -23,10 +24,10 @@ from starlette.routing import Route
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
-from sda_platform.edge.sources.source import Services, Source, SourceState
+from sda_platform.edge.sources.source import Services, Source
 from sda_platform.formats.registry import ZONES
-from sda_platform.landing.lander import LandedFile, Lander
-from sda_platform.landing.partner_files import PartnerFileError
+from sda_platform.landing.lander import LandedFile, Lander, ProgressUnreadable
+from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 
 _LATER: Final = {"Retry-After": "2"}
 _NAME_LENGTH: Final = 128
@@ -65,7 +66,7 @@ class UploadSource(Source):
         """See `Source.run`."""
         app = Starlette(routes=[Route("/land/{zone}", self._receive, methods=["POST"])])
         async with HttpServer(app, self._bind) as self._server:
-            self.state = SourceState.RUNNING
+            self.works()
             self.log.info("listening", address=self.address)
             await self.stopping.wait()
 
@@ -87,12 +88,13 @@ class UploadSource(Source):
 
     def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that is not read at all."""
-        if self._token and not hmac.compare_digest(request.headers.get("Authorization", ""), f"Bearer {self._token}"):
+        sent = request.headers.get("Authorization", "").encode("latin-1")
+        if self._token and not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
             return _answer(HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
         if request.path_params["zone"] not in ZONES:
             return _answer(HTTPStatus.NOT_FOUND, f"the zones are {', '.join(sorted(ZONES))}")
         length = request.headers.get("Content-Length", "")
-        if not length.isdigit():
+        if not (length.isascii() and length.isdigit()):
             return _answer(HTTPStatus.LENGTH_REQUIRED, "send the length of the file")
         if int(length) > self._max_bytes:
             return _answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {self._max_bytes:,} bytes are taken at once")
@@ -115,6 +117,8 @@ class UploadSource(Source):
             landed: LandedFile = await loop.run_in_executor(
                 self.services.executor, self._attempt, path, zone, request.query_params.get("format")
             )
+        except (FileChanging, ProgressUnreadable) as error:
+            raise OSError(errno.EIO, str(error).replace(f"{folder}/", "")) from None
         except PartnerFileError as refusal:
             self.errors["refused_file"] += 1
             return _answer(HTTPStatus.BAD_REQUEST, str(refusal).replace(f"{folder}/", ""))

@@ -142,8 +142,9 @@ def test_an_upload_without_the_token_is_refused(tmp_path: Path, monkeypatch: pyt
     async def scenario() -> None:
         async with collecting(tmp_path, sources) as collector:
             assert (await post(collector, "/land/elements?name=a.tle")).status_code == 401
-            wrong = {"Authorization": "Bearer token"}
-            assert (await post(collector, "/land/elements?name=a.tle", headers=wrong)).status_code == 401
+            for text in (b"Bearer token", b"Bearer \xe9", b"Bearer t0ken\xc3\xa9", b""):
+                wrong = {b"Authorization": text}
+                assert (await post(collector, "/land/elements?name=a.tle", headers=wrong)).status_code == 401
             right = {"Authorization": "Bearer t0ken"}
             assert (await post(collector, "/land/elements?name=a.tle", headers=right)).status_code == 201
 

@@ -83,7 +83,7 @@ def test_the_mark_survives_a_restart__DP1_I12(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_damaged_mark_fails_its_source_and_no_other__DP2_F5(tmp_path: Path) -> None:
+def test_a_damaged_mark_stops_its_source_until_it_is_removed_and_no_other__DP2_F5(tmp_path: Path) -> None:
     (tmp_path / "collector").mkdir()
     (tmp_path / "collector" / "archive.mark.json").write_text("{")
 
@@ -94,6 +94,9 @@ def test_a_damaged_mark_fails_its_source_and_no_other__DP2_F5(tmp_path: Path) ->
             (problem,) = collector.health
             assert problem.startswith("source archive: ")
             assert "archive.mark.json: is no mark" in problem
+            (tmp_path / "collector" / "archive.mark.json").unlink()
+            source = collector.supervised["archive"].source
+            await until(lambda: source.errors["failed_request"] > 0)  # nothing listens there: it asks
 
     asyncio.run(scenario())
 

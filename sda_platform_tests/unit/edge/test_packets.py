@@ -167,10 +167,13 @@ def test_a_key_is_remembered_for_the_promised_number_of_frames__F5_27() -> None:
     assert rows(processed(telemetry(1), processor))["duplicates"] == [0]
 
 
+TIMES_MS = [0, 1, 9_999, 10_001, 20_002, 2**20 - 1, 2**20]
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     batches=st.lists(
-        st.lists(st.tuples(st.sampled_from([0, 1, 9_999, 10_001, 20_002, 2**20 - 1, 2**20]), st.integers(0, 3), st.integers(0, 2),
+        st.lists(st.tuples(st.sampled_from(TIMES_MS), st.integers(0, 3), st.integers(0, 2),
                            st.integers(0, 1), st.integers(0, 1), st.sampled_from([0, EMERGENCY_FLAG, INVALID_FLAG])),
                  max_size=20),
         max_size=6,

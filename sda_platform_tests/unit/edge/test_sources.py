@@ -18,7 +18,6 @@ from sda_platform_tests.support.collectors import (
     config,
     framed,
     landed,
-    log_text,
     payloads,
     radar_frames,
     telemetry,
@@ -279,39 +278,3 @@ def test_sources_are_added_changed_and_removed_while_others_run__F3(tmp_path: Pa
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "isl") == beacons(3)
-
-
-def test_a_source_that_cannot_start_fails_after_its_budget_and_the_others_go_on__DP2_F5(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        bad = {"kind": "radar", "bind": f"127.0.0.1:{taken.getsockname()[1]}"}
-
-        async def scenario() -> None:
-            async with collecting(tmp_path, {**RADAR, "radar-b": bad}) as collector:
-                await until(lambda: collector.supervised["radar-b"].source.state is SourceState.FAILED, 40.0)
-                assert collector.supervised["radar-b"].restarts == 5
-                (problem,) = collector.health
-                assert "radar-b" in problem
-                assert "Address already in use" in problem
-                send_datagrams(collector, "radar-a", radar_frames(1))
-                await sealed(collector, "radar-a", 1)
-
-        asyncio.run(scenario())
-
-
-def test_a_fault_of_the_program_ends_its_source_and_shows__DP2_F4(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario() -> None:
-        async with collecting(tmp_path, {**RADAR, **LINKS}) as collector:
-            source = collector.supervised["links"].source
-            monkeypatch.setattr(source._intake, "split", lambda frames: 1 / 0)  # type: ignore[attr-defined]
-            _, writer = await connect(collector, "links")
-            writer.write(framed(beacons(1)))
-            await until(lambda: source.state is SourceState.FAILED)
-            assert source.detail == "fault of the program: ZeroDivisionError: division by zero"
-            assert "ZeroDivisionError" in log_text(collector)
-            assert collector.supervised["radar-a"].source.state is SourceState.RUNNING
-            writer.close()
-
-    asyncio.run(scenario())

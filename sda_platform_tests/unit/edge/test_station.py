@@ -1,13 +1,16 @@
 """A station that is called: reconnects, gives up, keeps its element set fresh, sends GOODBYE (F4)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.responses import JSONResponse, Response
 
+from sda_platform.edge import collector as collector_module
 from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.http_client import HttpBounds
@@ -16,6 +19,7 @@ from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.sources.station import GOODBYE, StationSource
 from sda_platform.edge.supervision import Supervised
 from sda_platform_tests.support.collectors import collecting, framed, payloads, telemetry, until
+from sda_platform_tests.support.warped_loop import reached, run_warped
 from sda_platform_tests.unit.edge.servers import serving
 from sda_platform_tests.unit.edge.test_http_sources import TLE
 
@@ -83,19 +87,52 @@ def test_a_lost_connection_is_called_again_and_nothing_lands_twice__F4(tmp_path:
     assert said == [GOODBYE]
 
 
-def test_pauses_double_up_to_the_cap_and_the_station_is_given_up_for_good__F4(tmp_path: Path) -> None:
+@pytest.fixture
+def _no_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector's own timers would be the only ones that the warped clock ever jumps to."""
+    for name in ("_SAMPLE_S", "_BACKLOG_S"):
+        monkeypatch.setattr(collector_module, name, 60.0)
+
+
+def pauses_of(source: StationSource) -> list[float]:
+    """The pauses of a station, from what it logged."""
+    return [float(found[1]) for text in source.transitions if (found := re.match(r"reconnecting in ([0-9.]+) s", text))]
+
+
+DOUBLING = [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+@pytest.mark.usefixtures("_no_samples")
+def test_pauses_double_up_to_30_s_and_a_silent_station_is_reported_after_5_minutes_and_called_on__F4_2_3(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         async with collecting(tmp_path, {}) as collector:
-            nobody = Address("127.0.0.1", 9)
-            source = called(collector, nobody, first_pause_s=0.01, longest_pause_s=0.05, give_up_s=0.3)
-            await until(lambda: source.state is SourceState.FAILED)
-            assert "no connection for 0 s" in source.detail
+            began_s = asyncio.get_running_loop().time()
+            source = called(collector, Address("127.0.0.1", 9), first_pause_s=1.0, longest_pause_s=30.0)
+            await reached(lambda: bool(collector.health))
+            assert 300.0 <= asyncio.get_running_loop().time() - began_s < 340.0
+            assert pauses_of(source)[:7] == pytest.approx(DOUBLING, rel=0.11)
+            assert pauses_of(source)[:5] != DOUBLING[:5]  # with jitter (F4.40)
+            await reached(lambda: len(source.transitions) == 64, within_s=7_200.0)
+            assert source.state in (SourceState.RETRYING, SourceState.STARTING)
             assert collector.supervised["station"].restarts == 0
-            attempts = [text for text in source.transitions if text.startswith("connecting")]
-            assert len(attempts) >= 5
-            assert collector.health
 
-    asyncio.run(scenario())
+    run_warped(scenario())
+
+
+@pytest.mark.usefixtures("_no_samples")
+def test_after_a_drop_the_pauses_begin_anew_and_a_station_that_only_hangs_up_is_called_less_often__F4_32(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        talks = [sends(b""), sends(b""), sends(framed(telemetry(1), "big")), *[sends(b"")] * 3]
+        async with collecting(tmp_path, {}) as collector, station(*talks) as address:
+            source = called(collector, address, first_pause_s=1.0, longest_pause_s=30.0)
+            await reached(lambda: len(pauses_of(source)) == 6)
+            assert pauses_of(source) == pytest.approx([1.0, 2.0, 1.0, 2.0, 4.0, 8.0], rel=0.11)
+
+    run_warped(scenario())
 
 
 def test_a_stop_ends_the_pause_between_two_attempts__F4(tmp_path: Path) -> None:

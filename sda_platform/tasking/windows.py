@@ -94,5 +94,5 @@ def _rows(
 
 
 def _to_ms(time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rounded to a millisecond: two searches of one pass differ by less than a microsecond, and give one window."""
+    """Rounded to a millisecond: two searches of one pass differ by some nanoseconds, and give one window."""
     return np.asarray((time_ns + _MS_NS // 2) // _MS_NS * _MS_NS)

@@ -28,6 +28,8 @@ FOUND_TERMS = 8
 
 _ROOT_STEPS = 44
 _SLOPE_S = 0.02
+_TOP_S = 0.05
+_NEWTON_STEPS = 3
 _GOLDEN = 0.3819660112501051
 _MOST_PIECES = 256
 
@@ -211,7 +213,10 @@ def _topocentric(r: Any, v: Any, step_s: float, time_s: float, sensor: Any) -> t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _culmination(r: Any, v: Any, step_s: float, rise_s: float, set_s: float, sensor: Any) -> float:
-    """The instant of the greatest elevation in a window: the best node, refined by golden section."""
+    """The instant of the greatest elevation in a window: the best node, refined by golden section and Newton steps.
+
+    Elevation is flat at its top: its slope gives the instant to a nanosecond, its value to a tenth of a millisecond.
+    """
     low, high, best, highest = rise_s, set_s, rise_s, -math.inf
     samples = max(8, int((set_s - rise_s) / step_s) + 1)
     width = (set_s - rise_s) / samples
@@ -226,7 +231,7 @@ def _culmination(r: Any, v: Any, step_s: float, rise_s: float, set_s: float, sen
         _topocentric(r, v, step_s, one, sensor)[1],
         _topocentric(r, v, step_s, two, sensor)[1],
     )
-    while high - low > 1e-4:
+    while high - low > _TOP_S:
         if at_one > at_two:
             high, two, at_two = two, one, at_one
             one = low + _GOLDEN * (high - low)
@@ -235,7 +240,17 @@ def _culmination(r: Any, v: Any, step_s: float, rise_s: float, set_s: float, sen
             low, one, at_one = one, two, at_two
             two = high - _GOLDEN * (high - low)
             at_two = _topocentric(r, v, step_s, two, sensor)[1]
-    return 0.5 * (low + high)
+    top = 0.5 * (low + high)
+    if top - rise_s < _TOP_S or set_s - top < _TOP_S:
+        return rise_s if top - rise_s < set_s - top else set_s
+    for _ in range(_NEWTON_STEPS):
+        at = _topocentric(r, v, step_s, top, sensor)[1]
+        before = _topocentric(r, v, step_s, top - _TOP_S, sensor)[1]
+        after = _topocentric(r, v, step_s, top + _TOP_S, sensor)[1]
+        bend = before - 2 * at + after
+        if bend < 0:
+            top += min(max(0.5 * _TOP_S * (before - after) / bend, -_TOP_S), _TOP_S)
+    return float(min(max(top, rise_s), set_s))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

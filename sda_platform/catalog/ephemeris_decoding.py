@@ -22,7 +22,7 @@ from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, t
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 6_356.0, 1e6, 20.0
-_LARGEST_SIGMA_KM: Final = 1e4
+_LARGEST_SIGMA_KM: Final = 1e3
 _ORBITAL: Final = ("RTN", "RSW")
 _MOST_DIGITS: Final = 9
 _LOWER = np.tril_indices(6)
@@ -89,7 +89,7 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
     given = covariances_from_lower(ephemeris.covariances)
     sigmas_km = np.sqrt(np.abs(np.einsum("nii->ni", given)[:, :3]))
     if np.any(np.einsum("nii->ni", given) < 0) or np.any(sigmas_km > _LARGEST_SIGMA_KM):
-        raise RecordError("out_of_range", "a covariance has a negative variance, or a sigma above 10,000 km")
+        raise RecordError("out_of_range", "a covariance has a negative variance, or a sigma above 1,000 km")
     if np.any(np.diff(at_ns) <= 0):
         raise RecordError("out_of_range", "the epochs of the covariances do not ascend")
     turned_back = np.empty_like(given)

@@ -15,7 +15,8 @@ _MEANING = {
     "indefinite_velocity_covariance": "a covariance has negative eigenvalues with its velocities, which were clipped",
     "persistent_encounter": "the objects keep together: a new meeting within half a revolution about TCA is counted",
     "unresolved_encounter": "where the uncertain orbits meet could not be found, so that nothing is better than 2D",
-    "covariance_missing": "a position covariance is zero or singular: how far that object may be off is not known",
+    "covariance_missing": "a position covariance is zero, singular or a default (1,000 km and more): the level follows "
+    "the largest Pc over all that the object may have",
     "velocity_covariance_missing": "a velocity covariance is zero or singular: 2D cannot be validated",
     "work_budget_exhausted": "the longer computation was ended at its limit of evaluations",
     "unusable_input": "a state, radius or covariance is not finite or too large to compute with",
@@ -46,7 +47,8 @@ def risk_lines(risk: MessageRisk) -> Iterator[str]:
     error = f" ± {risk.standard_error:.1g}" if risk.standard_error is not None else ""
     yield f"  Pc {_shown(risk.pc)}{error} by {risk.method}: {risk.risk}"
     verdict = {True: "valid", False: "not valid here", None: "validity unknown"}[risk.valid_2d]
-    most = f"at most {_shown(risk.max_pc)} with sigmas times {_shown(risk.max_pc_sigma_scale)}"
+    scaled = f" with sigmas times {_shown(risk.max_pc_sigma_scale)}" if risk.max_pc_sigma_scale is not None else ""
+    most = f"at most {_shown(risk.max_pc)}{scaled}"
     yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"
     if risk.pc_in_message is not None:
         yield f"  Pc stated in the message: {_shown(risk.pc_in_message)}"

@@ -47,7 +47,10 @@ class Message(Provenance, LandingColumns):
     )
     risk_flags: T.StringType = pa.Field(nullable=True, description="Flags and findings by name, comma-separated.")
     maximum_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
+        nullable=True,
+        ge=0,
+        le=1,
+        description="Largest Pc over all scalings of the covariance (dilution), or over all of an object without one.",
     )
     mahalanobis_distance: T.DoubleType = pa.Field(nullable=True, ge=0, description="Miss over the combined covariance.")
     hard_body_radius_m: T.DoubleType = quantity("m", "The combined radius that was used.", nullable=True, gt=0)

@@ -14,6 +14,7 @@ from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
+from sda_platform.orbits.risk.degenerate import without_default
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
@@ -107,7 +108,7 @@ def _passes(message: Cdm, radius_m: float) -> Encounters:
     for each in message.objects:
         r, v = (part[None] for part in inertial(each, message.tca_time_ns))
         _require_an_orbit(each, r[0], v[0])
-        sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
+        sides.append((r, v, rtn_to_teme(without_default(each.covariance_rtn)[None], r, v)))
     return Encounters(*sides[0], *sides[1], np.array([radius_m / 1000]))
 
 

@@ -17,8 +17,8 @@ from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
-from sda_platform.orbits.risk.probability import ShortEncounterRisk, assess
-from sda_platform.orbits.risk.validity import LACKING, Encounters, concerns
+from sda_platform.orbits.risk.probability import YELLOW_FROM, ShortEncounterRisk, assess, maximum_over_unknown
+from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, LACKING, Encounters, concerns, missing_covariances
 from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
@@ -50,9 +50,11 @@ class BestProbability:
         valid_2d: of each whether the 2D probability is valid: no concern, or confirmed without straight motion. None:
             unknown, because the input lacks a required covariance.
         probability_for_risk: (n,) determines the risk level: ``probability``, but where ``valid_2d`` is unknown the
-            largest of all answers.
+            largest of all answers. Where the covariance of one object is missing, these include the largest over all
+            that it may have. Where both are, it is NaN unless the known answers are above green.
         flags: of each pass the concerns and findings by name.
-        two_dimensional: results of the 2D methods.
+        two_dimensional: results of the 2D methods. Where the covariance of one object is missing, the maximum is that
+            over all that it may have, and has no scale.
     """
 
     probability: FloatArray
@@ -99,10 +101,16 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
         1000 * assessed.radius_km,
     )
     concerned = concerns(assessed)
+    missing = missing_covariances(assessed)
+    bound = _bound_by_the_other(assessed, missing)
     verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
     for row, place in enumerate(usable.tolist()):
         flags[place] = [name for name, of in concerned.items() if of[row]]
-        verdicts[place] = _judged(assessed, row, plane, flags[place], WorkBudget(most_evaluations))
+        verdict = _judged(assessed, row, plane, flags[place], WorkBudget(most_evaluations))
+        for_risk = float(np.fmax(verdict.probability_for_risk, bound[row]))
+        if missing[:, row].all() and for_risk < YELLOW_FROM:
+            for_risk = float("nan")
+        verdicts[place] = dataclasses.replace(verdict, probability_for_risk=for_risk)
     return BestProbability(
         np.array([verdict.answer.probability for verdict in verdicts]),
         [verdict.answer.method for verdict in verdicts],
@@ -110,8 +118,19 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
         [verdict.valid_2d for verdict in verdicts],
         np.array([verdict.probability_for_risk for verdict in verdicts]),
         flags,
-        plane.spread(usable, len(verdicts)),
+        plane.with_maximum(bound).spread(usable, len(verdicts)),
     )
+
+
+def _bound_by_the_other(passes: Encounters, missing: npt.NDArray[np.bool_]) -> FloatArray:
+    """The largest probability (n,) by the one known covariance, where the other is ``missing`` (2, n); else NaN."""
+    bound = np.full(len(passes.radius_km), np.nan)
+    for known, unknown in ((0, 1), (1, 0)):
+        rows = np.flatnonzero(missing[unknown] & ~missing[known])
+        part = passes.take(rows)
+        covariance = (part.covariance_1, part.covariance_2)[known][:, :3, :3]
+        bound[rows] = maximum_over_unknown(part.dr_km, part.dv_km_s, covariance, 1000 * part.radius_km)
+    return bound
 
 
 def _are_usable(passes: Encounters) -> npt.NDArray[np.bool_]:
@@ -131,7 +150,8 @@ def _judged(
     lacking = bool(LACKING & set(reasons))
     valid: bool | None = not np.isnan(straight.probability) and not plane.covariance_repaired[row]
     best, for_risk = straight, straight.probability
-    if set(reasons) - LACKING - {"indefinite_velocity_covariance"}:
+    # Without a position covariance no motion says more: the level follows the bound over all that it may be.
+    if COVARIANCE_MISSING not in reasons and set(reasons) - LACKING - {"indefinite_velocity_covariance"}:
         longer = _without_straight_motion(passes, row, budget)
         agrees = abs(longer.probability - straight.probability) <= _AGREEMENT * longer.probability
         valid = agrees and "indefinite_covariance" not in reasons

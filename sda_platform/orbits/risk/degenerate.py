@@ -15,6 +15,16 @@ _SINGULAR = 1e-14
 LARGEST_SIGMA_KM, LARGEST_SIGMA_KM_S = 1e7, 1e4
 
 
+DEFAULT_SIGMA_KM = 1e3
+"""Messages mark an unknown covariance by such sigmas or larger ones: 10 Earth radii, one, or 1,000 km."""
+
+
+def without_default(covariance: FloatArray) -> FloatArray:
+    """A stated covariance (6, 6), km and km/s, or zero where a sigma of its position marks it as unknown."""
+    is_default = np.sqrt(np.diagonal(covariance)[:3].max(initial=0.0)) >= DEFAULT_SIGMA_KM
+    return np.zeros_like(covariance) if is_default else covariance
+
+
 def is_usable(covariance: FloatArray) -> BoolArray:
     """Whether covariances (n, 6, 6) of km and km/s are finite and of a computable size, (n,)."""
     limit = np.array([LARGEST_SIGMA_KM] * 3 + [LARGEST_SIGMA_KM_S] * 3)

@@ -74,7 +74,7 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
     - ``indefinite_covariance``: the position covariance of an object has a negative eigenvalue.
     - ``indefinite_velocity_covariance``: so has that of an object's position and velocity, beyond rounding; a concern
       for every method but the 2D one, which does not use it.
-    - ``covariance_missing``: the position covariance of an object is zero or singular.
+    - ``covariance_missing``: the position covariance of an object is zero or singular (`missing_covariances`).
     - ``velocity_covariance_missing``: so is that of its velocity. Without it a displaced object keeps its inertial
       velocity and leaves its orbit, so that a method that follows the orbits has no meaning.
     """
@@ -103,9 +103,14 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
             "curved_motion": ~(sag_km < LARGEST_SAG * np.maximum(narrow, passes.radius_km)),
             "indefinite_covariance": (lowest < -1e-12).any(axis=0),
             "indefinite_velocity_covariance": _is_indefinite(passes.covariance_1) | _is_indefinite(passes.covariance_2),
-            COVARIANCE_MISSING: is_rank_deficient(position_1) | is_rank_deficient(position_2),
+            COVARIANCE_MISSING: missing_covariances(passes).any(axis=0),
             VELOCITY_MISSING: is_rank_deficient(velocity_1) | is_rank_deficient(velocity_2),
         }
+
+
+def missing_covariances(passes: Encounters) -> npt.NDArray[np.bool_]:
+    """Whether the position covariance of the first and of the second object is missing, (2, n)."""
+    return np.stack([is_rank_deficient(c[:, :3, :3]) for c in (passes.covariance_1, passes.covariance_2)])
 
 
 def _lowest_part(covariance: FloatArray) -> FloatArray:

@@ -167,7 +167,9 @@ def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> N
     "--repair", is_flag=True, help="Repair as `sda up` does; refused while a platform uses the home or the lake."
 )
 @click.option(
-    "--rebuild", metavar="TABLE", help="With --repair: set TABLE aside with all that was made from it, to be made anew."
+    "--rebuild",
+    metavar="TABLE",
+    help="With --repair: set TABLE aside with all that was made from it, to be made anew; all: all that did not land.",
 )
 @click.option(
     "--accept-loss",

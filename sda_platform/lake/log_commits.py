@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.errors import InvariantError, UnreadableManifest
-from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, CommitManifest
+from sda_platform.lake.errors import InvariantError, OtherSchemaVersion, UnreadableManifest
+from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, SCHEMA_VERSION, CommitManifest
 from sda_platform.lake.table import Table
 
 
@@ -54,7 +54,9 @@ class Head:
 def commit_in(table: Table, version: int, text: str) -> Commit | None:
     """Parse the platform's commit from the ``text`` of a version's file; None for another writer's or an emptied one.
 
-    Raises UnreadableManifest where the manifest is damaged, InvariantError where a line is torn.
+    Raises UnreadableManifest where the manifest is damaged, InvariantError where a line is torn. Raises
+    OtherSchemaVersion where an earlier version of the platform derived the table: its columns had other names. What
+    was landed keeps its columns.
     """
     info: dict[str, Any] = {}
     sequence = None
@@ -79,6 +81,12 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
         ) from error
     if manifest.table != table.name:
         raise InvariantError(f"a commit of {manifest.table} lies in the log of {table.name}")
+    if manifest.schema_version < SCHEMA_VERSION and not table.zones:
+        raise OtherSchemaVersion(
+            f"{table.name}: commit {sequence} was made by an earlier version of the platform (schema version "
+            f"{manifest.schema_version}), whose columns have other names. Run `sda verify --repair --rebuild all`: it "
+            "keeps what was landed, and the platform makes all other tables anew from it"
+        )
     return Commit(version, int(info["timestamp"]), _rows_written(info, manifest), manifest)
 
 

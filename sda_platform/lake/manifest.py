@@ -12,8 +12,11 @@ from typing import Any
 
 from sda_platform.lake.errors import OtherSchemaVersion, UnreadableManifest
 
-# The only version that is read and written. A change of the stored form raises it.
+# The version that is written. A change of the stored form, or of the meaning of columns, raises it.
 SCHEMA_VERSION = 6
+# Version 4 left out the record of a recovery, 5 added the version of the code, 6 came with renamed columns.
+_OLDEST_READ = 3
+_ONLY_IN_EARLIER = ("recovery",)
 GENESIS = "genesis"
 CHANGED_ROWS = "changed_rows"
 """Among the counts of a commit that overwrites its table: how many rows are new or replaced."""
@@ -122,18 +125,33 @@ class CommitManifest:
     def from_json(cls, text: str) -> "CommitManifest":
         """Read a manifest.
 
-        Raises UnreadableManifest for text that is no manifest, OtherSchemaVersion for one of another schema version.
+        Raises UnreadableManifest for text that is no manifest, OtherSchemaVersion for one of a schema version that is
+        not read.
         """
         try:
             facts: dict[str, Any] = json.loads(text)
             version = int(facts["schema_version"])
-            if version != SCHEMA_VERSION:
+            if not _OLDEST_READ <= version <= SCHEMA_VERSION:
                 raise OtherSchemaVersion(_other_version(str(facts.get("table")), version))
+            is_earlier = version < SCHEMA_VERSION
+            for name in _ONLY_IN_EARLIER if is_earlier else ():
+                facts.pop(name, None)
             for name, kind in (("windows", TableWindow), ("snapshots", TableSnapshot), ("segments", SegmentRef)):
                 facts[name] = tuple(kind(**each) for each in facts[name])
-            return cls(**facts)
+            return EarlierManifest(**facts, text=text) if is_earlier else cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
             raise UnreadableManifest(f"not a manifest: {error!r} in {text[:120]!r}") from error
+
+
+@dataclass(frozen=True)
+class EarlierManifest(CommitManifest):
+    """A manifest of an earlier schema version: its hash is that of its own text, so the chain goes on."""
+
+    text: str = ""
+
+    def to_json(self) -> str:
+        """The text as it was stored."""
+        return self.text
 
 
 def _present(facts: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -145,10 +163,9 @@ def _other_version(table: str, version: int) -> str:
     remedy = (
         "update the platform before it writes this table"
         if version > SCHEMA_VERSION
-        else "use the version of the platform that wrote the lake, or rebuild the table with "
-        f"`sda verify --repair --rebuild {table}`"
+        else f"use the version of the platform that wrote the lake, or rebuild: `sda verify --repair --rebuild {table}`"
     )
     return (
-        f"a commit manifest of {table} has schema version {version}, this version of the platform reads "
-        f"{SCHEMA_VERSION}: {remedy}"
+        f"a commit manifest of {table} has schema version {version}, this version of the platform reads {_OLDEST_READ} "
+        f"to {SCHEMA_VERSION}: {remedy}"
     )

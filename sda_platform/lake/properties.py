@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from deltalake import DeltaTable
+
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.table import Table
 
@@ -40,3 +42,11 @@ def correction(uri: str, stored: Mapping[str, str | None]) -> str:
     assignments = ", ".join(f"'{name}' = '{value}'" for name, value in REQUIRED.items())
     unset = [f"ALTER TABLE delta.`{uri}` UNSET TBLPROPERTIES ('{name}')" for name in FORBIDDEN if name in stored]
     return "; ".join([f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({assignments})", *unset])
+
+
+def correct(uri: str, stored: Mapping[str, str | None]) -> list[str]:
+    """Set the required properties of the table at ``uri`` that differ; what was done, in words."""
+    if not (wrong := differences(stored)):
+        return []
+    DeltaTable(uri).alter.set_table_properties(dict(REQUIRED), raise_if_not_exists=False)
+    return [f"set its Delta properties: {'; '.join(wrong)}"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.lake import durable
+from sda_platform.lake import delta_log, durable, properties
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.lost_tables import made_from
@@ -49,6 +49,20 @@ def rebuild(
         own = zones[each.name]
         done += [f"{each.name}: {step}" for step in put_back(unheld(lake.log(each), own, -1), own)]
         done += accept_loss(beyond_archive(own))
+    return done
+
+
+def rebuild_derived(lake: Lake, tables: Sequence[Table]) -> list[str]:
+    """Set every table aside that is not filled from landing zones, also those that ``tables`` no longer have.
+
+    The others get the Delta properties that an earlier version of the platform did not set.
+    """
+    root = location(lake.uri)
+    landed = {table.name: table for table in tables if table.zones}
+    stored = sorted(path.name for path in root.iterdir() if delta_log.log_directory(str(path)).exists())
+    done = [f"set {name} aside in {SET_ASIDE_TABLES}/" for name in stored if name not in landed and _move(root, name)]
+    for log in (lake.log(landed[name]) for name in stored if name in landed):
+        done += [f"{log.table.name}: {step}" for step in properties.correct(log.uri, log.properties())]
     return done
 
 

@@ -45,9 +45,12 @@ def verify(
 def rebuild(settings: Settings, name: str, accepted: frozenset[str]) -> list[str]:
     """Set the table ``name`` aside with all that was made from it, and put back what it took; what was done, in words.
 
-    The caller must ensure that no platform runs here. Raises Misconfigured for an unknown name, `NotRebuildable`.
+    ``all`` are all tables but those that landing zones fill. The caller must ensure that no platform runs here. Raises
+    Misconfigured for an unknown name, `NotRebuildable`.
     """
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    if name == "all":
+        return rebuilding.rebuild_derived(lake, TABLES)
     table = next((table for table in TABLES if table.name == name), None)
     if table is None:
         raise Misconfigured(f"there is no table {name!r}; `sda status` lists them")

@@ -158,6 +158,7 @@ def _write(
         rows.cast(table.arrow_schema),
         mode=cast(Any, mode),  # delta-rs has one signature for each mode
         predicate=where,
+        schema_mode="merge" if mode == "append" else None,  # as the engine does where a version adds columns
         configuration=table_properties(table),
         storage_options=delta_options(target) if isinstance(target, str) else None,
         commit_properties=CommitProperties(

@@ -1,5 +1,6 @@
-"""The commit manifest as text: one schema version is written and read, every other is refused."""
+"""The commit manifest as text: one schema version is written, some earlier ones are read, every other is refused."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -79,12 +80,12 @@ def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() ->
 
 @pytest.mark.parametrize(
     ("version", "remedy"),
-    [(SCHEMA_VERSION + 1, "update the platform"), (SCHEMA_VERSION - 1, "use the version of the platform that wrote")],
+    [(SCHEMA_VERSION + 1, "update the platform"), (2, "use the version of the platform that wrote")],
 )
 def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37(version: int, remedy: str) -> None:
     text = replace(MANIFEST, schema_version=version).to_json()
     with pytest.raises(
-        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 6: {remedy}"
+        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 3 to 6: {remedy}"
     ):
         CommitManifest.from_json(text)
 
@@ -107,6 +108,21 @@ def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37
 def test_text_that_is_no_manifest_is_an_invariant_error(text: str) -> None:
     with pytest.raises(InvariantError, match="not a manifest"):
         CommitManifest.from_json(text)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_an_earlier_manifest_is_read_and_keeps_the_hash_of_its_text_P1_14(version: int) -> None:
+    facts = json.loads(MANIFEST.to_json()) | {"schema_version": version}
+    if version < 5:
+        del facts["code_version"]
+    if version < 4:
+        facts["recovery"] = {"after_sequence": 3, "upto_sequence": 5, "reason": "torn"}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    manifest = CommitManifest.from_json(text)
+    assert manifest.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert (manifest.windows, manifest.segments, manifest.settings) == (
+        MANIFEST.windows, MANIFEST.segments, MANIFEST.settings,
+    )  # fmt: skip
 
 
 def test_the_hash_covers_every_field() -> None:

@@ -19,8 +19,8 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.elements import ElementSets, IntArray
-from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms, terms_in_force
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, IntArray
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.protocols.identities import NO_IDENTITIES, Identities
 

@@ -50,6 +50,9 @@ class Elements(Provenance):
     )
     element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that published the set.")
+    classification: T.StringType = pa.Field(nullable=True, description="Classification of the set: U, C or S.")
+    revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
+    decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
     source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
 
 

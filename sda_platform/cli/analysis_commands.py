@@ -206,13 +206,16 @@ def passes(
     site = ObserverSite(latitude_deg, longitude_deg, altitude_m, mask_deg)
     start_ns = instant(start, "--start")
     found = passes_over(site, start_ns, hours, catalog or lake_of(settings), objects)
+    for line in found.ends:
+        click.echo(line, err=True)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(found.passes, indent=2))
         return
-    grid = Grid("object", "rise (UTC)", "culmination", "set", "elevation", box=None)
-    for each in found:
+    grid = Grid("object", "rise (UTC)", "culmination", "set", "elevation", "age of the set", box=None)
+    for each in found.passes:
         instants = [each[name][:-5].replace("T", " ") for name in ("aos_utc", "tca_utc", "los_utc")]
-        grid.add_row(str(each["norad_id"]), *instants, f"{each['max_elevation_deg']:.1f}°")
+        age = f"{each['elements_age_days']:.1f} days"
+        grid.add_row(str(each["norad_id"]), *instants, f"{each['max_elevation_deg']:.1f}°", age)
     console.print(grid)
 
 

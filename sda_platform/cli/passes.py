@@ -1,5 +1,6 @@
 """`sda passes`: when the objects of a file or of the lake's catalogue pass over a site."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.screen_catalogue import ScreeningInputError, read_elements
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.in_force import Terms
+from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.sensing.passes import PassWindows, find_passes, site_sensor
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -25,36 +29,65 @@ class ObserverSite:
     min_elevation_deg: float
 
 
+@dataclass(frozen=True)
+class FoundPasses:
+    """The passes by acquisition time, and for each set that is not usable to the end of the search why it is not."""
+
+    passes: list[dict[str, Any]]
+    ends: list[str]
+
+
 def passes_over(
     site: ObserverSite, start_ns: int, hours: float, source: Path | Lake, objects: tuple[int, ...] = ()
-) -> list[dict[str, Any]]:
-    """Passes of the objects of a file of element sets, or of a lake (all, if none is named), by acquisition time.
+) -> FoundPasses:
+    """Passes of the objects of a file of element sets, or of a lake (all, if none is named).
 
-    Each has norad_id, aos_utc, tca_utc, los_utc (ISO 8601) and max_elevation_deg.
+    Each has norad_id, aos_utc, tca_utc, los_utc (ISO 8601), max_elevation_deg, elements_epoch_utc and
+    elements_age_days at acquisition.
 
     Raises ScreeningInputError where there are no element sets.
     """
     end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
-    propagator = _propagator(source, start_ns)
+    propagator, terms = _sets_in_force(source, start_ns, end_ns)
     if objects:
-        propagator = propagator.take(np.flatnonzero(np.isin(propagator.elements.norad_id, objects)))
+        chosen = np.flatnonzero(np.isin(propagator.elements.norad_id, objects))
+        propagator, terms = propagator.take(chosen), None if terms is None else terms.take(chosen)
     place = site_sensor(site.latitude_deg, site.longitude_deg, site.altitude_m, site.min_elevation_deg)
-    found = find_passes(propagator, [place], start_ns, end_ns)
-    return _rows(found.take(np.argsort(found.aos_ns, kind="stable")), propagator)
+    found = find_passes(propagator, [place], start_ns, end_ns, terms=terms)
+    rows = _rows(found.take(np.argsort(found.aos_ns, kind="stable")), propagator)
+    return FoundPasses(rows, list(_ends(propagator, terms, start_ns, end_ns)))
 
 
-def _propagator(source: Path | Lake, start_ns: int) -> Propagator:
+def _sets_in_force(source: Path | Lake, start_ns: int, end_ns: int) -> tuple[Propagator, Terms | None]:
     if isinstance(source, Lake):
         version = source.log(ORBITAL_CATALOG).head().version
         if version < 0:
             raise ScreeningInputError("the lake has no catalogue yet: land element sets, or name a file with --catalog")
-        return catalogue_at(source, version).propagator
-    # Of several sets of one object the one in force at the start counts.
-    return Propagator(read_elements(source, start_ns, start_ns + 1).elements)
+        return catalogue_at(source, version).propagator, None
+    file = read_elements(source, start_ns, end_ns)
+    return Propagator(file.elements), file.terms.clipped(start_ns, end_ns)
+
+
+def _ends(propagator: Propagator, terms: Terms | None, start_ns: int, end_ns: int) -> Iterator[str]:
+    """A line for each set that is not usable to the end of its time."""
+    from_ns, until_ns, code = propagator.usable_parts(start_ns, end_ns)
+    first = np.full(len(code), start_ns) if terms is None else terms.from_ns
+    last = np.full(len(code), end_ns) if terms is None else terms.until_ns
+    for row in np.flatnonzero((code > 0) & ((from_ns > first) | (until_ns < last))).tolist():
+        norad_id, epoch = propagator.elements.norad_id[row], iso(int(propagator.elements.epoch_time_ns[row]))
+        reason = SGP4_ERRORS.get(int(code[row]), "unknown")
+        if until_ns[row] <= max(from_ns[row], first[row]):
+            when = "is usable at no time of the search"
+        elif until_ns[row] < last[row]:
+            when = f"is usable until {iso(int(until_ns[row]))}, no pass is listed after it"
+        else:
+            when = f"is usable from {iso(int(from_ns[row]))}, no pass is listed before it"
+        yield f"{norad_id}: its set of {epoch} {when}: {reason}"
 
 
 def _rows(found: PassWindows, propagator: Propagator) -> list[dict[str, Any]]:
     ids = propagator.elements.norad_id[found.index].tolist()
+    epochs_ns = propagator.elements.epoch_time_ns[found.index].tolist()
     elevation_deg = np.degrees(found.max_elevation_rad).tolist()
     instants = zip(found.aos_ns.tolist(), found.tca_ns.tolist(), found.los_ns.tolist(), strict=True)
     return [
@@ -64,6 +97,8 @@ def _rows(found: PassWindows, propagator: Propagator) -> list[dict[str, Any]]:
             "tca_utc": iso(tca),
             "los_utc": iso(los),
             "max_elevation_deg": round(elevation, 3),
+            "elements_epoch_utc": iso(epoch),
+            "elements_age_days": round((aos - epoch) / _DAY_NS, 3),
         }
-        for norad_id, (aos, tca, los), elevation in zip(ids, instants, elevation_deg, strict=True)
+        for norad_id, (aos, tca, los), elevation, epoch in zip(ids, instants, elevation_deg, epochs_ns, strict=True)
     ]

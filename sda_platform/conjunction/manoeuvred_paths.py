@@ -20,9 +20,8 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
-from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.elements import FOREVER_NS, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
-from sda_platform.orbits.in_force import FOREVER_NS
 
 MOST_OBJECTS = 20
 """More are not screened on their tracks: a screening of one against the fleet takes the time of a member's own."""

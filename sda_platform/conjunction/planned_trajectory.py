@@ -9,10 +9,9 @@ import numpy as np
 
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.frames import rtn_basis
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator

@@ -20,8 +20,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.path_sets import PathSets, sets_through
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S

@@ -13,8 +13,8 @@ from sda_platform.conjunction.planned_trajectory import Burn, PlanError, Planned
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import assess

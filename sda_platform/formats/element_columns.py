@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from sda_platform.formats.element_set import SGP4_XP
+from sda_platform.formats.element_set import SGP4_XP, UNKNOWN
 from sda_platform.formats.limits import ELEMENT_LIMITS
 from sda_platform.formats.omm import OMM_CSV_COLUMNS, csv_header
 
@@ -29,14 +29,20 @@ _NUMBERS: Final = {
     "MEAN_MOTION_DOT": "mean_motion_dot_rev_per_day2",
     "MEAN_MOTION_DDOT": "mean_motion_ddot_rev_per_day3",
 }
-_INTEGERS: Final = {"NORAD_CAT_ID": "norad_id", "ELEMENT_SET_NO": "element_set_number"}
+_INTEGERS: Final = {
+    "NORAD_CAT_ID": "norad_id",
+    "ELEMENT_SET_NO": "element_set_number",
+    "REV_AT_EPOCH": "revolution_at_epoch",
+}
 _TEXTS: Final = {
     "OBJECT_NAME": "object_name",
     "OBJECT_ID": "international_designator",
     "ORIGINATOR": "originator",
+    "CLASSIFICATION_TYPE": "classification",
 }
-_OPTIONAL: Final = {"MEAN_MOTION_DOT", "MEAN_MOTION_DDOT", "ELEMENT_SET_NO"}
-_UNUSED_INTEGERS: Final = ("EPHEMERIS_TYPE", "REV_AT_EPOCH")
+_MAY_BE_UNKNOWN: Final = ("object_name", "international_designator", "originator")
+_OPTIONAL: Final = {"MEAN_MOTION_DOT", "MEAN_MOTION_DDOT"}
+_UNUSED_INTEGERS: Final = ("EPHEMERIS_TYPE",)
 _KNOWN: Final = {*OMM_CSV_COLUMNS, "ORIGINATOR"}
 _REQUIRED: Final = {"EPOCH", "NORAD_CAT_ID", *(_NUMBERS.keys() - _OPTIONAL)}
 _BEFORE_A_NUMBER: Final = np.isin(np.arange(256), np.frombuffer(b",\n-", np.uint8))
@@ -45,7 +51,7 @@ _TYPES: Final = {
     "EPOCH": pa.timestamp("ns"),
     **dict.fromkeys(_NUMBERS, pa.float64()),
     **dict.fromkeys((*_INTEGERS, *_UNUSED_INTEGERS), pa.int64()),
-    **dict.fromkeys((*_TEXTS, "CLASSIFICATION_TYPE"), pa.string()),
+    **dict.fromkeys(_TEXTS, pa.string()),
 }
 
 
@@ -71,6 +77,8 @@ def read_omm_csv_columns(payloads: pa.Array, header: bytes) -> Columns | None:
     for own in _TEXTS.values():
         if own in columns:
             columns[own] = trimmed(columns[own])
+            if own in _MAY_BE_UNKNOWN:
+                columns[own] = known(columns[own])
     columns["epoch_time_ns"] = found["EPOCH"].combine_chunks().cast(pa.int64())
     return columns if are_within_limits(columns) else None
 
@@ -95,6 +103,11 @@ def trimmed(text: pa.Array) -> pa.Array:
     """Text without blanks around it; null where nothing is left."""
     found = pc.ascii_trim_whitespace(text)
     return pc.if_else(pc.equal(found, ""), None, found)
+
+
+def known(text: pa.Array) -> pa.Array:
+    """Text, null where it says that nothing is known."""
+    return pc.if_else(pc.equal(pc.ascii_upper(text), UNKNOWN), None, text)
 
 
 def are_within_limits(columns: Columns) -> bool:

@@ -19,13 +19,18 @@ _ONLY: Final = (
     # Of the theories that the standard lists, the first two are the one that SGP4 reads.
     ("MEAN_ELEMENT_THEORY", ("SGP4", "SGP/SGP4")),
 )
+UNKNOWN: Final = "UNKNOWN"
+"""What a message states for a name, a designator or an originator that is not known."""
+DECAY_DATE: Final = "DECAY_DATE"
+"""Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
+NS_PER_DAY: Final = 86_400 * 1_000_000_000
 SGP4_XP: Final = 4
 """The ephemeris type of sets that SGP4 cannot propagate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementSet:
-    """One SGP4 mean element set, TEME and UTC; fields up to `originator` are columns of ELEMENT_SCHEMA.
+    """One SGP4 mean element set, TEME and UTC; fields before `message` are columns of ELEMENT_SCHEMA.
 
     `mean_motion_dot_rev_per_day2` and `mean_motion_ddot_rev_per_day3` are as published (in practice the
     halved and sixthed derivatives of the two-line format); SGP4 does not use them.
@@ -48,6 +53,8 @@ class ElementSet:
     originator: str | None = None
     classification: str | None = "U"
     revolution_at_epoch: int | None = None
+    decay_time_ns: int | None = None
+    """When the object decayed, as the source states it; of a day its end."""
     message: ParameterMessage | None = field(default=None, compare=False, repr=False)
     """The message that it was read from, where that can hold more than these fields."""
 
@@ -55,16 +62,15 @@ class ElementSet:
 def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = None) -> ElementSet:
     """An ElementSet from values by OMM keyword, each text or number; RecordError names the keyword."""
     for keyword, allowed in _ONLY:
-        if fields.get(keyword) not in (*allowed, "", None):
-            raise RecordError(
-                "out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed[0]} can be used"
-            )
+        value = fields.get(keyword)
+        if (value.strip().upper() if isinstance(value, str) else value) not in (*allowed, "", None):
+            raise RecordError("out_of_range", f"{keyword} is {ascii(value)[:80]}, only {allowed[0]} can be used")
     if _optional_int(fields, "EPHEMERIS_TYPE") == SGP4_XP:
         raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(
         norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),
-        object_name=_optional_text(fields, "OBJECT_NAME"),
-        international_designator=_optional_text(fields, "OBJECT_ID"),
+        object_name=_known_text(fields, "OBJECT_NAME"),
+        international_designator=_known_text(fields, "OBJECT_ID"),
         epoch_time_ns=parse_epoch_ns(_present(fields, "EPOCH")),
         mean_motion_rev_per_day=_number(fields, "MEAN_MOTION"),
         eccentricity=_number(fields, "ECCENTRICITY"),
@@ -76,18 +82,23 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         mean_motion_dot_rev_per_day2=_optional_number(fields, "MEAN_MOTION_DOT"),
         mean_motion_ddot_rev_per_day3=_optional_number(fields, "MEAN_MOTION_DDOT"),
         element_set_number=_optional_int(fields, "ELEMENT_SET_NO"),
-        originator=_optional_text(fields, "ORIGINATOR"),
+        originator=_known_text(fields, "ORIGINATOR"),
         classification=_optional_text(fields, "CLASSIFICATION_TYPE"),
         revolution_at_epoch=_optional_int(fields, "REV_AT_EPOCH"),
+        decay_time_ns=_decay_time_ns(fields),
         message=message,
     )
 
 
 def omm_fields(element: ElementSet) -> dict[str, str | float | int | None]:
-    """The values of an element set by OMM keyword, in the order of CelesTrak's CSV; those not known are None."""
+    """The values of an element set by OMM keyword, in the order of CelesTrak's CSV; those not known are None.
+
+    A value that readers demand is never absent: an unknown designator is UNKNOWN (502.0-B-3, table 4-2), and unknown
+    numbers are 0, as in a two-line set.
+    """
     return {
         "OBJECT_NAME": element.object_name,
-        "OBJECT_ID": element.international_designator,
+        "OBJECT_ID": element.international_designator or UNKNOWN,
         "EPOCH": format_epoch(element.epoch_time_ns),
         "MEAN_MOTION": element.mean_motion_rev_per_day,
         "ECCENTRICITY": element.eccentricity,
@@ -96,13 +107,13 @@ def omm_fields(element: ElementSet) -> dict[str, str | float | int | None]:
         "ARG_OF_PERICENTER": element.arg_of_pericenter_deg,
         "MEAN_ANOMALY": element.mean_anomaly_deg,
         "EPHEMERIS_TYPE": 0,
-        "CLASSIFICATION_TYPE": element.classification,
+        "CLASSIFICATION_TYPE": element.classification or "U",
         "NORAD_CAT_ID": element.norad_id,
-        "ELEMENT_SET_NO": element.element_set_number,
-        "REV_AT_EPOCH": element.revolution_at_epoch,
+        "ELEMENT_SET_NO": element.element_set_number or 0,
+        "REV_AT_EPOCH": element.revolution_at_epoch or 0,
         "BSTAR": element.bstar_per_earth_radius,
-        "MEAN_MOTION_DOT": element.mean_motion_dot_rev_per_day2,
-        "MEAN_MOTION_DDOT": element.mean_motion_ddot_rev_per_day3,
+        "MEAN_MOTION_DOT": element.mean_motion_dot_rev_per_day2 or 0.0,
+        "MEAN_MOTION_DDOT": element.mean_motion_ddot_rev_per_day3 or 0.0,
     }
 
 
@@ -146,6 +157,19 @@ def _shown(value: object) -> str:
 def _optional_int(fields: Mapping[str, Any], keyword: str) -> int | None:
     value = fields.get(keyword)
     return None if value is None or value == "" else _int(value, keyword)
+
+
+def _known_text(fields: Mapping[str, Any], keyword: str) -> str | None:
+    text = _optional_text(fields, keyword)
+    return None if text is None or text.upper() == UNKNOWN else text
+
+
+def _decay_time_ns(fields: Mapping[str, Any]) -> int | None:
+    text = _optional_text(fields, DECAY_DATE) or _optional_text(fields, f"USER_DEFINED_{DECAY_DATE}")
+    if text is None:
+        return None
+    is_day = len(text) <= len("2024-05-03")
+    return parse_epoch_ns(f"{text}T00:00:00" if is_day else text, DECAY_DATE) + is_day * NS_PER_DAY
 
 
 def _optional_text(fields: Mapping[str, Any], keyword: str) -> str | None:

@@ -41,6 +41,9 @@ ELEMENT_SCHEMA: Final = pa.schema(
         pa.field("mean_motion_ddot_rev_per_day3", pa.float64()),
         pa.field("element_set_number", pa.int64()),
         pa.field("originator", pa.string()),
+        pa.field("classification", pa.string()),
+        pa.field("revolution_at_epoch", pa.int64()),
+        pa.field("decay_time_ns", pa.int64()),
     ]
 )
 _ELEMENT_FIELDS: Final = ELEMENT_SCHEMA.names[4:]

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from sda_platform.formats.element_set import ElementSet, element_set, omm_fields
+from sda_platform.formats.element_set import DECAY_DATE, UNKNOWN, ElementSet, element_set, omm_fields
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.json_fields import json_object
-from sda_platform.formats.ndm import KeywordEntry
-from sda_platform.formats.orbit_keywords import OMM
+from sda_platform.formats.ndm import USER_DEFINED, KeywordEntry
+from sda_platform.formats.orbit_keywords import OMM, USER_SECTION
 from sda_platform.formats.parameter_messages import ParameterMessage, read_parameters, write_parameters
 from sda_platform.formats.records import RawRecord
 
@@ -36,13 +37,13 @@ OMM_CSV_COLUMNS: Final[tuple[str, ...]] = (
     "MEAN_MOTION_DOT",
     "MEAN_MOTION_DDOT",
 )
+_MORE: Final = ("ORIGINATOR", DECAY_DATE)
 _COMMON: Final = {
     "CENTER_NAME": "EARTH",
     "REF_FRAME": "TEME",
     "TIME_SYSTEM": "UTC",
     "MEAN_ELEMENT_THEORY": "SGP4",
 }
-_UNKNOWN: Final = "UNKNOWN"
 
 
 def read_omm_csv(record: RawRecord) -> ElementSet:
@@ -80,19 +81,19 @@ def read_omm(record: RawRecord, encoding: str) -> ElementSet:
 
 
 def encode_omm_csv(element_sets: Iterable[ElementSet]) -> bytes:
-    """A segment in CelesTrak's 17 columns, and the originator where one is known; floats keep every digit.
+    """A segment in CelesTrak's 17 columns, and originator and decay where one is known; floats keep every digit.
 
     Raises ValueError: line break in a name.
     """
-    rows = [omm_fields(element) | {"ORIGINATOR": element.originator} for element in element_sets]
-    columns = [*OMM_CSV_COLUMNS, *(["ORIGINATOR"] if any(row["ORIGINATOR"] for row in rows) else [])]
+    rows = [omm_fields(element) | _more_fields(element) for element in element_sets]
+    columns = [*OMM_CSV_COLUMNS, *(name for name in _MORE if any(row[name] for row in rows))]
     lines = [",".join(columns), *(",".join(_text(row[column]) for column in columns) for row in rows)]
     return ("\r\n".join(lines) + "\r\n").encode()
 
 
 def encode_omm_json(element_sets: Iterable[ElementSet]) -> bytes:
     """The same as an array of JSON objects, one a line; values that are not known are left out."""
-    rows = [omm_fields(element) | {"ORIGINATOR": element.originator} for element in element_sets]
+    rows = [omm_fields(element) | _more_fields(element) for element in element_sets]
     present = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return ("[" + ",\n".join(map(partial(json.dumps, ensure_ascii=False), present)) + "]\n").encode()
 
@@ -107,15 +108,24 @@ def encode_omm(element_sets: Iterable[ElementSet], encoding: str) -> bytes:
 
 def _message(element: ElementSet) -> ParameterMessage:
     values = omm_fields(element) | _COMMON
-    values["OBJECT_NAME"] = element.object_name or _UNKNOWN
-    values |= {"CREATION_DATE": values["EPOCH"], "ORIGINATOR": element.originator or _UNKNOWN}
+    values["OBJECT_NAME"] = element.object_name or UNKNOWN
+    values |= {"CREATION_DATE": values["EPOCH"], "ORIGINATOR": element.originator or UNKNOWN}
+    decay = _more_fields(element)[DECAY_DATE]
     sections = []
     for section in OMM.sections:
         names = [keyword.name for keyword in section.keywords]
         entries = tuple(KeywordEntry(name, _plain(values[name])) for name in names if values.get(name) is not None)
+        if section is USER_SECTION and decay is not None:
+            entries = (KeywordEntry(f"{USER_DEFINED}_{DECAY_DATE}", str(decay)),)
         if entries:
             sections.append((section.name, entries))
     return ParameterMessage(OMM, OMM.version, tuple(sections))
+
+
+def _more_fields(element: ElementSet) -> dict[str, str | float | int | None]:
+    """Values outside of CelesTrak's columns by keyword, in the order of _MORE."""
+    decay_ns = element.decay_time_ns
+    return {"ORIGINATOR": element.originator, DECAY_DATE: None if decay_ns is None else format_epoch(decay_ns)}
 
 
 def _plain(value: str | float | int | None) -> str:

@@ -3,10 +3,11 @@
 Layout and checksum as in Space-Track's format description. `tle_writing` writes them.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
-from sda_platform.formats.element_set import SGP4_XP, ElementSet
+from sda_platform.formats.element_set import NS_PER_DAY, SGP4_XP, ElementSet
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
 from sda_platform.formats.records import RawRecord
@@ -14,7 +15,11 @@ from sda_platform.formats.records import RawRecord
 LINE_LENGTH: Final = 69
 ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
 PIVOT_YEAR: Final = 57
-NS_PER_DAY: Final = 86_400 * 1_000_000_000
+
+
+# Sign, digits with blanks for leading zeros, sign and digit of the exponent; some write their own point.
+_EXPONENTIAL: Final = re.compile(r"([ +-])(?=.{5}(?:[+-][\d ]| [\d ])$)([ \d]*[+-]?[ \d]*)([+ -][\d ])")
+_EXPONENTIAL_WITH_POINT: Final = re.compile(r"([ +-]*)\.(\d+)([+-]\d|)")
 
 
 def read_tle(record: RawRecord) -> ElementSet:
@@ -33,16 +38,16 @@ def read_tle(record: RawRecord) -> ElementSet:
     return ElementSet(
         norad_id=decode_alpha_5(first[2:7]),
         object_name=_name(lines[0]) if len(lines) == 3 else None,
-        international_designator=designator(first[9:17].strip()),
+        international_designator=designator(first[9:17]),
         epoch_time_ns=_epoch_ns(first[18:32]),
         mean_motion_rev_per_day=_number(second[52:63], "mean motion"),
-        eccentricity=_number("." + second[26:33].strip().replace(" ", "0"), "eccentricity"),
+        eccentricity=_number(_fraction(second[26:33]), "eccentricity"),
         inclination_deg=_number(second[8:16], "inclination"),
         raan_deg=_number(second[17:25], "right ascension of the node"),
         arg_of_pericenter_deg=_number(second[34:42], "argument of perigee"),
         mean_anomaly_deg=_number(second[43:51], "mean anomaly"),
         bstar_per_earth_radius=_exponential(first[53:61], "B*"),
-        mean_motion_dot_rev_per_day2=_number(first[33:43].replace(" ", ""), "mean motion derivative"),
+        mean_motion_dot_rev_per_day2=_number(_padded(first[33:43]), "mean motion derivative"),
         mean_motion_ddot_rev_per_day3=_exponential(first[44:52], "mean motion second derivative"),
         element_set_number=_integer(first[64:68].strip() or "0", "element set number"),
         classification=first[7].strip() or None,
@@ -79,21 +84,38 @@ def _name(line: str) -> str | None:
 
 
 def designator(field: str) -> str | None:
-    """`98067A` as `1998-067A`, the OMM's form; other text is kept as it is."""
-    if not field[:5].isdigit():
-        return field or None
-    year = int(field[:2])
-    return f"{1900 + year if year >= PIVOT_YEAR else 2000 + year}-{field[2:]}"
+    """`98067A` as `1998-067A`, the OMM's form; other text is kept as it is. Blanks before digits are zeros."""
+    year, launch, piece = field[:2].lstrip(), field[2:5].lstrip(), field[5:].strip()
+    if not (year.isdigit() and launch.isdigit()):
+        return field.strip() or None
+    number = int(year)
+    return f"{1900 + number if number >= PIVOT_YEAR else 2000 + number}-{int(launch):03d}{piece}"
+
+
+def _fraction(field: str) -> str:
+    """Digits after an implied point; blanks among them are zeros."""
+    return "." + field.replace(" ", "0") if field.strip() else ""
+
+
+def _padded(field: str) -> str:
+    """A number whose point is given, with blanks around the sign; blanks after the point are zeros."""
+    whole, point, decimals = field.partition(".")
+    return whole.replace(" ", "") + point + decimals.replace(" ", "0")
 
 
 def _epoch_ns(field: str) -> int:
     """YYDDD.DDDDDDDD exactly: a unit of the eighth decimal is 864,000 ns."""
-    whole, _, fraction = field.strip().replace(" ", "0").partition(".")
+    whole, _, fraction = field.rstrip().replace(" ", "0").partition(".")
     year, day = _integer(whole[:-3], "epoch year"), _integer(whole[-3:], "epoch day")
     decimals = _integer(fraction[:8].ljust(8, "0"), "epoch day fraction")
-    if not (0 <= year <= 99 and 1 <= day <= 366):
+    if not (0 <= year <= 99 and 1 <= day <= _days_of(year)):
         raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
     return year_start_ns(year) + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8)
+
+
+def _days_of(year: int) -> int:
+    """The days of a year of two digits; 1957 to 2056 has no year without its leap day."""
+    return 366 if year % 4 == 0 else 365
 
 
 def year_start_ns(year: int) -> int:
@@ -103,13 +125,18 @@ def year_start_ns(year: int) -> int:
 
 
 def _exponential(field: str, name: str) -> float:
-    """` 28098-4` is 0.28098e-4; blank is 0."""
-    text = field.strip().replace(" ", "")
-    if not text:
+    """` 28098-4` is 0.28098e-4: sign, five digits after an implied point, exponent. Blanks among digits are zeros."""
+    if not field.strip():
         return 0.0
-    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.removeprefix("+"))
-    mantissa, exponent = (digits[:-2], digits[-2:]) if digits[-2:-1] in ("+", "-") else (digits, "")
-    return _number(f"{sign}0.{mantissa.removeprefix('.')}" + (f"e{exponent}" if exponent else ""), name)
+    columns = f" {field[:-1]}" if field[0].isdigit() else field  # some leave the column of the sign out
+    found = _EXPONENTIAL.fullmatch(columns) or _EXPONENTIAL_WITH_POINT.fullmatch(field.strip())
+    if found is None:
+        raise RecordError("bad_field", f"{name} is {field!r}, must be like ' 28098-4'")
+    before, digits, exponent = found.groups()
+    # A sign within the blanks has the place of a zero.
+    sign = "-" if "-" in before + digits else ""
+    mantissa = "".join("0" if each in " +-" else each for each in digits)
+    return _number(f"{sign}0.{mantissa}e{exponent.replace(' ', '0') or 0}", name)
 
 
 def _number(text: str, name: str) -> float:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, content_of, trimmed
-from sda_platform.formats.element_set import SGP4_XP
-from sda_platform.formats.tle import ALPHA_5, LINE_LENGTH, NS_PER_DAY, PIVOT_YEAR, designator, year_start_ns
+from sda_platform.formats.element_set import NS_PER_DAY, SGP4_XP
+from sda_platform.formats.tle import ALPHA_5, LINE_LENGTH, PIVOT_YEAR, designator, year_start_ns
 
 ByteArray = npt.NDArray[np.uint8]
 _BOTH: Final = 2 * LINE_LENGTH + 1
@@ -47,6 +47,7 @@ def read_tle_columns(payloads: pa.Array, header: bytes = b"") -> Columns | None:
         _require(classes[LINE_LENGTH] == _LINE_FEED)
         columns = _columns(classes[:LINE_LENGTH], classes[LINE_LENGTH + 1 :], characters)
         columns["international_designator"] = _designators(characters[:, 9:17])
+        columns["classification"] = _classifications(characters[:, 7])
         if name_text := content_of(names):
             columns["object_name"] = _names(names, name_text)
     except _UnusualError:
@@ -62,6 +63,13 @@ def _names(lines: pa.Array, text: bytes) -> pa.Array:
     return trimmed(pc.replace_substring_regex(lines.cast(pa.string()), "^0 ", ""))
 
 
+def _classifications(letters: ByteArray) -> pa.Array:
+    """Column 8 of the first lines; null where it is blank."""
+    ends = np.arange(len(letters) + 1, dtype=np.int32)
+    text = pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(letters)))
+    return trimmed(text)
+
+
 def _designators(field: ByteArray) -> pa.Array:
     """`98067A` as `1998-067A`; another text is kept as it is."""
     digits = field[:, :5]
@@ -75,7 +83,7 @@ def _designators(field: ByteArray) -> pa.Array:
     ends = np.zeros(len(field) + 1, np.int32)
     np.cumsum(is_kept.sum(axis=1), out=ends[1:])
     found = pa.StringArray.from_buffers(len(field), pa.py_buffer(ends), pa.py_buffer(text[is_kept]))
-    others = [designator(row.tobytes().decode().strip()) for row in field[~is_usual]]
+    others = [designator(row.tobytes().decode()) for row in field[~is_usual]]
     return pc.replace_with_mask(found, pa.array(~is_usual), pa.array(others, pa.string()))
 
 
@@ -84,7 +92,6 @@ def _columns(one: ByteArray, two: ByteArray, characters: ByteArray) -> dict[str,
         _require(_checksums(line[:_IN_CHECKSUM]) == line[_IN_CHECKSUM])
     number_1, number_2 = characters[:, 2:7], characters[:, LINE_LENGTH + 3 : LINE_LENGTH + 8]
     _require((number_1 == number_2) & (one[62] != SGP4_XP)[:, None])
-    _digits(two[63:68])
     return {
         "norad_id": _catalogue_numbers(one[2:7], characters[:, 2]),
         "epoch_time_ns": _epochs_ns(one[18:32]),
@@ -98,6 +105,7 @@ def _columns(one: ByteArray, two: ByteArray, characters: ByteArray) -> dict[str,
         "mean_motion_dot_rev_per_day2": _signs(one[33]) * _decimal(one[34:43], 0),
         "mean_motion_ddot_rev_per_day3": _exponential(one[44:52]),
         "element_set_number": _digits(one[64:68]),
+        "revolution_at_epoch": _digits(two[63:68]),
     }
 
 
@@ -165,5 +173,5 @@ def _epochs_ns(field: ByteArray) -> npt.NDArray[np.int64]:
     _require(field[5] == _POINT)
     year, day = _digits(field[:2], may_be_blank=False), _digits(field[2:5], may_be_blank=False)
     decimals = _digits(field[6:], may_be_blank=False)
-    _require((day >= 1) & (day <= 366))
+    _require((day >= 1) & (day <= np.where(year % 4 == 0, 366, 365)))
     return np.asarray(_YEAR_STARTS_NS[year] + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8))

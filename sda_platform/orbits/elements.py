@@ -14,11 +14,14 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+ErrorArray = npt.NDArray[np.uint8]
 
-_WGS72_MU_KM3_S2 = 398600.8
-_WGS72_RADIUS_KM = 6378.135
+WGS72_MU_KM3_S2 = 398600.8
+WGS72_RADIUS_KM = 6378.135
 _WGS72_J2 = 0.001082616
 _INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
+ALWAYS_NS, FOREVER_NS = -(2**62), 2**62
+"""Before and after every instant that is meant."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +30,8 @@ class ElementSets:
 
     Columns keep the names and units of the element-set schema: angles in degrees, mean motion in revolutions per day,
     ``epoch_time_ns`` in nanoseconds since the Unix epoch (UTC). The derivatives follow the OMM convention (first
-    derivative halved, second divided by six); SGP4 does not use them.
+    derivative halved, second divided by six); SGP4 does not use them. ``decay_time_ns`` is when the object decayed, as
+    the set's source states; FOREVER_NS where it states nothing.
     """
 
     norad_id: IntArray
@@ -41,6 +45,7 @@ class ElementSets:
     bstar_per_earth_radius: FloatArray
     mean_motion_dot_rev_per_day2: FloatArray
     mean_motion_ddot_rev_per_day3: FloatArray
+    decay_time_ns: IntArray
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -54,7 +59,8 @@ class ElementSets:
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
         """Build from a mapping of column name to array-like; other keys are ignored.
 
-        A missing or NaN derivative or drag term becomes 0, as in an element set that leaves it blank.
+        A missing or NaN derivative or drag term becomes 0, as in an element set that leaves it blank; a missing decay
+        never comes.
 
         Raises:
             ValueError: a required column is missing, or lengths differ.
@@ -62,6 +68,9 @@ class ElementSets:
         count = len(columns["norad_id"]) if "norad_id" in columns else 0
         arrays: dict[str, npt.NDArray[Any]] = {}
         for field in dataclasses.fields(cls):
+            if field.name == "decay_time_ns":
+                arrays[field.name] = _instants_or_never(columns.get(field.name), count)
+                continue
             optional = field.name.startswith(("bstar", "mean_motion_d"))
             if field.name not in columns and not optional:
                 raise ValueError(f"element column {field.name} is missing")
@@ -86,16 +95,29 @@ class ElementSets:
         return type(self)(**columns)
 
 
+def _instants_or_never(column: Any, count: int) -> IntArray:
+    """(n,) instants in ns, FOREVER_NS where ``column`` has none: no number, or 0 as in an array of integers."""
+    if column is None:
+        return np.full(count, FOREVER_NS)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "if":
+        known = np.nan_to_num(column).astype(np.int64)
+        return np.where(known == 0, FOREVER_NS, known)
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    is_absent = [value is None or value != value or not value for value in values]
+    found = [FOREVER_NS if absent else int(value) for value, absent in zip(values, is_absent, strict=True)]
+    return np.array(found, np.int64)
+
+
 def semi_major_axis_km(elements: ElementSets) -> FloatArray:
     """Brouwer mean semi-major axis in km, shape (n,); NaN where the elements describe no closed orbit.
 
     Undoes the Kozai convention of published mean motions as SGP4 itself does.
     Source: Hoots & Roehrich, Spacetrack Report 3 (1980), section 6, WGS72 constants.
     """
-    k2 = 0.5 * _WGS72_J2 * _WGS72_RADIUS_KM**2
+    k2 = 0.5 * _WGS72_J2 * WGS72_RADIUS_KM**2
     with np.errstate(all="ignore"):
         kozai_rad_s = elements.mean_motion_rev_per_day * (2 * np.pi / 86400.0)
-        first_guess = np.cbrt(_WGS72_MU_KM3_S2 / kozai_rad_s**2)
+        first_guess = np.cbrt(WGS72_MU_KM3_S2 / kozai_rad_s**2)
         cos_i = np.cos(np.radians(elements.inclination_deg))
         shape = 1.5 * k2 * (3 * cos_i**2 - 1) / (1 - elements.eccentricity**2) ** 1.5
         d1 = shape / first_guess**2
@@ -107,9 +129,9 @@ def semi_major_axis_km(elements: ElementSets) -> FloatArray:
 
 def perigee_altitude_km(elements: ElementSets) -> FloatArray:
     """Mean perigee height above the WGS72 equatorial radius in km, shape (n,)."""
-    return semi_major_axis_km(elements) * (1 - elements.eccentricity) - _WGS72_RADIUS_KM
+    return semi_major_axis_km(elements) * (1 - elements.eccentricity) - WGS72_RADIUS_KM
 
 
 def apogee_altitude_km(elements: ElementSets) -> FloatArray:
     """Mean apogee height above the WGS72 equatorial radius in km, shape (n,)."""
-    return semi_major_axis_km(elements) * (1 + elements.eccentricity) - _WGS72_RADIUS_KM
+    return semi_major_axis_km(elements) * (1 + elements.eccentricity) - WGS72_RADIUS_KM

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, IntArray
 
 EPOCH_TOLERANCE_NS = 60 * 1_000_000_000
 """A set is in force from this long before its epoch: clocks and rounded epochs may differ by seconds."""
-
-ALWAYS_NS, FOREVER_NS = -(2**62), 2**62
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,14 +18,19 @@ from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
 from sgp4.api import WGS72, Satrec, SatrecArray
 
 from sda_platform.formats.time_systems import utc_to_tai_ns
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-
-ErrorArray = npt.NDArray[np.uint8]
+from sda_platform.orbits.elements import ElementSets, ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.usable_spans import IMPOSSIBLE, STATED_DECAY, UsableSpans
 
 NOT_FINITE = 7
 SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
-    {**_LIBRARY_ERRORS, NOT_FINITE: "the elements or the propagated state are not finite numbers"}
+    {
+        **_LIBRARY_ERRORS,
+        NOT_FINITE: "the elements or the propagated state are not finite numbers",
+        STATED_DECAY: "the object has decayed, as the source of the set states",
+        IMPOSSIBLE: "the radius or the speed is beyond what the elements allow",
+    }
 )
+"""Why a set has no state at a time: the errors of the SGP4 library, and those of `usable_spans`."""
 
 _DAY_NS = 86_400_000_000_000
 _UNIX_EPOCH_JD = 2440587.5
@@ -89,6 +94,22 @@ class Propagator:
         return self._some
 
     @cached_property
+    def _spans(self) -> UsableSpans:
+        return UsableSpans(self.elements)
+
+    def usable_parts(self, start_ns: int, end_ns: int) -> tuple[IntArray, IntArray, ErrorArray]:
+        """The part [from, until] (n,) of the span in which each set is usable, and what ends it (``SGP4_ERRORS``, 0).
+
+        A set that is usable at no time of it has an empty part.
+        """
+        from_ns, until_ns, code = self._spans.ends(self._satrec, np.arange(len(self)), start_ns, end_ns)
+        until_ns = np.where(self._usable, until_ns, from_ns)
+        return from_ns, until_ns, np.where(self._usable, code, np.uint8(NOT_FINITE))
+
+    def _satrec(self, row: int) -> Satrec:
+        return self._initialised(np.array([row]))[row]
+
+    @cached_property
     def _array(self) -> SatrecArray:
         return SatrecArray(self._satrecs)
 
@@ -107,6 +128,12 @@ class Propagator:
         if not len(self.elements):
             return np.zeros((0, len(day)), np.uint8), np.zeros((0, len(day), 3)), np.zeros((0, len(day), 3))
         error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
+        rows, times = np.arange(len(self)), np.atleast_1d(np.asarray(time_ns, np.int64))
+        if len(times):
+            is_doubtful = self._spans.doubtful(rows, times.min()) | self._spans.doubtful(rows, times.max())
+            rows = rows[self._usable & is_doubtful]
+        for row in rows.tolist():
+            error[row] = self._judged(np.full(len(times), row), times, error[row], r_teme_km[row], v_teme_km_s[row])
         return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[:, None])
 
     def at(self, index: npt.ArrayLike, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:
@@ -139,6 +166,9 @@ class Propagator:
             states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
             codes, positions, velocities = zip(*states, strict=True)
             error[single], r_teme_km[single], v_teme_km_s[single] = codes, positions, velocities
+        asked = np.flatnonzero(self._usable[rows] & self._spans.doubtful(rows, times))
+        if len(asked):
+            error[asked] = self._judged(rows[asked], times[asked], error[asked], r_teme_km[asked], v_teme_km_s[asked])
         return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[rows])
 
     def take(self, index: npt.ArrayLike) -> Propagator:
@@ -148,13 +178,19 @@ class Propagator:
         rows = np.arange(len(self))[chosen]
         satrecs = self._initialised(np.unique(rows))
         part.__dict__["_satrecs"] = [satrecs[row] for row in rows.tolist()]
+        part.__dict__["_spans"] = self._spans.take(rows)
         return part
+
+    def _judged(
+        self, rows: IntArray, time_ns: IntArray, error: ErrorArray, r_km: FloatArray, v_km_s: FloatArray
+    ) -> ErrorArray:
+        return self._spans.judged(self._satrec, rows, time_ns, error, r_km, v_km_s)
 
 
 def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[str | None]:
-    """Why SGP4 rejects each element set, or None where it accepts it; length n.
+    """Why each element set cannot be used, or None where it can; length n.
 
-    An element set is accepted if it propagates at its own epoch and, if given, at ``time_ns``.
+    An element set can be used if it propagates at its own epoch and, if given, up to ``time_ns`` (`usable_spans`).
     """
     propagator = Propagator(elements)
     rows = np.arange(len(elements))

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.index import GREATEST_ID

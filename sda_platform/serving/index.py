@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving import keys
 from sda_platform.serving.engine import Engine, Pair
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch

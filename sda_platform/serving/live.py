@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from sda_platform.orbits.element_order import rank
-from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.serving import keys
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.index import GREATEST_ID, Binding, CatalogueIndex

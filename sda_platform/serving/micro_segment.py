@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.element_columns import known
+from sda_platform.formats.element_set import DECAY_DATE, ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.serving.record import COLUMNS
 
@@ -24,6 +25,8 @@ _KEYWORDS: Final = {
     "NORAD_CAT_ID": ("norad_id", pa.int64()),
     "EPOCH": ("epoch_time_ns", pa.timestamp("ns")),
     "ELEMENT_SET_NO": ("element_set_number", pa.int64()),
+    "REV_AT_EPOCH": ("revolution_at_epoch", pa.int64()),
+    DECAY_DATE: ("decay_time_ns", pa.timestamp("ns")),
     "MEAN_MOTION": ("mean_motion_rev_per_day", pa.float64()),
     "ECCENTRICITY": ("eccentricity", pa.float64()),
     "INCLINATION": ("inclination_deg", pa.float64()),
@@ -36,6 +39,7 @@ _KEYWORDS: Final = {
     "OBJECT_NAME": ("object_name", pa.string()),
     "OBJECT_ID": ("international_designator", pa.string()),
     "ORIGINATOR": ("originator", pa.string()),
+    "CLASSIFICATION_TYPE": ("classification", pa.string()),
 }
 
 
@@ -60,7 +64,9 @@ def rows(data: bytes, *, received_time_ns: int, priority: Callable[[str | None],
     )
     found = csv.read_csv(io.BytesIO(data), convert_options=options)
     columns = {name: found.column(keyword) for keyword, (name, _) in _KEYWORDS.items()}
-    columns["epoch_time_ns"] = pc.cast(columns["epoch_time_ns"], pa.int64())
+    for name in ("epoch_time_ns", "decay_time_ns"):
+        columns[name] = pc.cast(columns[name], pa.int64())
+    columns["international_designator"] = known(columns["international_designator"])
     count, sha256 = found.num_rows, hashlib.sha256(data).hexdigest()
     ranks = {name: priority(name) for name in columns["originator"].unique().to_pylist()}
     added = {

@@ -18,7 +18,10 @@ from sda_platform.serving.live import LiveCatalogue
 MOST_BYTES = 32 * 2**20
 """Bound of one request."""
 _FIELDS = [name for name in ElementSet.__dataclass_fields__ if name in ElementSets.__dataclass_fields__]
-_TEXTS = ["object_name", "international_designator", "element_set_number", "originator"]
+_TEXTS = [
+    "object_name", "international_designator", "element_set_number", "originator", "classification",
+    "revolution_at_epoch",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

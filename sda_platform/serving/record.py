@@ -1,4 +1,4 @@
-"""The stored form of one element set: fixed fields, four texts, and a checksum that covers the key as well.
+"""The stored form of one element set: fixed fields, five texts, and a checksum that covers the key as well.
 
 A value that was damaged, or that lies under another key than its own, is refused. Little-endian throughout.
 """
@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 
 from sda_platform.serving.errors import DamagedIndex
 
-_VERSION: Final = 1
-# Version; seven integers; nine numbers; lengths of the texts.
-_FIXED: Final = struct.Struct("<B7q9d4H")
+_VERSION: Final = 2
+# Version; nine integers, the last three may be absent; nine numbers; lengths of the texts.
+_FIXED: Final = struct.Struct("<B9q9d5H")
 _CHECKSUM: Final = struct.Struct("<I")
-_INTEGERS: Final = 7
+_INTEGERS: Final = 9
+_OPTIONAL_INTEGERS: Final = 3
 _NUMBERS: Final = 9
 _NO_NUMBER: Final = -(2**63)
 _REQUIRED_NUMBERS: Final = 6
@@ -30,6 +31,8 @@ class StoredElements(NamedTuple):
     received_time_ns: int
     commit_sequence: int
     element_set_number: int | None
+    revolution_at_epoch: int | None
+    decay_time_ns: int | None
     mean_motion_rev_per_day: float
     eccentricity: float
     inclination_deg: float
@@ -42,6 +45,7 @@ class StoredElements(NamedTuple):
     object_name: str | None
     international_designator: str | None
     originator: str | None
+    classification: str | None
     segment_sha256: str
 
 
@@ -51,12 +55,11 @@ COLUMNS: Final = StoredElements._fields
 def encode(key: bytes, record: StoredElements) -> bytes:
     """The value to store under ``key``. Raises ValueError for a text above 65,535 bytes."""
     numbers = [math.nan if x is None else x for x in record[_INTEGERS : _INTEGERS + _NUMBERS]]
-    names = (record.object_name, record.international_designator, record.originator, record.segment_sha256)
-    texts = [(text or "").encode() for text in names]
+    texts = [str(text or "").encode() for text in record[_INTEGERS + _NUMBERS :]]
     if max(map(len, texts)) > 0xFFFF:
         raise ValueError(f"object {record.norad_id}: a text is longer than 65,535 bytes")
-    set_number = _NO_NUMBER if record.element_set_number is None else record.element_set_number
-    fixed = _FIXED.pack(_VERSION, *record[: _INTEGERS - 1], set_number, *numbers, *map(len, texts))
+    integers = [_NO_NUMBER if x is None else x for x in record[:_INTEGERS]]
+    fixed = _FIXED.pack(_VERSION, *integers, *numbers, *map(len, texts))
     body = fixed + b"".join(texts)
     return body + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(key)))
 
@@ -69,12 +72,13 @@ def decode(key: bytes, value: bytes) -> StoredElements:
     found = _FIXED.unpack_from(body)
     if found[0] != _VERSION:
         raise DamagedIndex(f"the value under key {key.hex()} has layout {found[0]}, not {_VERSION}; rebuild the index")
-    *integers, set_number = found[1 : 1 + _INTEGERS]
+    integers = list(found[1 : 1 + _INTEGERS])
+    integers[-_OPTIONAL_INTEGERS:] = [None if x == _NO_NUMBER else x for x in integers[-_OPTIONAL_INTEGERS:]]
     numbers = found[1 + _INTEGERS : 1 + _INTEGERS + _NUMBERS]
     optional = [None if math.isnan(number) else number for number in numbers[_REQUIRED_NUMBERS:]]
     texts, start = [], _FIXED.size
-    for length in found[-4:]:
+    for length in found[1 + _INTEGERS + _NUMBERS :]:
         texts.append(body[start : start + length].decode() or None)
         start += length
-    row = (*integers, None if set_number == _NO_NUMBER else set_number, *numbers[:_REQUIRED_NUMBERS], *optional)
-    return StoredElements._make((*row, *texts[:3], texts[3] or ""))
+    row = (*integers, *numbers[:_REQUIRED_NUMBERS], *optional)
+    return StoredElements._make((*row, *texts[:-1], texts[-1] or ""))

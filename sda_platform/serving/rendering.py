@@ -131,6 +131,9 @@ def element_set(record: StoredElements) -> ElementSet:
         mean_motion_ddot_rev_per_day3=record.mean_motion_ddot_rev_per_day3,
         element_set_number=record.element_set_number,
         originator=record.originator,
+        classification=record.classification,
+        revolution_at_epoch=record.revolution_at_epoch,
+        decay_time_ns=record.decay_time_ns,
     )
 
 

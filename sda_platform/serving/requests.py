@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.clock import iso, parse_iso_ns
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
 from sda_platform.serving.errors import IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy

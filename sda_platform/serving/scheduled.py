@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.rendering import element_set, json_rows
 from sda_platform.serving.requests import BadRequest, instant

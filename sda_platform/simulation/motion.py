@@ -14,8 +14,8 @@ import numpy.typing as npt
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
 
 _STRETCH_NS = 600 * 10**9
 # Knots between which cubics are exact to a hundredth of a millimetre.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.cell_list import near_pairs
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     STEP_S,

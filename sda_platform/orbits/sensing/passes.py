@@ -23,6 +23,7 @@ from sda_platform.orbits.frames import (
     teme_to_itrf,
     velocity_teme_to_itrf,
 )
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import pass_search
 from sda_platform.orbits.sensing.sensors import Sensor
@@ -30,6 +31,7 @@ from sda_platform.orbits.sensing.sensors import Sensor
 _STEPS_S = (30, 60, 120, 180, 240, 300, 600)
 _NODES_PER_REVOLUTION = 28
 _OBJECTS_AT_ONCE = 256
+_SECOND_NS = 1_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,19 +68,75 @@ class PassWindows:
 
 
 def find_passes(
-    propagator: Propagator, sensors: Sequence[Sensor], start_ns: int, end_ns: int, *, least_s: float = 0.0
+    propagator: Propagator,
+    sensors: Sequence[Sensor],
+    start_ns: int,
+    end_ns: int,
+    *,
+    least_s: float = 0.0,
+    terms: Terms | None = None,
 ) -> PassWindows:
     """Every window of at least ``least_s`` seconds in [start, end].
 
     A radar observes what is above its mask and within its range. A telescope also needs a dark site (Sun below -12
-    degrees) and an object in full sunlight. An object that SGP4 refuses anywhere in the span has no window.
+    degrees) and an object in full sunlight. An object has windows as long as its set is usable
+    (`Propagator.usable_parts`). ``terms`` are when each of several sets of an object is in force, row by row of the
+    propagator; a window that two sets share is one.
     """
-    parts = list(_parts(propagator, sensors, start_ns, end_ns)) if end_ns > start_ns and len(sensors) else []
-    index, pair, found = (np.concatenate(columns) for columns in zip(*parts, strict=True)) if parts else _NOTHING
-    order = np.lexsort((found[:, 0], pair[:, 1], index))
-    order = order[found[order, 2] - found[order, 0] >= least_s]
-    time_ns = start_ns + np.round(found[order, :3] * 1e9).astype(np.int64)
-    return PassWindows(index[order], pair[order, 1], *time_ns.T, *found[order, 3:].T)
+    if end_ns <= start_ns or not len(sensors):
+        return _windows(*_NOTHING)
+    from_ns, until_ns, _ = propagator.usable_parts(start_ns, end_ns)
+    # The ends of a part are refused, if only just.
+    from_ns = from_ns + np.where(from_ns > start_ns, _SECOND_NS, 0)
+    until_ns = until_ns - np.where(until_ns < end_ns, _SECOND_NS, 0)
+    if terms is not None:
+        from_ns, until_ns = np.maximum(from_ns, terms.from_ns), np.minimum(until_ns, terms.until_ns)
+    whole = (from_ns == start_ns) & (until_ns == end_ns)
+    parts = [_part(propagator, np.flatnonzero(whole), sensors, start_ns, end_ns)]
+    for row in np.flatnonzero(~whole & (from_ns < until_ns)).tolist():
+        parts.append(_part(propagator, np.array([row]), sensors, int(from_ns[row]), int(until_ns[row])))
+    index, sensor, time_ns, found = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if terms is not None:
+        index, sensor, time_ns, found = _joined(propagator.elements.norad_id, index, sensor, time_ns, found)
+    order = np.lexsort((time_ns[:, 0], sensor, index))
+    order = order[time_ns[order, 2] - time_ns[order, 0] >= least_s * 1e9]
+    return _windows(index[order], sensor[order], time_ns[order], found[order])
+
+
+def _windows(index: IntArray, sensor: IntArray, time_ns: IntArray, found: FloatArray) -> PassWindows:
+    return PassWindows(index, sensor, *time_ns.T, *found[:, 3:].T)
+
+
+def _part(
+    propagator: Propagator, rows: IntArray, sensors: Sequence[Sensor], start_ns: int, end_ns: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """The windows of ``rows`` in [start, end]: rows, sensors, rise, culmination and set (n, 3), and their terms."""
+    found = list(_parts(propagator.take(rows), sensors, start_ns, end_ns)) if len(rows) else []
+    if not found:
+        return _NOTHING
+    index, pair, terms = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    return rows[index], pair[:, 1], start_ns + np.round(terms[:, :3] * 1e9).astype(np.int64), terms
+
+
+def _joined(
+    norad_id: IntArray, index: IntArray, sensor: IntArray, time_ns: IntArray, found: FloatArray
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Windows that end where the next one of the same object and sensor begins, as one with the higher culmination."""
+    order = np.lexsort((time_ns[:, 0], sensor, norad_id[index]))
+    index, sensor, time_ns, found = index[order], sensor[order], time_ns[order], found[order]
+    goes_on = (norad_id[index[1:]] == norad_id[index[:-1]]) & (sensor[1:] == sensor[:-1])
+    goes_on &= time_ns[1:, 0] - time_ns[:-1, 2] <= _SECOND_NS
+    kept = []
+    for row in range(len(index)):
+        if not (row and goes_on[row - 1]):
+            kept.append(row)
+            continue
+        last = kept[-1]
+        if found[row, _MAX_ELEVATION] > found[last, _MAX_ELEVATION]:
+            index[last], time_ns[last, 1] = index[row], time_ns[row, 1]
+            found[last, _AT_CULMINATION] = found[row, _AT_CULMINATION]
+        time_ns[last, 2], found[last, _AZIMUTH_LOS] = time_ns[row, 2], found[row, _AZIMUTH_LOS]
+    return index[kept], sensor[kept], time_ns[kept], found[kept]
 
 
 def site_sensor(latitude_deg: float, longitude_deg: float, altitude_m: float, min_elevation_deg: float) -> Sensor:
@@ -89,9 +147,12 @@ def site_sensor(latitude_deg: float, longitude_deg: float, altitude_m: float, mi
 
 _NOTHING = (
     np.zeros(0, dtype=np.int64),
-    np.zeros((0, 2), dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros((0, 3), dtype=np.int64),
     np.zeros((0, pass_search.FOUND_TERMS)),
 )
+# Terms of a window: azimuth at culmination, greatest elevation and range there; elevation alone; azimuth at set.
+_AT_CULMINATION, _MAX_ELEVATION, _AZIMUTH_LOS = [4, 6, 7], 6, 5
 
 
 def _parts(
@@ -103,13 +164,15 @@ def _parts(
     step_s = _steps_s(propagator.elements)
     for step in _STEPS_S:
         rows = np.flatnonzero(step_s == step)
-        time_ns = start_ns + np.arange(max(2, int(np.ceil(upto_s / step)) + 1), dtype=np.int64) * step * 1_000_000_000
+        # The last node is the end of the search: the set may not be usable beyond it.
+        intervals = max(1, int(np.ceil(upto_s / step)))
+        time_ns = start_ns + np.round(np.arange(intervals + 1) * (upto_s / intervals * 1e9)).astype(np.int64)
         for first in range(0, len(rows), _OBJECTS_AT_ONCE):
             chosen = rows[first : first + _OBJECTS_AT_ONCE]
             _, r_teme_km, v_teme_km_s = propagator.take(chosen).grid(time_ns)
             r_km = teme_to_itrf(r_teme_km, time_ns)
             v_km_s = velocity_teme_to_itrf(r_teme_km, v_teme_km_s, time_ns)
-            pair, found = _searched(r_km, v_km_s, float(step), upto_s, terms, sky)
+            pair, found = _searched(r_km, v_km_s, upto_s / intervals, upto_s, terms, sky)
             yield chosen[pair[:, 0]], pair, found
 
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import ISL, innovations
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import accumulated_equations
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray

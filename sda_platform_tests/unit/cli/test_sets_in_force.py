@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from sda_platform.cli.main import main
 from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import iso, parse_iso_ns
-from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.orbits.screening.volumes import Volume

@@ -21,7 +21,8 @@ from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
-from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.search import spans

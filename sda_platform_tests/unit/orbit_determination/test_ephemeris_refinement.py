@@ -19,7 +19,8 @@ from sda_platform.orbit_determination.checks import unsound_refinements
 from sda_platform.orbit_determination.ephemeris_refinement import withdrawn, without_room
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orbits.determination.track_elements import SPAN_S
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.in_force import Terms
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS
 from sda_platform_tests.support.windows import WINDOW_NS, beacons, published, some_catalogue

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import IntArray
-from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, terms_in_force
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, IntArray
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, terms_in_force
 
 HOUR_NS = 3600 * 10**9
 IDS = np.array([7, 7, 7, 7, 3, 3])

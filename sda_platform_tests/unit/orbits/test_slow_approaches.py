@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import Events, screen
 from sda_platform.orbits.screening.volume_search import screen_volume

@@ -11,9 +11,9 @@ from sda_platform.serving.record import COLUMNS
 DAY_NS = 86_400 * 10**9
 EPOCH_NS = 1_730_000_000 * 10**9
 _TYPES = {
-    **dict.fromkeys(COLUMNS[:7], pa.int64()),
-    **dict.fromkeys(COLUMNS[7:16], pa.float64()),
-    **dict.fromkeys(COLUMNS[16:], pa.string()),
+    **dict.fromkeys(COLUMNS[:9], pa.int64()),
+    **dict.fromkeys(COLUMNS[9:18], pa.float64()),
+    **dict.fromkeys(COLUMNS[18:], pa.string()),
 }
 SCHEMA = pa.schema(list(_TYPES.items()))
 
@@ -29,6 +29,8 @@ def row(norad_id: int, **facts: Any) -> dict[str, Any]:
         "received_time_ns": EPOCH_NS + DAY_NS,
         "commit_sequence": 1,
         "element_set_number": 999,
+        "revolution_at_epoch": norad_id,
+        "decay_time_ns": None,
         "mean_motion_rev_per_day": chance.uniform(14.0, 16.0),
         "eccentricity": chance.uniform(0.0001, 0.01),
         "inclination_deg": chance.uniform(0.0, 180.0),
@@ -41,6 +43,7 @@ def row(norad_id: int, **facts: Any) -> dict[str, Any]:
         "object_name": f"OBJECT {norad_id}",
         "international_designator": f"1998-{norad_id % 1000:03d}A",
         "originator": "18 SDS",
+        "classification": "U",
         "segment_sha256": f"{norad_id:064x}",
     }
     return {**found, **facts}

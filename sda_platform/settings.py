@@ -105,6 +105,12 @@ class Settings(BaseSettings):
         "127.0.0.1",
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
+    webserver_writes: bool = Field(
+        False, description="Whether the UI may change anything where it listens beyond loopback, behind a login."
+    )
+    http_hosts: tuple[str, ...] = Field(
+        (), description='Names with a dot under which clients reach the HTTP servers, as JSON: ["sda.example.org"].'
+    )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
     health_port: int = Field(
         3001, description="Port of `/health` and `/metrics`; if it is busy, `sda up` uses a free one, on loopback."

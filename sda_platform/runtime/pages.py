@@ -1,14 +1,16 @@
-"""A small HTTP server for pages that a process makes on request. Stdlib only."""
+"""A small HTTP server for pages that a process makes on request; it changes nothing."""
 
 import logging
 import socketserver
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from types import TracebackType
 from typing import Self
+
+from sda_platform.http_gate import REFUSED_HOST, is_own_host
 
 _REQUEST_WITHIN_S = 10.0
 
@@ -30,9 +32,10 @@ class Pages(socketserver.ThreadingMixIn, HTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Page]) -> None:
+    def __init__(self, host: str, port: int, pages: Mapping[str, Page], hosts: Collection[str] = ()) -> None:
+        """``hosts``: names under which it is reached, besides those of `http_gate.is_own_host`."""
         super().__init__((host, port), _Exchange)
-        self.pages = pages
+        self.pages, self.hosts = pages, hosts
 
     @property
     def port(self) -> int:
@@ -55,6 +58,9 @@ class _Exchange(BaseHTTPRequestHandler):
     timeout = _REQUEST_WITHIN_S
 
     def do_GET(self) -> None:
+        if not is_own_host(self.headers.get("Host", ""), self.server.hosts):
+            self._send(PageAnswer(f"{REFUSED_HOST}\n".encode(), "text/plain", HTTPStatus.FORBIDDEN))
+            return
         page = self.server.pages.get(self.path.partition("?")[0])
         if page is None:
             known = ", ".join(sorted(self.server.pages))

@@ -47,7 +47,8 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
-            serve(live, puts, submissions, clients, listening, lambda: publish(home, CATALOGUE, address))
+            announce = lambda: publish(home, CATALOGUE, address)  # noqa: E731
+            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts)
         finally:
             withdraw(home, CATALOGUE)
 

@@ -74,7 +74,7 @@ def webserver_service(
     home: Path, environment: Mapping[str, str], workspace: Path, host: str, url: str, port: int
 ) -> Service:
     """Dagster's webserver; it listens at ``host`` and answers this machine at ``url``."""
-    show = ["-m", "dagster_webserver", "-h", host, "-p", str(port), "-w", str(workspace)]
+    show = ["-m", "sda_platform.runtime.webserver", "-h", host, "-p", str(port), "-w", str(workspace)]
     answers = liveness.webserver_answers(url)
     return _python("webserver", show, home, environment, lambda: bool(answers(_LOOK_S)))
 

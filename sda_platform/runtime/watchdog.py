@@ -176,7 +176,8 @@ def main(address: str) -> int:
     host, _, port = address.rpartition(":")
     settings = Settings()
     watchdog = Watchdog(settings)
-    with Pages(host, int(port), watchdog.pages()), suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
+    pages = Pages(host, int(port), watchdog.pages(), settings.http_hosts)
+    with pages, suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
         _print(f"watching {settings.home.absolute()} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
         watchdog.keep_watching(threading.Event())
     return 0

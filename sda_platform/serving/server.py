@@ -3,16 +3,18 @@
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as StarletteRoute
 
 from sda_platform.http_deadline import DeadlineProtocol
+from sda_platform.http_gate import HttpGate
 from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
@@ -25,15 +27,25 @@ FOLLOW_S = 1.0
 _LOG = logging.getLogger(__name__)
 
 
-def application(live: LiveCatalogue, puts: Puts, submissions: Submissions, clients: KnownClients = ANYONE) -> Starlette:
-    """The endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to ``submissions``."""
+def application(
+    live: LiveCatalogue,
+    puts: Puts,
+    submissions: Submissions,
+    clients: KnownClients = ANYONE,
+    hosts: Collection[str] = (),
+) -> Starlette:
+    """The endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to ``submissions``.
+
+    ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway.
+    """
     document = openapi(version("sda-platform"))
 
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
 
     routes = [StarletteRoute(r.path, answering(r.handler, tuple(r.query)), methods=[r.method]) for r in ROUTES]
-    app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes])
+    gate = Middleware(HttpGate, hosts=hosts)
+    app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes], middleware=[gate])
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
 
@@ -67,6 +79,7 @@ def serve(
     clients: KnownClients,
     listening: socket.socket,
     announce: Callable[[], None],
+    hosts: Collection[str] = (),
 ) -> None:
     """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
 
@@ -74,7 +87,7 @@ def serve(
     """
     live.start()
     follower = Follower(live)
-    app = application(live, puts, submissions, clients)
+    app = application(live, puts, submissions, clients, hosts)
     config = uvicorn.Config(app, http=DeadlineProtocol, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     try:

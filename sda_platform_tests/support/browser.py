@@ -51,6 +51,10 @@ class Page:
         """Everything on the page."""
         return str(self._tab.inner_text("body"))
 
+    def run(self, script: str, argument: object = None) -> object:
+        """Run a function of JavaScript on the page with an argument, and return its result."""
+        return self._tab.evaluate(script, argument)
+
     def loses(self, text: str) -> None:
         """Wait until this text is not on the page."""
         self._tab.get_by_text(text).first.wait_for(state="detached")
@@ -67,8 +71,8 @@ class Page:
 
 
 @contextmanager
-def opened(url: str, viewport: tuple[int, int] = _WIDE) -> Iterator[Page]:
-    """A tab of this width and height in a browser of its own, as on a first visit."""
+def opened(url: str, viewport: tuple[int, int] = _WIDE, *arguments: str) -> Iterator[Page]:
+    """A tab of this width and height in a browser of its own, with more ``arguments``, as on a first visit."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError:
@@ -78,7 +82,7 @@ def opened(url: str, viewport: tuple[int, int] = _WIDE) -> Iterator[Page]:
         pytest.skip(f"none of {', '.join(_NAMES)} is installed")
     with sync_playwright() as driver:
         try:
-            chromium = driver.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+            chromium = driver.chromium.launch(executable_path=executable, args=[*_ARGUMENTS, *arguments])
         except Error as error:
             pytest.skip(f"{executable} does not start: {error.message.splitlines()[0]}")
         try:

@@ -84,7 +84,6 @@ class Settings(BaseSettings):
         json_schema_extra={IS_FILE: True},
         description="Configuration of the collectors (TOML); empty: <home>/collect.toml, if it is there.",
     )
-
     failure_webhook: str = Field(
         "",
         repr=False,
@@ -100,7 +99,6 @@ class Settings(BaseSettings):
         "", description="Address of an OpenTelemetry collector (http://host:4318) for `sda trace`; empty: none."
     )
     ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
-
     webserver_host: str = Field(
         "127.0.0.1",
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
@@ -142,11 +140,9 @@ class Settings(BaseSettings):
     sensor_interval_s: float = Field(
         0.5, ge=0.1, description="Time between two looks of a landing sensor at its zones, seconds."
     )
-
     segment_max_bytes: int = Field(
         64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment that `sda land` seals, bytes."
     )
-
     own_elements: bool = Field(True, description="Whether element sets are determined from tracks.")
     fusion_refresh: bool = Field(
         True, description="Whether time-tag biases, element sets and reports are computed every two minutes."

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table as Grid
+from rich.text import Text
 
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
@@ -84,14 +84,14 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
     shown = [a for place, a in enumerate(alerts) if place < limit or a.risk == RISK_LEVELS[RED]]
     for a in shown:
         grid.add_row(
-            f"[{_COLOURS.get(a.risk, '')}]{escape(a.risk)}[/]",
+            Text(a.risk, _COLOURS.get(a.risk, "")),
             a.alert_id[:8],
             a.tca_utc[5:19].replace("T", " "),
             f"{a.miss_distance_km:.3f}",
             f"{a.collision_probability:.1e}",
             f"{a.from_tracks}/2",
-            escape(f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}"),
-            escape(_seen_by(a)),
+            f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
+            _seen_by(a),
         )
     newer = any(_seen_by(a).endswith("*") for a in alerts)
     cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from sda_platform.cli.people import POSITIVE, console, for_people, lake_of, positive
+from sda_platform.cli.people import POSITIVE, PeopleConsole, console, for_people, lake_of, positive
 from sda_platform.settings import Settings
 
 MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
@@ -155,7 +154,7 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 
     found = impact_of(lake_of(settings), {table.name: table for table in TABLES}, source)
     data = corrected.read_bytes() if corrected else None
-    made = run_recompute(settings, Console(stderr=True), found, data) if recompute or corrected else None
+    made = run_recompute(settings, PeopleConsole(stderr=True), found, data) if recompute or corrected else None
     if as_json:
         click.echo(json.dumps(plain({**asdict(found), **({"recomputed": made.to_dict()} if made else {})}), indent=2))
         return

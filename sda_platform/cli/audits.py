@@ -38,7 +38,7 @@ def run_audits(settings: Settings, console: Console, chosen: Sequence[Audit]) ->
         lake = lake_of(settings, session, "audit")
         scope = AuditScope(settings, lake, default_resources(settings), lake.clock.now_ns())
         for audit in chosen:
-            console.print(f"[dim]{audit.name} …[/]")
+            console.print(f"{audit.name} …", style="dim")
             outcomes[audit.name] = run_audit(audit, scope)
     return outcomes
 

@@ -8,10 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import Progress
 
-from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console, for_people, instant, lake_of
+from sda_platform.cli.people import CONSTELLATION, SCENARIOS, PeopleConsole, console, for_people, instant, lake_of
 from sda_platform.settings import Settings
 
 
@@ -95,7 +94,7 @@ def replay(
     since_ns = instant(since, "--since") if since else -sys.maxsize
     until_ns = instant(until, "--until") if until else sys.maxsize
     span = Span(from_sequence, to_sequence, since_ns, until_ns)
-    found = run_replay(settings, Console(stderr=True), table, span, shadow=shadow, keep=keep)
+    found = run_replay(settings, PeopleConsole(stderr=True), table, span, shadow=shadow, keep=keep)
     differ = ", ".join(each.table for each in found if not each.is_identical)
     record(settings.home, "replay", {"table": table, **asdict(span)}, f"differ: {differ}" if differ else "identical")
     if as_json:

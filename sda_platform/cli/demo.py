@@ -15,6 +15,7 @@ from pathlib import Path
 
 import dagster as dg
 from rich.console import Console
+from rich.text import Text
 
 from sda_platform.cli.alerts import alert_grid, current_alerts
 from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive
@@ -121,7 +122,7 @@ class Demo:
         except KeyboardInterrupt:
             return 1 if once else 0
         except DemoFailed as failure:
-            self.console.print(f"[bold red]the demo failed:[/] {failure}")
+            self.console.print(Text.assemble(("the demo failed: ", "bold red"), str(failure)))
             return 1
 
     def _play(self) -> None:
@@ -179,7 +180,7 @@ class Demo:
         while self._platform.is_running:
             self._go_on()
             for failed in set(self._failed_runs()) - reported:
-                self._say(f"[red]run {failed} failed[/]; see it in the UI")
+                self._say(f"run {failed} failed; see it in the UI")
                 reported.add(failed)
         self._platform.wait()
 

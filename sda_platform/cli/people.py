@@ -1,14 +1,18 @@
 """What commands share: output, errors in one line, scenarios, and the lake without an engine."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+from typing_extensions import override
 
+from sda_platform.foreign_text import printable
 from sda_platform.settings import Settings
 
 SCENARIOS = ("nominal", "fragmentation", "outage")
@@ -18,7 +22,30 @@ CONSTELLATION = "constellation"
 POSITIVE = click.FloatRange(min=0, min_open=True)
 """The type of options that are numbers above zero."""
 # Piped output keeps its columns.
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
+_PIPED_WIDTH = 140
+
+
+class PeopleConsole(Console):
+    """A terminal for people: text is shown as it is, without markup, emoji or control characters.
+
+    What is coloured is a `Text`. Names and messages that others wrote need no escape.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    @override
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+    @override
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text):
+            renderable.plain = printable(renderable.plain)
+        return super().render(renderable, options)
+
+
+console = PeopleConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 
 
 def positive(name: str, default: float, text: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -36,7 +63,7 @@ def for_people(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except EXPECTED as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(printable(str(error))) from None
 
     return run
 

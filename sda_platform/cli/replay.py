@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
+from rich.text import Text
 
 from sda_platform.cli.people import lake_of
 from sda_platform.definitions import default_resources
@@ -82,7 +83,8 @@ def comparison_grid(found: Sequence[Comparison]) -> Grid | str:
         column.no_wrap = True
         column.justify = "right" if column.header == "rows" else "left"
     for each in found:
-        verdict = "identical" if each.is_identical else f"[bold red]differs in {len(each.differences)} ways[/]"
+        differs = Text(f"differs in {len(each.differences)} ways", "bold red")
+        verdict = Text("identical") if each.is_identical else differs
         commits = f"{each.first_sequence}–{each.last_sequence}"
         grid.add_row(each.table, commits, f"{each.rows:,}", each.digest[:12], verdict)
     return grid

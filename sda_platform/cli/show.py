@@ -28,7 +28,7 @@ def alert_lines(trace: Trace, history: EventHistory) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
     last = history.last
     newest = trace.alerts[-1]
-    status = f"[bold]{newest['risk']}[/]" if newest["op"] == INSERT else "withdrawn"
+    status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
     for number, role in ((1, "primary"), (2, "secondary")):
         source = _SEEN[last[f"state_source_{number}"]]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table as Grid
+from rich.text import Text
 
 from sda_platform.cli.people import console
 from sda_platform.observability.services import ServiceState
@@ -23,7 +23,7 @@ def show_status(settings: Settings, found: Any, services: Sequence[ServiceState]
     for each in services:
         console.print(f"{each.service} at http://{each.address}: {each.summary}")
         for problem in each.problems:
-            console.print(f"  [red]{escape(problem)}[/red]")
+            console.print(f"  {problem}", style="red")
     console.print(f"lake {last_verification(settings.home)}\n")
     grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
     for column in grid.columns:
@@ -34,7 +34,7 @@ def show_status(settings: Settings, found: Any, services: Sequence[ServiceState]
     console.print(grid)
     _show_landing(found)
     for each in found.red:
-        console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
+        console.print(Text.assemble(("red: ", "red"), f"{each}\n  {each.remedy}"))
     show_vitals(found.vitals)
 
 
@@ -59,7 +59,7 @@ def show_vitals(readings: Sequence[Reading]) -> None:
     """The red vitals with the side at fault, then which are unknown and how many are green."""
     by_state = {state: [each for each in readings if each.state == state] for state in VitalState}
     for reading in by_state[VitalState.RED]:
-        console.print(f"[red]red:[/red] {escape(str(reading))}")
+        console.print(Text.assemble(("red: ", "red"), str(reading)))
     line = f"\nvitals: {len(by_state[VitalState.RED])} red, {len(by_state[VitalState.GREEN])} green"
     if by_state[VitalState.UNKNOWN]:
         unknown = ", ".join(each.vital for each in by_state[VitalState.UNKNOWN])

@@ -9,6 +9,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.clock import iso
+from sda_platform.foreign_text import in_markdown
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -217,5 +218,4 @@ def _cell(column: str, value: object) -> str:
     if value is None or isinstance(value, list):
         return "–" if value is None else f"{len(value)} values"
     text = value.hex() if isinstance(value, bytes) else f"{value:.6g}" if isinstance(value, float) else str(value)
-    text = text.replace("|", "¦").replace("\n", " ")
-    return text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…"
+    return in_markdown(text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import chosen_subscriber
@@ -23,7 +24,7 @@ def progress_printer(console: Console) -> Callable[[str], None]:
     began = time.monotonic()
 
     def say(line: str) -> None:
-        console.print(f"[dim]{time.monotonic() - began:6.1f} s[/]  {line}")
+        console.print(Text.assemble((f"{time.monotonic() - began:6.1f} s", "dim"), f"  {line}"))
 
     return say
 

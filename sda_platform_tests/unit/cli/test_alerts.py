@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.alerts import CurrentAlert, alert_grid, currency_lines, current_alerts
 from sda_platform.cli.main import main
+from sda_platform.cli.people import PeopleConsole
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.currency import Currency, words_of
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
@@ -50,7 +50,7 @@ def alert(name: str, risk: str, pc: float, hours: float = 1.0) -> dict[str, Any]
 
 
 def printed(alerts: list[CurrentAlert], width: int, limit: int = 40) -> str:
-    console = Console(width=width, file=io.StringIO(), record=True)
+    console = PeopleConsole(width=width, file=io.StringIO(), record=True)
     console.print(alert_grid(alerts, limit))
     return console.export_text()
 

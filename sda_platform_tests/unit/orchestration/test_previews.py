@@ -64,7 +64,7 @@ def test_a_preview_speaks_to_a_person() -> None:
     assert markdown_table(rows).splitlines() == [
         "| event_id | tca_time_ns | object_name_2 | collision_probability | observation_ids |",
         "|---|---|---|---|---|",
-        "| 3f2a6c1e | 2024-11-01 00:00:00.123Z | COSMOS¦2251 DEB | 0.000123457 | 2 values |",
+        "| 3f2a6c1e | 2024-11-01 00:00:00.123Z | COSMOS\\|2251␊DEB | 0.000123457 | 2 values |",
     ]
 
 

@@ -1,0 +1,47 @@
+"""Text that others wrote (names, comments, file names, messages), made harmless for where it is shown.
+
+A terminal obeys control characters, and a Markdown page loads images. Each output has one function or class here, so
+that no place that shows text has to remember this. HTML is escaped by `html.escape`, JSON by `json`.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_CONTROL_PICTURES: Final = 0x2400
+_DELETE: Final = 0x7F
+# Written in the text's own order, they show something else than what it holds (Unicode TR36).
+_DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_LAYOUT: Final = frozenset("\n\t")
+_MARKS: Final = re.compile(r"([\\`*_\[\]<>!|~&#{}()$])")
+_ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
+
+
+def printable(text: str) -> str:
+    """``text`` in which each character that controls a terminal is replaced by one that shows it; as many characters.
+
+    Line feeds and tabulators stay.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def is_plain(text: str) -> bool:
+    """Whether ``text`` has no control character, line break or change of direction: what a name may have."""
+    return all(_shown(letter) == letter and letter not in _LAYOUT for letter in text)
+
+
+def in_markdown(text: str) -> str:
+    """``text`` as Markdown that shows it in one line: no link, image, element, formula or table cell comes from it."""
+    shown = _MARKS.sub(r"\\\1", printable(text).replace("\n", "␊").replace("\t", "␉"))
+    return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}&#{ord(found[0][-1])};", shown)
+
+
+def _shown(letter: str) -> str:
+    if letter in _LAYOUT:
+        return letter
+    code, kind = ord(letter), unicodedata.category(letter)
+    if code < ord(" "):
+        return chr(_CONTROL_PICTURES + code)
+    if code == _DELETE:
+        return "␡"
+    return "\N{REPLACEMENT CHARACTER}" if kind in ("Cc", "Cs", "Zl", "Zp") or letter in _DIRECTIONS else letter

@@ -1,0 +1,73 @@
+"""Text of others is shown and does nothing: on a terminal, and as Markdown by the judgement of another renderer."""
+
+import io
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from markdown_it import MarkdownIt
+from rich.table import Table as Grid
+
+import sda_platform
+from sda_platform.cli.people import PeopleConsole
+from sda_platform.foreign_text import in_markdown, is_plain, printable
+from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform_tests.support.hostile import HOSTILE
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Elements that a table of plain text has.
+_PLAIN_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
+every_text = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+
+
+@every_text
+@pytest.mark.parametrize("as_cell", [True, False], ids=["cell", "line"])
+def test_a_terminal_shows_it_and_obeys_none_of_it(text: str, as_cell: bool) -> None:
+    console = PeopleConsole(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
+    grid = Grid("name")
+    grid.add_row(text)
+    console.print(grid if as_cell else text)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert not _CONTROLS.search(shown), repr(shown)
+    first = printable(text).split("\n")[0]
+    assert first in shown, "it is shown as it is, markup included"
+
+
+@every_text
+def test_markdown_shows_it_and_makes_nothing_of_it(text: str) -> None:
+    page = markdown_table(pa.table({"object_name": [text], "norad_id": [5]}))
+    html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(page)
+    assert set(re.findall(r"<(\w+)", html)) == _PLAIN_TAGS, html
+    assert html.count("<tr>") == 2 and html.count("<td>") == 2, html
+    assert "javascript" not in re.sub(r"<td>.*?</td>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\w://|www\.\w", page), "no renderer makes a link of a bare address"
+
+
+def test_what_is_harmless_stays_as_it_is() -> None:
+    for name in ("ISS (ZARYA)", "COSMOS 2251 DEB", "ŞIRIUS-Ü 3", "北斗", "a\tb\nc"):
+        assert printable(name) == name
+    assert in_markdown("COSMOS 2251 DEB") == "COSMOS 2251 DEB"
+
+
+def test_replacing_keeps_the_number_of_characters() -> None:
+    for text in HOSTILE.values():
+        assert len(printable(text)) == len(text)
+
+
+def test_a_name_may_have_no_control_character_or_line_break() -> None:
+    assert is_plain("ISS (ZARYA) [x] ü")
+    refused = {what for what, text in HOSTILE.items() if not is_plain(text)}
+    assert refused >= {"window title", "null", "right to left", "line separator", "table", "eight-bit escape"}
+
+
+def test_every_terminal_of_the_product_is_one_that_shows_text_as_it_is() -> None:
+    """A plain console would read markup, emoji and control characters in names."""
+    root = Path(sda_platform.__file__).parent
+    makes = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if re.search(r"(?<!People)Console\(|from_markup|rich\.markup|from_ansi", path.read_text())
+    }
+    assert makes == set()

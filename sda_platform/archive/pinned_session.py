@@ -25,6 +25,7 @@ from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.pinned_files import Projection, pinned_files
 from sda_platform.archive.pinned_view import BATCH_ROWS
 from sda_platform.archive.plan_audit import PlanAudit, audit_plan, plan_text, spilled_bytes
+from sda_platform.archive.spark_query_text import refuse_calls
 from sda_platform.archive.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.holds import VersionLeases
@@ -33,7 +34,6 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 ACTIVE = "active_"
 _BETWEEN_INTERRUPTIONS_S = 0.5
-_REACHES_OUTSIDE = re.compile(r"\b(?:(?:try_)?reflect|java_method)\s*\(", re.IGNORECASE)
 _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",  # a query reads the views, and no other file
     "spark.sql.maxMetadataStringLength": "100000",  # a plan names all its filters
@@ -89,8 +89,7 @@ class PinnedSession:
         Raises QueryRefused for what is no query of known tables, or keeps files of more bytes than the limit;
         VersionExpired for a table whose pinned version is gone.
         """
-        if _REACHES_OUTSIDE.search(text):
-            raise QueryRefused("a query reads tables; it cannot call methods of Java")
+        refuse_calls(text)
         words = set(re.findall(r"\w+", text.lower()))
         named = sorted(n for n in self.vector.snapshots if n in words or f"{ACTIVE}{n}" in words)
         if named:

@@ -96,6 +96,9 @@ def test_every_table_is_a_view_of_a_session_of_its_own_and_is_leased_meanwhile__
         ("SELECT * FROM nothing", "nothing"),
         ("SELECT * FROM parquet.`/etc`", "parquet"),
         ("SELECT reflect('java.lang.System', 'getProperty', 'user.home')", "methods of Java"),
+        ("SELECT `reflect`('java.lang.System', 'getProperty', 'user.home')", "methods of Java"),
+        ("SELECT TRANSFORM('a') USING 'id' AS (x STRING)", "through a command"),
+        ("SELECT from_protobuf(CAST('a' AS BINARY), 'm', '/etc/hostname')", "may not call 'from_protobuf'"),
     ],
 )
 def test_what_is_no_query_of_the_tables_is_refused(spark: SparkSession, lake: Lake, sql: str, reason: str) -> None:

@@ -10,7 +10,7 @@ from upath import UPath
 
 from sda_platform import failpoints
 from sda_platform.lake import delta_log, durable, properties
-from sda_platform.lake.errors import LakeError
+from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.lost_tables import made_from
 from sda_platform.lake.storage import location
@@ -24,7 +24,7 @@ SET_ASIDE_TABLES = "_set_aside"
 """In the lake: the tables that a rebuild replaced."""
 
 
-class NotRebuildable(LakeError):
+class NotRebuildable(InvalidRequest):
     """A rebuild would lose rows, and the loss was not accepted."""
 
 

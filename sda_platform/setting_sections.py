@@ -4,9 +4,9 @@ Each field names the environment variable that sets it. A field that several res
 """
 
 import os
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PREFIX: Final = "SDA_"
 VARIABLE: Final = "variable"
@@ -260,6 +260,29 @@ class AlertSettings(FleetFile):
     revise_decades: float = setting(0.5, "Change of Pc that is sent, decades.", "ALERT_REVISE_DECADES", gt=0)
     revise_tca_s: float = setting(10.0, "Change of TCA that is sent, seconds.", "ALERT_REVISE_TCA_S", gt=0)
     revise_miss_km: float = setting(1.0, "Change of the miss distance that is sent, km.", "ALERT_REVISE_MISS_KM", gt=0)
+
+    @model_validator(mode="after")
+    def _yellow_is_below_red(self) -> Self:
+        """Refuse a level that would hide the other: no event would ever be yellow, or red."""
+        pairs = (
+            ("SDA_ALERT_YELLOW_PC", self.yellow_pc, "SDA_ALERT_RED_PC", self.red_pc),
+            (
+                "SDA_ALERT_DILUTION_YELLOW_PC",
+                self.dilution_yellow_pc,
+                "SDA_ALERT_DILUTION_RED_PC",
+                self.dilution_red_pc,
+            ),
+            (
+                "SDA_ALERT_DILUTION_RED_SIGMAS",
+                self.dilution_red_sigmas,
+                "SDA_ALERT_DILUTION_YELLOW_SIGMAS",
+                self.dilution_yellow_sigmas,
+            ),
+        )
+        for low, low_value, high, high_value in pairs:
+            if low_value > high_value:
+                raise ValueError(f"{low} is {low_value:g}, above {high}, which is {high_value:g}: exchange them")
+        return self
 
 
 class RefinementSettings(FleetFile):

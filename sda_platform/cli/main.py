@@ -4,6 +4,7 @@ A failure that the user can correct gives one line and exit code 1. A wrong use 
 code 2.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from sda_platform.cli.ground import ground
 from sda_platform.cli.sql import sql
 from sda_platform.cli.whatif import whatif
 from sda_platform.runtime.program import collect_seldom
-from sda_platform.settings import Settings, UnknownSetting, UnusablePlace
+from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, declared_settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,10 +32,20 @@ def main(context: click.Context, home: Path | None) -> None:
     try:
         context.obj = Settings(home=home) if home else Settings()
     except ValidationError as error:
-        wrong = "; ".join(f"SDA_{str(e['loc'][0]).upper()}={e['input']!r}: {e['msg']}" for e in error.errors())
+        wrong = "; ".join(_refusals(error))
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
     except (UnknownSetting, UnusablePlace) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _refusals(error: ValidationError) -> Iterator[str]:
+    """What is wrong with which variable, for each value that ``error`` refuses."""
+    variables = {setting.path: setting.variable for setting in declared_settings()}
+    for each in error.errors():
+        place = tuple(map(str, each["loc"]))
+        variable = variables.get(place[:2]) or variables.get(place[:1])
+        reason = each["msg"].removeprefix("Value error, ")
+        yield f"{variable}={each['input']!r}: {reason}" if variable else reason
 
 
 _COMMANDS = (

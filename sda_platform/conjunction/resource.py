@@ -12,6 +12,7 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.formats.listings import ListingError
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
@@ -92,6 +93,12 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
             for member in protected_fleet(Path(self.fleet) if self.fleet else None)
             if member.yellow_pc or member.red_pc
         }
+        for norad_id, (yellow_pc, red_pc) in own.items():
+            if yellow_pc > red_pc:
+                raise ListingError(
+                    f"{self.fleet or 'the shipped fleet'}: satellite {norad_id} is yellow from Pc {yellow_pc:g}, above "
+                    f"its red {red_pc:g} (a level that its line leaves out is that of all alerts): exchange them"
+                )
         return AlertPolicy(settings, own)
 
 

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from sda_platform.lake.object_store import is_object_store, spark_options
 from sda_platform.spark.class_archive import make_archive, use_archive
@@ -43,6 +44,10 @@ _JAVA_OPENS = (
 """What Spark 4.1 opens when its own launcher starts it (org.apache.spark.launcher.JavaModuleOptions)."""
 
 
+UNTIMED: Final = {"spark.sql.broadcastTimeout": "-1"}
+"""What a join broadcasts may take as long as its run: a whole screening is computed there, and 300 s would end it."""
+
+
 def spark_conf(lake_uri: str = "") -> dict[str, str]:
     """The configuration that the server and an in-process session share, for the lake at ``lake_uri``.
 
@@ -66,6 +71,7 @@ def spark_conf(lake_uri: str = "") -> dict[str, str]:
         # Two fifths smaller than with the default, and what is written twice, read back and synced is as much less.
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",
+        **UNTIMED,
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.pythonUDF.arrow.enabled": "true",

@@ -92,7 +92,7 @@ def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, 
     session: SparkSession = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
     _left_to_stop(session)
     cast("Any", session).client.set_retry_policies([RECONNECTING])
-    for name, value in (extra_conf or {}).items():
+    for name, value in {**engine.UNTIMED, **(extra_conf or {})}.items():
         session.conf.set(name, value)
     return session
 

@@ -191,6 +191,30 @@ def test_a_value_that_cannot_be_used_is_refused(
         Settings()
 
 
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"SDA_ALERT_RED_PC": "abc"}, "SDA_ALERT_RED_PC='abc': Input should be a valid number"),
+        ({"SDA_HEALTH_PORT": "x"}, "SDA_HEALTH_PORT='x': Input should be a valid integer"),
+        ({"SDA_ALERT_RED_PC": "2"}, "SDA_ALERT_RED_PC='2': Input should be less than or equal to 1"),
+        (
+            {"SDA_ALERT_YELLOW_PC": "1e-3", "SDA_ALERT_RED_PC": "1e-5"},
+            "SDA_ALERT_YELLOW_PC is 0.001, above SDA_ALERT_RED_PC, which is 1e-05: exchange them",
+        ),
+        ({"SDA_ALERT_DILUTION_YELLOW_PC": "0.1"}, "above SDA_ALERT_DILUTION_RED_PC"),
+        ({"SDA_ALERT_DILUTION_RED_SIGMAS": "3"}, "above SDA_ALERT_DILUTION_YELLOW_SIGMAS"),
+    ],
+)
+def test_a_refusal_names_the_variable_that_a_person_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], named: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    answer = CliRunner().invoke(main, ["--home", str(tmp_path), "status"])
+    assert answer.exit_code == 1
+    assert answer.output.startswith("Error: a setting cannot be used: ") and named in answer.output
+
+
 @pytest.mark.parametrize("variable", ["SDA_LAKE", "SDA_LANDING"])
 @pytest.mark.parametrize("uri", ["file:///data/x", "file:/data/x", "s3a://bucket/x", "gs://bucket/x", "memory://x"])
 def test_a_place_that_is_neither_a_path_nor_s3_is_refused_at_once(

@@ -1,5 +1,6 @@
 """Which assessed events are alerts, when an alert is sent again, and how it ends."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.alerting import ALERT_SCHEMA, ASSESSED_COLUMNS, SENT, alerts_of
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.setting_sections import AlertSettings
 from sda_platform_tests.support.delta_tables import row
@@ -186,3 +188,17 @@ def test_a_level_is_never_below_its_threshold_and_at_most_the_hysteresis_above(d
         level = int(POLICY.levels(events, [level], START_NS)[0])
         strict, relaxed = (int(pc >= y) + int(pc >= r) for y, r in ((1e-5, 1e-4), (1e-5 / 10**0.5, 1e-4 / 10**0.5)))
         assert strict <= level <= relaxed
+
+
+@pytest.mark.parametrize(
+    ("line", "is_refused"), [("1e-6,1e-5", False), ("1e-3,1e-5", True), ("1e-3,", True), (",1e-6", True)]
+)
+def test_a_member_that_is_yellow_above_its_red_is_refused(tmp_path: Path, line: str, is_refused: bool) -> None:
+    fleet = tmp_path / "fleet.csv"
+    fleet.write_text(f"norad_id,name,operator,yellow_pc,red_pc\n25544,ISS,NASA,{line}\n")
+    alerting = AlertingResource(**AlertSettings(fleet=str(fleet)).model_dump())
+    if is_refused:
+        with pytest.raises(ListingError, match="satellite 25544 is yellow from Pc"):
+            alerting.policy()
+    else:
+        assert alerting.policy().members == {25544: (1e-6, 1e-5)}

@@ -38,6 +38,10 @@ def test_server_and_local_session_share_their_configuration(tmp_path: Path) -> N
     assert {name: value for name, value in shared.items() if name != "spark.jars"}.items() <= server.items()
 
 
+def test_no_limit_of_spark_ends_what_a_join_broadcasts() -> None:
+    assert engine.spark_conf()["spark.sql.broadcastTimeout"] == "-1", "300 s by default, which a screening exceeds"
+
+
 def test_server_answers_on_loopback_only_and_keeps_pool_sessions(tmp_path: Path) -> None:
     server = engine.server_conf(tmp_path, 15002)
     assert server["spark.connect.grpc.binding.address"] == "127.0.0.1"

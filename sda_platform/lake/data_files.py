@@ -7,7 +7,6 @@ reader knows the files. What a commit leaves that failed expires, as other files
 import json
 import os
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from sda_platform import failpoints
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
@@ -27,12 +27,13 @@ _CODEC: Final = "zstd"
 _CODEC_LEVEL: Final = 1
 
 
-def write(table: Table, uri: str, rows: pa.Table) -> str:
+def write(table: Table, uri: str, rows: pa.Table, attempt: str) -> str:
     """Write ``rows``, at least one, which have all columns of ``table``, into files of the table at ``uri``.
 
-    Returns the files as Delta's log has added files, a JSON array. They have the bounds of the table's bounded columns,
-    and a checksum for each page; they are not synced. As many cores as the rows are worth write at once.
-    A failure, as of a full disk, is raised after the files of this call were removed.
+    ``attempt`` is a value of this call alone; the names of the files contain it. Returns the files as Delta's log has
+    added files, a JSON array. They have the bounds of the table's bounded columns, and a checksum for each page; they
+    are not synced. As many cores as the rows are worth write at once. A failure, as of a full disk, is raised after the
+    files of this call were removed.
     """
     directory = location(uri)
     durable.make_directory(directory)
@@ -40,8 +41,10 @@ def write(table: Table, uri: str, rows: pa.Table) -> str:
     count = max(1, min(os.cpu_count() or 1, content.nbytes // _BYTES_PER_FILE))
     size = -(-content.num_rows // count)
     parts = [content.slice(first, size) for first in range(0, content.num_rows, size)]
-    files = [directory / f"part-{uuid.uuid4()}.{_CODEC}.parquet" for _ in parts]
+    files = [directory / f"part-{number:05d}-{attempt}.{_CODEC}.parquet" for number in range(len(parts))]
     try:
+        if len(parts) == 1:
+            return json.dumps([_write(table, files[0], parts[0])])
         with ThreadPoolExecutor(len(parts)) as pool:
             return json.dumps(list(pool.map(partial(_write, table), files, parts)))
     except BaseException:
@@ -64,6 +67,7 @@ def _write(table: Table, path: UPath, rows: pa.Table) -> dict[str, Any]:
             store_schema=False,
         )
         written_bytes = file.tell()
+        failpoints.hit("lake.file_written", table.name)
     return {
         "path": path.name,
         "partitionValues": {},

@@ -229,11 +229,17 @@ class Lake:
 
     def _committable(self, plan: Plan, rows: pa.Table) -> Any:
         """Arrow rows, each with its sequence, as the engine takes them for a commit: few as a frame, many in files."""
-        if rows.nbytes < _STAGED_FROM_BYTES:
+        if not self._goes_by_files(plan, rows):
             return self.frame(plan.table, rows, stamped=True)
         # First, because an engine that does not answer would leave the files of each attempt.
-        columns = compilation.choose(self.session, INTERPRETED).createDataFrame([], plan.table.schema)
-        return commit.WrittenRows(columns, data_files.write(plan.table, self.log(plan.table).uri, rows))
+        columns = self.frame(plan.table, plan.table.arrow_schema.empty_table(), stamped=True)
+        files = data_files.write(plan.table, self.log(plan.table).uri, rows, self.new_nonce())
+        failpoints.hit("lake.files_written", plan.table.name)
+        return commit.WrittenRows(columns, files)
+
+    def _goes_by_files(self, _plan: Plan, rows: pa.Table) -> bool:
+        """Whether Arrow writes the data files of these rows, and the engine only adds them to the log."""
+        return bool(rows.nbytes >= _STAGED_FROM_BYTES)
 
     def clear_staging(self) -> None:
         """Remove the files that `frame` left for the engine; its frames cannot be read afterwards."""

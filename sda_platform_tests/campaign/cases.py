@@ -97,7 +97,7 @@ class Case:
 
 def cases() -> tuple[Case, ...]:
     """Every case of a platform that is fed, those that restart it last."""
-    return (*_workers(), *_ends(), *_recovering(), *_control_plane(), *_between(), *_engine(), *_restarts())
+    return (*_workers(), *_bulk(), *_ends(), *_recovering(), *_control_plane(), *_between(), *_engine(), *_restarts())
 
 
 def by_the_clock() -> tuple[Case, ...]:
@@ -147,6 +147,17 @@ def _ends() -> Iterator[Case]:
     ):
         landed: Input = "elements" if point.startswith("delivery.") else "readings"
         yield Case(point, ids, Kill(point, landed), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
+
+
+def _bulk() -> Iterator[Case]:
+    """The other write path: Arrow writes the data files of many rows, and the engine adds them to the log."""
+    stages = (("lake.file_written", "CP-09"), ("lake.files_written", "CP-10"), ("commit.sent", "CP-12"))
+    for point, ids in stages:
+        for table in (RAW_RECORDS, DEAD_LETTERS):
+            is_sampled = (point, table) == ("lake.files_written", RAW_RECORDS)
+            yield Case(f"bulk, {point} of {table.name}", ids, Kill(f"{point}:{table.name}", "bulk"), is_sampled)
+    in_place = KillEngine(RAW_RECORDS, strikes.commit_in_place, "bulk")
+    yield Case("bulk, engine killed, commit in place", "CP-12", in_place)
 
 
 def _recovering() -> Iterator[Case]:

@@ -21,7 +21,7 @@ from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, World
 _REPLAY = "python -m sda_platform_tests.campaign.simulator --case"
 Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear", "lie"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-Story = Literal["plain", "twice", "nights"]
+Story = Literal["plain", "twice", "nights", "bulk"]
 IDLE_NIGHTS = 60
 DRAINING_RUNS = 12
 REFUSED = "O8: it does not start"
@@ -40,7 +40,8 @@ class Case:
     that no one syncs. Where ``again`` is set, everything is tried again, and ``then`` strikes at this step of it.
 
     ``story`` is what the partner and the nights bring: ``plain`` files; a file that comes ``twice`` under two names,
-    and another under one of the two; or 60 idle ``nights`` of another tool's commits between two files. ``seed`` 0 is
+    and another under one of the two; 60 idle ``nights`` of another tool's commits between two files; or ``bulk`` files,
+    whose records Arrow writes into data files before the engine adds them. ``seed`` 0 is
     this bare history; any other draws files, writers, their interleaving and several faults by chance.
     """
 
@@ -76,7 +77,7 @@ def outcome(case: Case, *, trace: bool = False, held: set[bytes] | None = None) 
     ``held`` are states of a world from which it drained as it must: a history that comes to one of them need not be
     followed to its end again, and one that holds adds its own.
     """
-    world = World(_drawn_files(random.Random(case.seed)) if case.seed else _files(case))
+    world = _world(case)
     try:
         problems = _drawn_history(world, case.seed) if case.seed else _cut_history(world, case)
         state = world.state() if held is not None and world.scheduler.is_idle else None
@@ -102,7 +103,7 @@ def _is_refusal(problem: str) -> bool:
 
 def length(case: Case) -> tuple[int, int]:
     """Steps and looks of the history of ``case`` without its faults."""
-    world = World(_files(case))
+    world = _world(case)
     world.start("main", lambda: _live(world, case.story))
     world.scheduler.run(_newest)
     failpoints.watch(None)
@@ -111,12 +112,17 @@ def length(case: Case) -> tuple[int, int]:
 
 def steps_of(case: Case, kind: str, place: str) -> list[int]:
     """The steps of ``kind`` (such as ``unlink``) below ``place`` in that history."""
-    world = World(_files(case))
+    world = _world(case)
     world.start("main", lambda: _live(world, case.story))
     world.scheduler.run(_newest)
     failpoints.watch(None)
     lines = enumerate(world.scheduler.trace, 1)
     return [number for number, line in lines if f": {kind} " in line and place in line]
+
+
+def _world(case: Case) -> World:
+    files = _drawn_files(random.Random(case.seed)) if case.seed else _files(case)
+    return World(files, is_bulk=case.story == "bulk")
 
 
 def _files(case: Case) -> list[Delivery]:

@@ -23,6 +23,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
@@ -42,7 +43,7 @@ _FORKS.set_forkserver_preload([__name__])
 
 
 class DeltaRsLake(Lake):
-    """A lake whose engine is delta-rs, and whose assets run without checks."""
+    """A lake whose engine is delta-rs, and whose assets run without checks; records go by files, alerts by frames."""
 
     reads_unverified = True
     engine = staticmethod(with_delta_rs)
@@ -54,6 +55,10 @@ class DeltaRsLake(Lake):
     def frame(self, table: Table, rows: pa.Table, *, stamped: bool = False) -> Any:
         """Arrow rows are the engine's frames here."""
         return rows
+
+    def _goes_by_files(self, plan: Plan, rows: pa.Table) -> bool:
+        """As many records would."""
+        return plan.table.name == RAW_RECORDS.name and rows.num_rows > 0
 
 
 @dataclass(frozen=True)

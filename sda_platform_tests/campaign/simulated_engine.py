@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.commit import Mode
+from sda_platform.lake.commit import Mode, WrittenRows
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, mount, parent
@@ -56,7 +56,7 @@ class SimulatedEngine:
         self,
         path: str,
         transaction: Transaction,
-        rows: pa.Table,
+        rows: pa.Table | WrittenRows,
         mode: Mode = "append",
         began: SimulatedDelta | None = None,
     ) -> None:
@@ -70,11 +70,12 @@ class SimulatedEngine:
             return
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
-        added = self._write_rows(path, job, rows)
-        info = _info("WRITE", rows.num_rows, userMetadata=transaction.user_metadata)
+        added = _added(rows.files) if isinstance(rows, WrittenRows) else [self._write_rows(path, job, rows)]
+        many = sum(json.loads(each["add"]["stats"])["numRecords"] for each in added)
+        info = _info("WRITE", many, userMetadata=transaction.user_metadata)
         identity = {"txn": {"appId": transaction.app_id, "version": transaction.version}}
         replaced = set(began.files) if mode == "overwrite" else set()
-        for now in self._commit(path, job, began, [info, identity, added, *_removed(replaced)]):
+        for now in self._commit(path, job, began, [info, identity, *added, *_removed(replaced)]):
             if (now.transaction_version(transaction.app_id) or 0) >= transaction.version:
                 raise ConcurrentTransaction(f"{transaction.app_id} {transaction.version} was committed meanwhile")
             if not replaced <= set(now.files):
@@ -200,6 +201,11 @@ class HeldTable(SimulatedLog):
     def write_foreign(self, rows: pa.Table) -> None:
         """Append as another writer does, which has no manifest."""
         self._engine.write(self._path, Transaction("another writer", 1, ""), rows)
+
+
+def _added(files: str) -> list[Action]:
+    """The actions that add files which the platform wrote."""
+    return [{"add": {name: each[name] for name in ("path", "size", "stats")}} for each in json.loads(files)]
 
 
 def _removed(names: Iterable[str]) -> list[Action]:

@@ -128,6 +128,10 @@ class SimulatedLake(Lake):
         """Arrow rows are the engine's frames here."""
         return rows
 
+    def _goes_by_files(self, plan: Plan, rows: pa.Table) -> bool:
+        """In a bulk history the records are as many as Arrow itself writes into files."""
+        return self.world.is_bulk and plan.table.name == RAW_RECORDS.name and rows.num_rows > 0
+
     def append(self, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
         """`Lake.append`; the world records what the receipt promises."""
         receipt = super().append(plan, rows, **facts)
@@ -155,7 +159,8 @@ class Zones:
 class World:
     """One machine with its disk, and the outside: a partner with files, and a subscriber."""
 
-    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+    def __init__(self, deliveries: Sequence[Delivery], *, is_bulk: bool = False) -> None:
+        self.is_bulk = is_bulk
         self.now_ns = START_NS
         self.scheduler = Scheduler()
         self.disk = Disk(step=self.scheduler.step, now_s=lambda: self.now_s)

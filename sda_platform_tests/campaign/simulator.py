@@ -55,8 +55,16 @@ def twice_struck(of: Case, fault: Fault, then: Fault, at_steps: Iterable[int]) -
 
 
 def _of_the_stories() -> Iterator[Case]:
-    """A file that comes twice, with every fault at every step, and with kills in the repetition; and idle nights."""
-    twice, nights = Case(story="twice"), Case(2, story="nights")
+    """A file that comes twice, and bulk files, with every fault at every step, and with kills in the repetition.
+
+    Also a rival at every step of the bulk files, and idle nights.
+    """
+    twice, nights, bulk = Case(story="twice"), Case(2, story="nights"), Case(2, story="bulk")
+    steps, looks = length(bulk)
+    yield from (replace(bulk, fault=fault, step=n) for n in range(1, steps + 1) for fault in FAULTS if fault != "none")
+    losses: tuple[Fault, ...] = ("none", *LOSSES)
+    yield from (replace(bulk, fault=fault, rival=n) for n in range(1, steps + looks + 1) for fault in losses)
+    yield from twice_struck(bulk, "kill", "drop", (8, 16, 24, 32))
     steps, _ = length(twice)
     yield from (replace(twice, fault=fault, step=n) for n in range(1, steps + 1) for fault in FAULTS if fault != "none")
     yield from twice_struck(twice, "kill", "kill-all", range(1, 9))

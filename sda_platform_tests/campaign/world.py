@@ -22,6 +22,7 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.object_store import is_object_store
@@ -45,12 +46,13 @@ _TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-1
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
 _PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
 _ODD = "odd-"
+_BULK = 12_000
 _TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row states of itself, and what must be there once.
 RecordId = tuple[str, int]
-Input = Literal["readings", "elements", "ephemerides", "messages", "edits", "acknowledgements"]
-"""What lands together; messages are those of others, about conjunctions."""
+Input = Literal["readings", "elements", "ephemerides", "messages", "edits", "acknowledgements", "bulk"]
+"""What lands together; messages are those of others, about conjunctions; bulk is more than a frame takes."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class World:
         self._ephemerides = 0
         self._edits = 0
         self._acknowledgements = 0
+        self._bulks = 0
 
     def next_input(self, what: Input) -> list[Delivery]:
         """The next deliveries of one kind."""
@@ -120,6 +123,8 @@ class World:
                 return [self.new_edits()]
             case "acknowledgements":
                 return [self.new_acknowledgements()]
+            case "bulk":
+                return [self.new_bulk()]
 
     def first_catalogue(self) -> Delivery:
         """The element sets of every object of this world."""
@@ -170,6 +175,14 @@ class World:
         seen_ns = after(self._acknowledgements)
         made = [AlertAcknowledgement(f"alert-{n}", self._acknowledgements, "analyst", "seen", seen_ns) for n in (1, 2)]
         return _lines("acknowledgements", self._acknowledgements, encode_acknowledgements(made))
+
+    def new_bulk(self) -> Delivery:
+        """As many frames as Arrow writes into data files; each is noise, hence a dead letter, and changes no alert."""
+        self._bulks += 1
+        noise = np.random.default_rng(self._bulks).integers(256, size=(_BULK, 72), dtype=np.uint8)
+        frames = [bytes(frame) for frame in noise]
+        data = pack_records(frames, [after(NOW_S)] * _BULK)
+        return Delivery("radar", f"bulk-{self._bulks}", data, described(data, "radar"))
 
     def next_stretch(self, segments: int = 4) -> list[Delivery]:
         """The next ``segments`` and a defective one in any order, then one of those or of earlier ones once more.

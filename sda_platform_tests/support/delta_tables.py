@@ -10,13 +10,14 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import types as T
 from upath import UPath
 
 from sda_platform.clock import MissionClock
-from sda_platform.lake.commit import Mode
+from sda_platform.lake.commit import Mode, WrittenRows
 from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -138,21 +139,29 @@ def _one_at_a_time(table: Path) -> Iterator[None]:
         yield
 
 
-def in_columns(plan: Plan, rows: pa.Table) -> pa.Table:
-    """``rows`` in the columns of the plan's table."""
-    return rows.select(plan.table.arrow_schema.names)
+def in_columns(plan: Plan, rows: Any) -> Any:
+    """``rows`` in the columns of the plan's table; those that are in files already stay there."""
+    return rows if isinstance(rows, WrittenRows) else rows.select(plan.table.arrow_schema.names)
 
 
 def _write(
     target: DeltaTable | str,
     table: Table,
-    rows: pa.Table,
+    rows: pa.Table | WrittenRows,
     checkpoint: CommitManifest,
     mode: Mode = "append",
     where: str | None = None,
     *,
     max_commit_retries: int | None = None,
 ) -> None:
+    identity = CommitProperties(
+        max_commit_retries=max_commit_retries,
+        custom_metadata={"userMetadata": checkpoint.to_json()},
+        app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
+    )
+    if isinstance(rows, WrittenRows):
+        _add_files(target, table, rows.files, mode, identity)
+        return
     write_deltalake(
         target,
         rows.cast(table.arrow_schema),
@@ -161,12 +170,23 @@ def _write(
         schema_mode="merge" if mode == "append" else None,  # as the engine does where a version adds columns
         configuration=table_properties(table),
         storage_options=delta_options(target) if isinstance(target, str) else None,
-        commit_properties=CommitProperties(
-            max_commit_retries=max_commit_retries,
-            custom_metadata={"userMetadata": checkpoint.to_json()},
-            app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
-        ),
+        commit_properties=identity,
     )
+
+
+def _add_files(target: DeltaTable | str, table: Table, files: str, mode: Mode, identity: CommitProperties) -> None:
+    """Commit files that `lake.data_files` wrote, as the platform's data source has Delta do it."""
+    assert mode == "append", "rows that replace others are small in tests"
+    added = [
+        AddAction(f["path"], f["size"], f["partitionValues"], f["modificationTime"], f["dataChange"], f["stats"])
+        for f in json.loads(files)
+    ]
+    schema, uri = Schema.from_arrow(table.arrow_schema), target if isinstance(target, str) else target.table_uri
+    if DeltaTable.is_deltatable(uri):
+        DeltaTable(uri).create_write_transaction([*added], mode, schema, commit_properties=identity)
+    else:
+        properties = table_properties(table)
+        create_table_with_add_actions(uri, schema, added, configuration=properties, commit_properties=identity)
 
 
 def commit_file(lake: Lake, table: Table, version: int) -> Path:

@@ -2,8 +2,9 @@
 
     python -m sda_platform_tests.support.racing_writer <lake> <name> <commits> [<engine>]
 
-The engine is ``spark`` (default), the address of a Spark Connect server, ``delta-rs``, ``conditional-put`` (delta-rs in
-an object store), or the control ``unchecked``: delta-rs that ignores conflicts. ``lake`` is a path or an address.
+The engine is ``spark`` (default), ``spark-files`` (Spark adds files that Arrow wrote, as it does with many rows), the
+address of a Spark Connect server, ``delta-rs``, ``conditional-put`` (delta-rs in an object store), or the control
+``unchecked`` or ``unchecked-files``: delta-rs that ignores conflicts. ``lake`` is a path or an address.
 
 What a batch holds follows from its sequence, as it does in the platform: a batch that landed twice shows as rows twice.
 Prints ``ready``, waits for a line, and prints the numbers of commits won and lost as JSON.
@@ -17,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.commit import CommitEngine, append, with_spark
+from sda_platform.lake import data_files
+from sda_platform.lake.commit import CommitEngine, WrittenRows, append, new_nonce, stamped, with_spark
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.planning import plan_windows
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.support.delta_tables import by_conditional_put, lake_at, rows_of, unchecked, with_delta_rs
 
 ROWS_PER_BATCH = 3
@@ -49,7 +50,7 @@ def main() -> None:
         plan = plan_windows(OBSERVATIONS, head, (), now_ns=0, run_id=name)
         rows = rows_of(OBSERVATIONS, ({"observation_id": i} for i in ids_of(plan.sequence)))
         try:
-            append(log, plan, frame(rows.drop_columns([COMMIT_SEQUENCE])), engine=engine)
+            append(log, plan, frame(stamped(plan, rows)), is_stamped=True, engine=engine)
             told["won"] += 1
         except CommitConflict:
             told["lost"] += 1
@@ -60,14 +61,23 @@ def opened(engine: str, root: str, name: str) -> tuple[CommitEngine, Callable[[p
     """The engine of this name, ready to write, and how it takes rows."""
     if engine in _DELTA_RS:
         return _DELTA_RS[engine], lambda rows: rows
+    table = f"{root}/{OBSERVATIONS.name}"
+    if engine == "unchecked-files":
+        return unchecked, lambda rows: WrittenRows(None, data_files.write(OBSERVATIONS, table, rows, new_nonce()))  # type: ignore[arg-type]
     from sda_platform.spark.session import attach
 
-    if engine == "spark":
+    if engine.startswith("spark"):
         session = attach("local", name, {"spark.sql.warehouse.dir": f"{root}/{name}-warehouse"})
     else:
         session = attach(engine, name, lake_uri=root)
     session.range(1).count()
-    return with_spark, session.createDataFrame
+    if engine == "spark-files":
+        return with_spark, lambda rows: WrittenRows(
+            session.createDataFrame([], OBSERVATIONS.schema),
+            data_files.write(OBSERVATIONS, table, rows, new_nonce()),
+        )
+    names = OBSERVATIONS.arrow_schema.names
+    return with_spark, lambda rows: session.createDataFrame(rows.select(names), OBSERVATIONS.schema)
 
 
 if __name__ == "__main__":

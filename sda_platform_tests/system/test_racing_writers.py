@@ -1,6 +1,7 @@
 """Several processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
 
-``RACE_COMMITS`` sets for how many commits four writers race; `make soak RACE=2000` asks for 500 of each.
+``RACE_COMMITS`` sets for how many commits four writers race; `make soak RACE=2000` asks for 500 of each. Two real
+engines race for a tenth of them in each write path, and for at least 200 in a soak.
 """
 
 import json
@@ -22,6 +23,7 @@ from sda_platform_tests.support.racing_writer import ids_of
 
 CONTROL_COMMITS = 24
 COMMITS = int(os.environ.get("RACE_COMMITS", CONTROL_COMMITS))
+ENGINE_COMMITS = max(200, COMMITS // 10) if "RACE_COMMITS" in os.environ else 8
 ZOMBIE_COMMITS = 6
 WRITERS = 4
 pytestmark = pytest.mark.timeout(900 + COMMITS)
@@ -69,15 +71,17 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     assert zombies["lost"] >= 1
 
 
-def raced(root: Path, engine: str, commits: int) -> tuple[list[int], list[str], list[dict[str, int]]]:
-    """Four writers race from the second commit on: sequences in the log, stored rows, and what each reported."""
+def raced(
+    root: Path, engine: str, commits: int, racers: int = WRITERS
+) -> tuple[list[int], list[str], list[dict[str, int]]]:
+    """``racers`` writers race from the second commit on: sequences in the log, stored rows, and what each reported."""
     first = [{"observation_id": name} for name in ids_of(1)]
     commit(lake_at(root), OBSERVATIONS, first)
     with ExitStack() as running:
         writers = [
-            running.enter_context(writer(root, f"writer-{n}", commits=commits, engine=engine)) for n in range(WRITERS)
+            running.enter_context(writer(root, f"writer-{n}", commits=commits, engine=engine)) for n in range(racers)
         ]
-        assert [answer(each) for each in writers] == ["ready"] * WRITERS
+        assert [answer(each) for each in writers] == ["ready"] * racers
         for each in writers:
             assert each.stdin is not None
             each.stdin.write("go\n")
@@ -96,6 +100,16 @@ def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> No
     assert len(told) == WRITERS and sum(each["lost"] for each in told) >= 1, "they did race"
 
 
-def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path) -> None:
-    sequences, rows, _ = raced(tmp_path, "unchecked", CONTROL_COMMITS)
+@pytest.mark.parametrize("engine", ["spark", "spark-files"])
+def test_two_real_engines_commit_each_sequence_once_S0(tmp_path: Path, engine: str) -> None:
+    sequences, rows, told = raced(tmp_path, engine, ENGINE_COMMITS, racers=2)
+    assert sequences == list(range(ENGINE_COMMITS, 0, -1))
+    assert broken_chain(lake_at(tmp_path).log(OBSERVATIONS).commits(None)) == []
+    assert rows == [name for sequence in range(1, ENGINE_COMMITS + 1) for name in ids_of(sequence)]
+    assert len(told) == 2 and sum(each["lost"] for each in told) >= 1, "they did race"
+
+
+@pytest.mark.parametrize("engine", ["unchecked", "unchecked-files"])
+def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path, engine: str) -> None:
+    sequences, rows, _ = raced(tmp_path, engine, CONTROL_COMMITS)
     assert len(sequences) > len(set(sequences)) and len(rows) > len(set(rows))

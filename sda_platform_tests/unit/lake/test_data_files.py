@@ -32,7 +32,7 @@ def test_the_files_have_all_rows_in_order_and_bounds_that_hold_for_each_file(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: files)
         patch.setattr(data_files, "_BYTES_PER_FILE", 1)
-        written = json.loads(data_files.write(OBSERVATIONS, str(directory), rows))
+        written = json.loads(data_files.write(OBSERVATIONS, str(directory), rows, "one"))
     assert len({each["path"] for each in written}) == len(written) <= files
     parts = [pq.read_table(directory / each["path"], page_checksum_verification=True) for each in written]
     assert pa.concat_tables(parts).cast(rows.schema).equals(rows)
@@ -58,7 +58,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(pq, "write_table", write_table)
     with pytest.raises(OSError, match="No space left"):
-        data_files.write(OBSERVATIONS, str(tmp_path), rows)
+        data_files.write(OBSERVATIONS, str(tmp_path), rows, "one")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -77,7 +77,7 @@ def test_attempts_without_an_engine_leave_no_file(tmp_path: Path, monkeypatch: p
 
 def test_a_changed_byte_of_a_page_is_noticed(tmp_path: Path) -> None:
     rows = rows_of(OBSERVATIONS, [{"observation_id": "a", "sensor_time_ns": 5}])
-    (file,) = json.loads(data_files.write(OBSERVATIONS, str(tmp_path), rows))
+    (file,) = json.loads(data_files.write(OBSERVATIONS, str(tmp_path), rows, "one"))
     path = tmp_path / file["path"]
     column = pq.ParquetFile(path).metadata.row_group(0).column(rows.column_names.index("observation_id"))
     content = bytearray(path.read_bytes())

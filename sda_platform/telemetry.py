@@ -64,6 +64,12 @@ _COLLECTORS = (
     _metric("segments_sealed_total", "zone priority", "Sealed segments."),
     _metric("sink_bytes_written_total", "zone priority", "Bytes in sealed segments."),
     _metric("seal_failures", "zone priority", "Failed attempts in a row."),
+    _metric(
+        "event_loop_lag_seconds",
+        "",
+        "Longest block of the event loop, last minute.",
+        MetricKind.GAUGE,
+    ),
     _metric("seal_latency_seconds", "zone priority", "From the socket into a segment.", MetricKind.HISTOGRAM),
     _metric("bottleneck", "edge", "1 for the edge in front of the slowest stage."),
 )

@@ -5,6 +5,7 @@ URL that the collector polls, which must be on this machine. Everything else tha
 """
 
 import json
+import re
 import select
 import socket
 import threading
@@ -50,10 +51,10 @@ class ObservationArchive:
                 self._records.append((time_ns, json.dumps(record).encode()))
             self._records.sort(key=lambda each: each[0])
 
-    def since(self, time_ns: int) -> bytes:
-        """The answer to a request."""
+    def since(self, time_ns: int, until_ns: int = 2**63) -> bytes:
+        """The answer to a request: the records from ``time_ns`` on, before ``until_ns``."""
         with self._lock:
-            return b"[" + b",".join(record for at, record in self._records if at >= time_ns) + b"]"
+            return b"[" + b",".join(record for at, record in self._records if time_ns <= at < until_ns) + b"]"
 
     @contextmanager
     def serving(self, address: Address) -> Iterator[None]:
@@ -62,8 +63,9 @@ class ObservationArchive:
 
         class Answer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                wanted = parse_qs(urlsplit(self.path).query).get("since", ["0"])[0]
-                content = archive.since(int(wanted) if wanted.isdigit() else 0)
+                asked = parse_qs(urlsplit(self.path).query)
+                times = {name: int(texts[0]) for name, texts in asked.items() if re.fullmatch(r"[0-9]{1,19}", texts[0])}
+                content = archive.since(times.get("since", 0), times.get("until", 2**63))
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(content)))

@@ -5,10 +5,16 @@ the collector, because nothing is durable without it; a fault of a source ends t
 """
 
 import asyncio
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
@@ -24,14 +30,22 @@ from sda_platform.edge.rates import Rates
 from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.edge.sealing import Sealer, SealingPlan
 from sda_platform.edge.sources.source import Services
+from sda_platform.edge.sources.upload import TEMPORARY
 from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
+from sda_platform.edge.workers import Worker, worker_process
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.registry import ZONES
+from sda_platform.lake import durable
+from sda_platform.lake.storage import location
+from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.zone import LandingZone
 
 _SAMPLE_S = 0.1
 _BACKLOG_S = 1.0
+_LAG_SAMPLES = 600
+LOOP_LAG_BOUND_S = 0.2
+"""What the event loop may be late by. Work that would exceed it belongs into a worker (`edge.workers`)."""
 _SEALING_THREADS = 8
 _FILE_THREADS = 4
 _REMEMBERED = ("telemetry",)
@@ -40,10 +54,20 @@ _REMEMBERED = ("telemetry",)
 class Collector:
     """All of it, in the running event loop. ``home`` holds the progress of its sources."""
 
-    def __init__(self, service: ServiceConfig, *, landing_root: str, home: Path, clock: MissionClock, log: Log) -> None:
+    def __init__(
+        self,
+        service: ServiceConfig,
+        *,
+        landing_root: str,
+        home: Path,
+        clock: MissionClock,
+        log: Log,
+        start_worker: Callable[[], Executor] = worker_process,
+    ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()
         self.occupancy, self.rates = Occupancy(), Rates()
+        self._lags_s: deque[float] = deque([0.0], maxlen=_LAG_SAMPLES)
         self.supervised: dict[str, Supervised] = {}
         self.sealers: list[Sealer] = []
         self.faults: asyncio.Queue[BaseException] = asyncio.Queue(maxsize=16)
@@ -57,6 +81,7 @@ class Collector:
         self._file_executor = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
         state_directory = home / "collector"
         state_directory.mkdir(parents=True, exist_ok=True)
+        _sweep(state_directory, landing_root)
         self._sealed_logs = {
             zone: SealedLog(state_directory / f"{zone}.sealed", LandingZone(landing_root, zone)) for zone in _REMEMBERED
         }
@@ -69,6 +94,9 @@ class Collector:
             self._file_executor,
             state_directory,
             HostLimits(state_directory),
+            documents=Worker(start_worker),
+            files=Worker(start_worker),
+            bounds=PartnerBounds(least_free_bytes=service.least_free_bytes),
         )
 
     async def start(self, config: CollectorConfig) -> None:
@@ -115,6 +143,8 @@ class Collector:
         await asyncio.gather(*self._tasks, *self._sealing, return_exceptions=True)
         for executor in (self._executor, self._file_executor):
             executor.shutdown(wait=False, cancel_futures=True)
+        for worker in (self.services.documents, self.services.files):
+            worker.close()
         self.log.info("stopped", not_sealed=left)
         return left
 
@@ -128,6 +158,14 @@ class Collector:
     def zones(self) -> dict[str, ZoneEntry]:
         """The zones that are in use."""
         return dict(self._entries)
+
+    @property
+    def loop_lag_s(self) -> float:
+        """The longest that a tenth of a second took longer than that, in the last minute.
+
+        The bound is `LOOP_LAG_BOUND_S`: at 10,000 radar frames/s more than the default receive buffer holds would come.
+        """
+        return max(self._lags_s)
 
     @property
     def health(self) -> list[str]:
@@ -166,9 +204,13 @@ class Collector:
 
     async def _sample(self) -> None:
         """Occupancy of every edge at 10 Hz, rates of every source at the same pace."""
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
         while True:
+            due_s = now_s + _SAMPLE_S
             await asyncio.sleep(_SAMPLE_S)
-            now_s = asyncio.get_running_loop().time()
+            now_s = loop.time()
+            self._lags_s.append(max(now_s - due_s, 0.0))
             edges = {channel.edge.name: channel.occupancy for channel in self.topology.channels()}
             backlogs = {f"{zone}.intake": entry.pressure.backlog for zone, entry in self._entries.items()}
             self.occupancy.add({**edges, **backlogs})
@@ -206,3 +248,12 @@ class Collector:
             self.log.fault("fault of the program", error)
             if not self.faults.full():
                 self.faults.put_nowait(error)
+
+
+def _sweep(state_directory: Path, landing_root: str) -> None:
+    """Remove what a killed collector has left: uploads that never ended, and partial files."""
+    for folder in state_directory.glob(f"{TEMPORARY}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    for directory in (UPath(state_directory), location(landing_root) / ".lander"):
+        with suppress(OSError):
+            durable.sweep_partials(directory.glob(".*.tmp"), time.time())

@@ -93,10 +93,11 @@ class OpticalConfig(_Model):
     """An optical archive over HTTP."""
 
     kind: Literal["optical"]
-    url: str = Field(description="The archive; it is requested with `?since=<ns>`.")
+    url: str = Field(description="The archive; it is requested with `?since=<ns>`, and `&until=<ns>`.")
     poll_interval_s: float = Field(5.0, gt=0.0, description="Pause between two requests, seconds.")
     wait_ms: int = Field(0, ge=0, le=60_000, description="How long the archive may hold a request; 0: no long polling.")
     overlap_s: float = Field(60.0, ge=0.0, le=86_400.0, description="Time that is requested again, seconds.")
+    archive_s: float = Field(86_400.0, gt=0.0, description="How long the archive keeps a record, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -175,6 +176,11 @@ class ServiceConfig(_Model):
     seal_after_s: float = Field(1.0, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
     deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0, description="The same for deferred records, seconds.")
     segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment.")
+    least_free_bytes: int = Field(
+        512 * 2**20,
+        ge=0,
+        description="Free space below which no file is taken: the rest is for live records.",
+    )
     backlog_max_bytes: int = Field(512 * 2**20, gt=0, description="Pending bytes of a zone that defer low priority.")
     backlog_max_segments: int = Field(4_096, gt=0, description="Pending segments of a zone that defer low priority.")
 

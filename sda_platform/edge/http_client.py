@@ -28,6 +28,14 @@ class HttpRefused(SourceFailed):
     """The server refuses the request, or its answer cannot be used; repeating it at once does not help."""
 
 
+class HttpTooSlow(HttpFailed):
+    """The answer was not there in time."""
+
+
+Sink = Callable[[bytes], Awaitable[None]]
+"""Takes a piece of an answer's body."""
+
+
 @dataclass(frozen=True)
 class HttpBounds(RetryPolicy):
     """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps the pause of a Retry-After header."""
@@ -75,43 +83,53 @@ class HttpClient:
 
     async def get(
         self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None,
-        total_s: float | None = None,
+        total_s: float | None = None, sink: Sink | None = None, max_bytes: int | None = 0,
     ) -> HttpAnswer:  # fmt: skip
-        """A successful answer, or 304. Raises HttpFailed once all attempts failed, HttpRefused."""
+        """A successful answer, or 304. Raises HttpFailed once all attempts failed, HttpRefused.
+
+        ``sink`` takes the body as it comes, in the place of the answer's content; with it, allow one attempt only.
+        ``max_bytes`` bounds the body, None: it has no bound, 0: that of the client.
+        """
         request = self._client.build_request("GET", httpx.URL(url).copy_merge_params(dict(params or {})))
         request.headers.update(dict(headers or {}))
-        return await self.send(request, total_s=total_s)
+        return await self.send(request, total_s=total_s, sink=sink, max_bytes=max_bytes)
 
     async def post(self, url: str, form: Mapping[str, str]) -> HttpAnswer:
         """As `get`, for a form."""
         return await self.send(self._client.build_request("POST", url, data=dict(form)))
 
-    async def send(self, request: httpx.Request, *, total_s: float | None = None) -> HttpAnswer:
+    async def send(
+        self, request: httpx.Request, *, total_s: float | None = None, sink: Sink | None = None,
+        max_bytes: int | None = 0,
+    ) -> HttpAnswer:  # fmt: skip
         """Send a request as often as needed and allowed."""
         within_s = total_s or self._bounds.total_s
+        most = self._bounds.max_bytes if max_bytes == 0 else max_bytes
         return await self._bounds.call_async(
-            lambda: self._attempt(request, within_s), seed=str(time.time_ns()), sleep=self._sleep
+            lambda: self._attempt(request, within_s, sink, most), seed=str(time.time_ns()), sleep=self._sleep
         )
 
-    async def _attempt(self, request: httpx.Request, total_s: float) -> HttpAnswer:
+    async def _attempt(self, request: httpx.Request, total_s: float, sink: Sink | None, most: int | None) -> HttpAnswer:
         began_s, shown = time.monotonic(), str(request.url.copy_with(query=None, userinfo=b""))
         if not self._breaker.allows(began_s):
             raise HttpFailed(f"{shown}: no request, because most recent requests failed")
         is_failure = True
         try:
             async with asyncio.timeout(total_s):
-                answer = await self._answer(request, shown)
+                answer = await self._answer(request, shown, sink, most)
             is_failure = False
             return answer
         except (httpx.TransportError, TimeoutError) as error:
-            raise HttpFailed(f"{shown}: {type(error).__name__}: {error}".rstrip(": ")) from error
-        except HttpRefused:
-            is_failure = False  # it answers
+            is_slow = isinstance(error, (TimeoutError, httpx.ReadTimeout))
+            text = f"{shown}: {type(error).__name__}: {error}".rstrip(": ")
+            raise (HttpTooSlow if is_slow else HttpFailed)(text) from error
+        except SourceFailed as failure:
+            is_failure = isinstance(failure, HttpFailed)  # else it answers
             raise
         finally:
             self._breaker.record(is_failure, began_s=began_s, now_s=time.monotonic())
 
-    async def _answer(self, request: httpx.Request, shown: str) -> HttpAnswer:
+    async def _answer(self, request: httpx.Request, shown: str, sink: Sink | None, most: int | None) -> HttpAnswer:
         response = await self._client.send(request, stream=True)
         try:
             status = response.status_code
@@ -123,11 +141,18 @@ class HttpClient:
                 raise failure
             if not response.is_success and status != HTTPStatus.NOT_MODIFIED:
                 raise HttpRefused(f"{shown} answered {status}")
-            content = bytearray()
+            content, size = bytearray(), int(response.headers.get("Content-Length", "0"))
+            if most is not None and size > most:
+                raise HttpRefused(f"{shown} sends {size:,} bytes, more than {most:,}")
+            size = 0
             async for chunk in response.aiter_bytes():
-                content += chunk
-                if len(content) > self._bounds.max_bytes:
-                    raise HttpRefused(f"{shown} sends more than {self._bounds.max_bytes:,} bytes")
+                size += len(chunk)
+                if most is not None and size > most:
+                    raise HttpRefused(f"{shown} sends more than {most:,} bytes")
+                if sink is None:
+                    content += chunk
+                else:
+                    await sink(chunk)
             return HttpAnswer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
         finally:
             await response.aclose()

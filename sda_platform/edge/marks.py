@@ -31,5 +31,5 @@ class DurableMark:
     def move(self, time_ns: int) -> None:
         """Put it at ``time_ns``, for good on return; never back."""
         if time_ns > self.time_ns:
-            self.time_ns = time_ns
             durable.write(self._path, json.dumps({"time_ns": time_ns}).encode())
+            self.time_ns = time_ns

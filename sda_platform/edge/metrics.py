@@ -32,6 +32,7 @@ class CollectorMetrics(ExportedMetrics):
         yield from self._records()
         yield from self._edges()
         yield from self._segments()
+        yield "event_loop_lag_seconds", [], self._collector.loop_lag_s
         if (edge := self._collector.occupancy.bottleneck()) is not None:
             yield "bottleneck", [edge], 1.0
 

@@ -14,6 +14,7 @@ def report_sources(collector: Collector) -> dict[str, Any]:
         "sources": [_source(collector, name, now_s) for name in collector.supervised],
         "saturated": [zone for zone, entry in collector.zones().items() if entry.pressure.is_saturated],
         "bottleneck": collector.occupancy.bottleneck(),
+        "loop_lag_s": round(collector.loop_lag_s, 3),
         "seal_p99_s": {
             f"{sealer.zone}.{sealer.priority.label}": sealer.latency.quantile(0.99)
             for sealer in collector.sealers

@@ -9,6 +9,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ import zstandard
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
+from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 
 PARQUET = ".parquet"
 _ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
@@ -47,16 +49,24 @@ def without_compression(path: Path) -> Path:
     return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
 
 
-def read_chunks(path: Path, segment_format: str, report: Callable[[int], None]) -> Iterator[bytes]:
+def read_chunks(
+    path: Path, segment_format: str, report: Callable[[int], None], bounds: PartnerBounds | None = None
+) -> Iterator[bytes]:
     """The content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the file.
 
-    Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
+    Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent, also where
+    the file expands to more than ``bounds`` allow.
     """
-    suffix = path.suffix.lower()
+    suffix, expanded_bytes = path.suffix.lower(), 0
+    is_expanding = bounds is not None and suffix in (PARQUET, ".zst", *_ARCHIVES)
     with _readable(path) as file:
+        file_bytes = os.fstat(file.fileno()).st_size
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
         for chunk in chunks:
             report(file.tell())
+            expanded_bytes += len(chunk)
+            if is_expanding and bounds is not None:
+                bounds.check_expansion(file_bytes, expanded_bytes)
             yield chunk
 
 
@@ -88,7 +98,7 @@ def _readable(path: Path) -> Iterator[IO[bytes]]:
         if error.errno is not None:  # the system's; readers of archives raise others without a number
             raise
         raise UnreadableContent(str(error)) from None
-    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
+    except (BoundExceeded, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UnreadableContent(str(error)) from None
 
 

@@ -24,6 +24,7 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.contents import UnreadableContent, read_chunks
+from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 from sda_platform.landing.partner_files import (
     Content,
     FileChanging,
@@ -97,7 +98,10 @@ def _report_nothing(stage: str, position: int) -> None:
 
 
 class Lander:
-    """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position."""
+    """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
+
+    ``bounds``: what a file may cost; None for those that a person lands.
+    """
 
     def __init__(
         self,
@@ -106,18 +110,20 @@ class Lander:
         *,
         segment_max_bytes: int = MAX_SEGMENT_BYTES,
         report: Callable[[str, int], None] | None = None,
+        bounds: PartnerBounds | None = None,
     ) -> None:
         self._root = landing_root
         self._clock = clock
         self._segment_max_bytes = segment_max_bytes
         self._report = report or _report_nothing
+        self._bounds = bounds
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
     ) -> LandedFile:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError; OSError where the disk refuses."""
         file = identify(path, feed=feed, segment_format=segment_format)
-        content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"))
+        content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"), bounds=self._bounds)
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
         progress_path = location(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
@@ -147,6 +153,12 @@ class Lander:
         )
         name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
         name += known_format(progress.format).suffixes[0]
+        if self._bounds is not None:
+            try:
+                self._bounds.check_records(len(data), meta.records, progress.records_read + meta.records)
+            except BoundExceeded as error:
+                raise PartnerFileError(f"{progress.source}: {error}") from None
+            self._bounds.check_room(location(self._root), len(data))
         is_new = meta.records > 0 and LandingZone(self._root, progress.feed).seal(name, data, meta)
         return meta.records, name if is_new else None
 

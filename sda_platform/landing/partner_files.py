@@ -23,6 +23,7 @@ from sda_platform.landing.contents import (
     recognised_format,
     without_compression,
 )
+from sda_platform.landing.partner_bounds import PartnerBounds
 
 Found = TypeVar("Found")
 _TAIL_BYTES = 4096
@@ -89,17 +90,19 @@ def _recognised(path: Path, suffix: str) -> Format:
     return found
 
 
-def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], None]) -> Content:
+def examine(
+    file: PartnerFile, *, is_complete: bool, report: Callable[[int], None], bounds: PartnerBounds | None = None
+) -> Content:
     """Read the whole file once; ``report`` is called with the position in it.
 
     Raises PartnerFileError when it cannot be read to its end, is empty, or changes during the read. It is also
     raised for one that ends within a record, as while it is being written. ``is_complete``: the caller guarantees
-    that it is complete. What the disk refuses is an OSError.
+    that it is complete. ``bounds``: what it may expand to. What the disk refuses is an OSError.
     """
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""
     try:
-        for chunk in read_chunks(file.path, file.format, report):
+        for chunk in read_chunks(file.path, file.format, report, bounds):
             digest.update(chunk)
             length += len(chunk)
             tail = (tail + chunk[-_TAIL_BYTES:])[-_TAIL_BYTES:]

@@ -2,8 +2,11 @@
 
 import asyncio
 import io
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from sda_platform.edge.collector import Collector
 from sda_platform.edge.config import CollectorConfig
 from sda_platform.edge.logs import Log
 from sda_platform.edge.sources.source import SourceState
+from sda_platform.edge.workers import worker_process
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.radar import encode_radar_frames
@@ -22,6 +26,7 @@ from sda_platform.formats.segments import SegmentMeta
 from sda_platform.formats.telemetry import encode_telemetry_frames
 from sda_platform.landing.zone import LandingZone
 
+WORKER_THREAD = partial(ThreadPoolExecutor, 1)
 NOW_NS = 1_730_419_200_000_000_000
 """Mission time of a test's collector, which is stopped."""
 
@@ -31,12 +36,30 @@ def config(sources: Mapping[str, Mapping[str, Any]], **service: Any) -> Collecto
 
 
 @asynccontextmanager
-async def collecting(home: Path, sources: Mapping[str, Mapping[str, Any]], **service: Any) -> AsyncIterator[Collector]:
-    """A running collector of these sources; ends in order."""
+async def collecting(
+    home: Path,
+    sources: Mapping[str, Mapping[str, Any]],
+    *,
+    start_worker: Callable[[], Executor] | None = None,
+    **service: Any,
+) -> AsyncIterator[Collector]:
+    """A running collector of these sources; ends in order.
+
+    Under pytest documents are read in a thread by default: it starts at once, and tests inject faults there.
+    """
+    if start_worker is None:
+        start_worker = WORKER_THREAD if "PYTEST_CURRENT_TEST" in os.environ else worker_process
     described = config(sources, **service)
     clock = MissionClock(NOW_NS, 0, 0.0)
     log = Log(io.StringIO())
-    collector = Collector(described.collector, landing_root=str(home / "landing"), home=home, clock=clock, log=log)
+    collector = Collector(
+        described.collector,
+        landing_root=str(home / "landing"),
+        home=home,
+        clock=clock,
+        log=log,
+        start_worker=start_worker,
+    )
     await collector.start(described)
     try:
         await until(

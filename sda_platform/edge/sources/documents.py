@@ -1,30 +1,52 @@
 """Landing a document that a source fetched: one segment, named by its content, so that the same one lands once."""
 
-import asyncio
 import time
+from pathlib import Path
 
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.segments import describe_segment
+from sda_platform.lake.storage import location
 from sda_platform.landing.lander import seal
+from sda_platform.landing.partner_bounds import PartnerBounds
 
 
-async def land_document(source: Source, data: bytes, *, zone: str, segment_format: str) -> int:
-    """Seal ``data`` (at most 64 MiB) in ``zone``; returns its number of records. It is durable on return.
+async def land_document(source: Source, document: bytes | Path, *, zone: str, segment_format: str) -> int:
+    """Seal a document (at most 64 MiB) in ``zone``; returns its number of records. It is durable on return.
 
     Raises OSError.
     """
     services = source.services
+    records, is_new = await services.documents.run(
+        _seal,
+        document,
+        zone,
+        segment_format,
+        services.clock.now_ns(),
+        services.landing_root,
+        f"{zone}-{source.name}",
+        services.bounds,
+    )
+    source.count_landed(records if is_new else 0)
+    return records
+
+
+def _seal(
+    document: bytes | Path,
+    zone: str,
+    segment_format: str,
+    now_ns: int,
+    landing_root: str,
+    stem: str,
+    bounds: PartnerBounds,
+) -> tuple[int, bool]:
+    """How many records the document has, and whether it was sealed now."""
+    data = document.read_bytes() if isinstance(document, Path) else document
+    bounds.check_room(location(landing_root), len(data))
     meta = describe_segment(
         data,
         feed=zone,
         segment_format=segment_format,
-        sealed_time_ns=services.clock.now_ns(),
+        sealed_time_ns=now_ns,
         sealed_wall_time_ns=time.time_ns(),
     )
-    if meta.records:
-        loop = asyncio.get_running_loop()
-        is_new = await loop.run_in_executor(
-            services.executor, lambda: seal(data, meta, services.landing_root, stem=f"{zone}-{source.name}")
-        )
-        source.count_landed(meta.records if is_new else 0)
-    return meta.records
+    return meta.records, bool(meta.records) and seal(data, meta, landing_root, stem=stem)

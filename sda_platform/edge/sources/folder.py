@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sda_platform.clock import MissionClock
 from sda_platform.edge.sources.source import LONGEST_PAUSE_S, Services, Source
 from sda_platform.formats.registry import ZONES
 from sda_platform.landing.lander import LandedFile, Lander, ProgressUnreadable
+from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 from sda_platform.resilience import pause_s
 
@@ -45,7 +47,6 @@ class FolderSource(Source):
     ) -> None:
         super().__init__(name, services)
         self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
-        self._lander = Lander(services.landing_root, services.clock)
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
 
     @property
@@ -88,9 +89,12 @@ class FolderSource(Source):
 
     async def _land(self, path: Path) -> None:
         """Land one file and put it away. What fails on our side leaves it where it is, for a later scan."""
-        loop = asyncio.get_running_loop()
         try:
-            landed = await loop.run_in_executor(self.services.executor, self._attempt, path)
+            zone = path.parent.name if path.parent != self._path else None
+            services = self.services
+            landed = await services.files.run(
+                _attempt, path, zone, services.landing_root, services.clock, services.bounds
+            )
             self.count_landed(landed.sealed_records)
             self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
             _put_away(path, self._path / LANDED)
@@ -130,9 +134,9 @@ class FolderSource(Source):
         self.fails(f"{path}: not landed yet: {error}")
         self.log.warning("file not landed yet", file=str(path), in_s=round(pause, 1), reason=str(error))
 
-    def _attempt(self, path: Path) -> LandedFile:
-        zone = path.parent.name if path.parent != self._path else None
-        return self._lander.land(path, feed=zone)
+
+def _attempt(path: Path, zone: str | None, landing_root: str, clock: MissionClock, bounds: PartnerBounds) -> LandedFile:
+    return Lander(landing_root, clock, bounds=bounds).land(path, feed=zone)
 
 
 def _put_away(path: Path, place: Path, reason: str = "") -> None:

@@ -3,23 +3,32 @@
 Each request repeats the overlap before the mark, because records arrive late and several may share a time. Records that
 this process has landed are recognised by id and omitted. After a restart the overlap is landed again, and equal
 observation ids make it harmless. The mark advances only after the records before it are durable.
+
+Usually one request has all that is new. An answer that is too large or too slow, or a refusal, halves the time that is
+asked for (``until``); each good answer doubles it. So an outage of any length is caught up with, as far back as the
+archive keeps records. What it does not keep any more is a gap, which is counted and reported.
 """
 
 import asyncio
-import json
-from typing import Any, Final
+from collections import deque
+from typing import Final
 
 from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
-from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpRefused, HttpTooSlow
 from sda_platform.edge.marks import DurableMark
+from sda_platform.edge.optical_records import NoRecords, Record, read_piece
 from sda_platform.edge.priority import Priority
-from sda_platform.edge.sources.source import Services, Source, SourceFailed, SourceState
+from sda_platform.edge.sources.source import Services, Source, SourceFailed
 from sda_platform.resilience import BreakerState
 
 _REMEMBERED: Final = 100_000
 _LONG_POLL_GRACE_S: Final = 2.0
 _FUTURE_NS: Final = 5_000_000_000
-_HTTP_BOUNDS: Final = HttpBounds(total_s=10.0, max_bytes=16 * 2**20)
+_PIECE_BYTES: Final = 2**19
+_UNSEALED: Final = 8
+_LONGEST_ANSWER_S: Final = 1_800.0
+_LEAST_WINDOW_NS: Final = 1_000_000_000
+_HTTP_BOUNDS: Final = HttpBounds(attempts=1, total_s=60.0, max_bytes=16 * 2**20)
 
 
 class OpticalSource(Source):
@@ -37,15 +46,19 @@ class OpticalSource(Source):
         poll_interval_s: float = 5.0,
         wait_ms: int = 0,
         overlap_s: float = 60.0,
+        archive_s: float = 86_400.0,
         bounds: HttpBounds = _HTTP_BOUNDS,
     ) -> None:
         super().__init__(name, services)
         self._url, self._poll_interval_s, self._wait_ms = url, poll_interval_s, wait_ms
-        self._overlap_ns, self._bounds = round(overlap_s * 1e9), bounds
+        self._overlap_ns, self._archive_ns, self._bounds = round(overlap_s * 1e9), round(archive_s * 1e9), bounds
         self._entry = services.entry(self.zone)
         self._mark = DurableMark(services.state_directory / f"{name}.mark.json")
         self._client: HttpClient | None = None
         self._landed: dict[str, int] = {}  # time by id, of records within the overlap
+        self._cursor_ns: int | None = None  # of a pass through windows: where the next one begins
+        self._window_ns: int | None = None  # None: one request has all
+        self._gap_from_ns = 0
 
     @property
     def address(self) -> str:
@@ -58,89 +71,170 @@ class OpticalSource(Source):
         return self._client.breaker_state if self._client else None
 
     async def run(self) -> None:
-        """See `Source.run`. Raises SourceFailed, MarkUnreadable."""
+        """See `Source.run`. Raises MarkUnreadable, OSError."""
         self._mark.load()
         self._client = client = HttpClient(self._bounds)
         try:
-            failures = 0
             while not self.stopping.is_set():
                 try:
-                    found, failures = await self._poll(client), 0
-                except HttpFailed as failure:  # an archive that is away is no reason to restart
-                    failures += 1
+                    found = await self._poll(client)
+                except (SourceFailed, OSError) as failure:
+                    self._narrow(failure)
                     await self.retry_later(failure)
                     continue
-                self.state, self.detail = SourceState.RUNNING, ""
-                if not (found and self._wait_ms):
+                self.works()
+                if self._window_ns is None and not (found and self._wait_ms):
                     await self.pause(0.1 if self._wait_ms else self._poll_interval_s)
         finally:
             await client.close()
 
+    def _span(self) -> tuple[int, int | None]:
+        """From which time to which records are asked for now; None: to the newest."""
+        now_ns = self.services.clock.now_ns()
+        oldest_ns = now_ns - self._archive_ns
+        if 0 < self._mark.time_ns < oldest_ns and self._cursor_ns is None:
+            self._report_gap(oldest_ns - self._mark.time_ns)
+        since_ns = self._cursor_ns or max(self._mark.time_ns - self._overlap_ns, oldest_ns, 0)
+        if self._window_ns is None or since_ns + self._window_ns >= now_ns:
+            return since_ns, None
+        return since_ns, since_ns + self._window_ns
+
+    def _report_gap(self, gap_ns: int) -> None:
+        """Records between the mark and the archive's oldest are lost; counted once."""
+        if self._gap_from_ns != self._mark.time_ns:
+            self._gap_from_ns = self._mark.time_ns
+            self.errors["archive_gap_s"] += round(gap_ns / 1e9)
+            self.note(f"{gap_ns / 1e9:,.0f} s of records are lost: the archive keeps {self._archive_ns / 3.6e12:g} h")
+
+    def _narrow(self, failure: Exception) -> None:
+        """Ask for half of the time after an answer that is too much, or a refusal."""
+        if isinstance(failure, (HttpRefused, HttpTooSlow)):
+            since_ns, until_ns = self._span()
+            span_ns = (until_ns or self.services.clock.now_ns()) - since_ns
+            self._window_ns = max(span_ns // 2, _LEAST_WINDOW_NS)
+
     async def _poll(self, client: HttpClient) -> int:
         """One request and the landing of its answer; returns how many records are new."""
-        params = {"since": str(max(self._mark.time_ns - self._overlap_ns, 0))}
-        if self._wait_ms:
+        since_ns, until_ns = self._span()
+        params = {"since": str(since_ns)}
+        if until_ns is not None:
+            params["until"] = str(until_ns)
+        elif self._wait_ms:
             params["wait_ms"] = str(self._wait_ms)
-        total_s = self._bounds.total_s if not self._wait_ms else self._wait_ms / 1e3 + _LONG_POLL_GRACE_S
-        request = asyncio.ensure_future(client.get(self._url, params=params, total_s=total_s))
+        total_s = max(self._bounds.total_s, self._wait_ms / 1e3 + _LONG_POLL_GRACE_S)
+        # An archive that does not know `until` answers the shortest window with all it has: that is read to its end.
+        is_least = self._window_ns is not None and self._window_ns <= _LEAST_WINDOW_NS
+        answer = _Answer(self)
+        request = asyncio.ensure_future(
+            client.get(
+                self._url,
+                params=params,
+                total_s=_LONGEST_ANSWER_S if is_least else total_s,
+                max_bytes=None if is_least else self._bounds.max_bytes,
+                sink=answer.take,
+            )
+        )
         stopped = asyncio.ensure_future(self.stopping.wait())
         try:
             await asyncio.wait({request, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not request.done():
                 return 0
-            return await self._land(_records(request.result().content, self._url))
+            request.result()
+            await answer.end()
         finally:
             request.cancel()
             stopped.cancel()
+            await asyncio.gather(request, stopped, return_exceptions=True)
+        if until_ns is not None and any(time_ns > until_ns for time_ns in answer.times):
+            until_ns = None  # an archive that does not know `until` has answered all it has
+        latest_ns = self.services.clock.now_ns() + _FUTURE_NS
+        await self._advance([time_ns for time_ns in answer.times if time_ns <= latest_ns], until_ns)
+        return answer.count
 
-    async def _land(self, records: list[Any]) -> int:
-        received_ns, lines, times = self.services.clock.now_ns(), [], dict[str, int]()
-        for record in records:
-            name, time_ns = _identity(record)
-            if name and name in self._landed:
-                self.errors["repeated"] += 1
-                continue
-            if name is None:
-                self.errors["bad_record"] += 1
-            else:
-                times[name] = time_ns
-            if isinstance(record, dict):
-                record = {**record, "received_ns": received_ns}
-            lines.append(json.dumps(record, separators=(",", ":")).encode())
-        if lines:
-            receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
-            self.last_received_s = now_s
-            data = b"\n".join(lines) + b"\n"
-            await self._entry.hand_over(ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt))
-            if not await receipt.durable():
-                raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are requested again")
-        self._advance(times, latest_ns=received_ns + _FUTURE_NS)
-        return len(lines)
+    async def _advance(self, times_ns: list[int], until_ns: int | None) -> None:
+        """Move the mark to the newest time that is no clock's fault, and go on to the next window."""
+        mark_ns = max([self._mark.time_ns, *times_ns])
+        await asyncio.get_running_loop().run_in_executor(self.services.executor, self._mark.move, mark_ns)
+        self._remember({})
+        self._cursor_ns = until_ns
+        if until_ns is None:
+            self._window_ns = None
+        elif self._window_ns is not None:
+            self._window_ns *= 2
 
-    def _advance(self, times: dict[str, int], latest_ns: int) -> None:
-        """Move the mark to the newest of ``times``; a record from the future, a clock's fault, does not move it."""
-        mark_ns = max([self._mark.time_ns, *(time_ns for time_ns in times.values() if time_ns <= latest_ns)])
-        known = {**self._landed, **times}
-        recent = [(name, at) for name, at in known.items() if at >= mark_ns - self._overlap_ns]
-        self._landed = dict(recent[-_REMEMBERED:])
-        self._mark.move(mark_ns)
+    def _remember(self, times_ns: dict[str, int]) -> None:
+        """These records are durable: they are not landed again when they are sent again."""
+        self._landed.update(times_ns)
+        oldest_ns = self._mark.time_ns - self._overlap_ns
+        if len(self._landed) > _REMEMBERED or not times_ns:
+            recent = [(name, at) for name, at in self._landed.items() if at >= oldest_ns]
+            self._landed = dict(recent[-_REMEMBERED:])
 
+    def is_landed(self, record: Record) -> bool:
+        """Whether a record is durable already; counts it if so, and a record without an id or a time."""
+        if record.name is None:
+            self.errors["bad_record"] += 1
+            return False
+        self.errors["repeated"] += (is_landed := record.name in self._landed)
+        return is_landed
 
-def _records(content: bytes, url: str) -> list[Any]:
-    """The elements of the answer. Raises SourceFailed where it is no JSON array."""
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise SourceFailed(f"{url} does not answer JSON: {str(error)[:200]}") from None
-    if not isinstance(found, list):
-        raise SourceFailed(f"{url} answers a {type(found).__name__}, must be a list of records")
-    return found
+    async def hand_over(self, records: list[Record]) -> BatchReceipt:
+        """Give records to the zone."""
+        receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
+        self.last_received_s = now_s
+        data = b"".join(record.line + b"\n" for record in records)
+        await self._entry.hand_over(ReceivedBatch(self.name, Priority.HIGH, data, len(records), now_s, receipt))
+        return receipt
+
+    async def durable(self, receipt: BatchReceipt, records: list[Record]) -> None:
+        """Return once these records are sealed. Raises SourceFailed if some were dropped."""
+        if not await receipt.durable():
+            raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are requested again")
+        self._remember({record.name: record.time_ns for record in records if record.name is not None})
 
 
-def _identity(record: Any) -> tuple[str | None, int]:
-    """Id and time of a record; no id where it lacks either."""
-    if isinstance(record, dict):
-        name, time_ns = record.get("obs_id"), record.get("timestamp_ns")
-        if isinstance(name, str) and name and isinstance(time_ns, int) and not isinstance(time_ns, bool):
-            return name, time_ns
-    return None, 0
+class _Answer:
+    """The records of one answer on their way; ``times`` are those of all records, landed now or before."""
+
+    def __init__(self, source: OpticalSource) -> None:
+        self.count, self.times = 0, set[int]()
+        self._source = source
+        self._parts: list[bytes] = []
+        self._rest: bytes | None = b""
+        self._is_first, self._size = True, 0
+        self._unsealed: deque[tuple[BatchReceipt, list[Record]]] = deque(maxlen=_UNSEALED + 1)
+
+    async def take(self, chunk: bytes) -> None:
+        """A piece of the body as it came. Raises SourceFailed."""
+        self._parts.append(chunk)
+        self._size += len(chunk)
+        if self._size >= _PIECE_BYTES:
+            await self._read(is_last=False)
+
+    async def end(self) -> None:
+        """The body has ended: return once all records are durable. Raises SourceFailed."""
+        await self._read(is_last=True)
+        while self._unsealed:
+            await self._source.durable(*self._unsealed.popleft())
+
+    async def _read(self, *, is_last: bool) -> None:
+        if self._rest is None:
+            self._parts, self._size = [], 0
+            return
+        data = self._rest + b"".join(self._parts)
+        self._parts, self._size = [], 0
+        services = self._source.services
+        try:
+            piece = await services.documents.run(
+                read_piece, data, services.clock.now_ns(), is_first=self._is_first, is_last=is_last
+            )
+        except NoRecords as error:
+            raise SourceFailed(f"{self._source.address} answers no list of records: {error}") from None
+        self._is_first, self._rest = not piece.has_begun, piece.rest
+        self.times.update(record.time_ns for record in piece.records if record.name is not None)
+        records = [record for record in piece.records if not self._source.is_landed(record)]
+        if records:
+            self.count += len(records)
+            self._unsealed.append((await self._source.hand_over(records), records))
+        if len(self._unsealed) > _UNSEALED:
+            await self._source.durable(*self._unsealed.popleft())

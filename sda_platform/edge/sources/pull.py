@@ -8,10 +8,14 @@ are apart, and a pause that the server asks for holds for all of them. All of th
 repeats no request.
 """
 
+import asyncio
 import json
 import os
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -75,6 +79,8 @@ class PullSource(Source):
         self._login, self._bounds = login, bounds
         self._host = urlsplit(url).hostname or ""
         self._client: HttpClient | None = None
+        self._unlanded: dict[str, object] | None = None  # validators of a document that was fetched and not landed yet
+        self._document = services.state_directory / f"{name}.document"
         self._state_path = UPath(services.state_directory / f"{name}.pull.json")
 
     @property
@@ -92,8 +98,7 @@ class PullSource(Source):
         self._client = client = HttpClient(self._bounds)
         try:
             while not self.stopping.is_set():
-                now_s = time.time()
-                left_s = max(self._asked_s() + self._interval_s - now_s, self.services.hosts.wait_s(self._host, now_s))
+                left_s = 0.0 if self._unlanded is not None else self._left_s()
                 if left_s > 0:
                     if self.failing_since_s is None:
                         self.works()
@@ -101,41 +106,59 @@ class PullSource(Source):
                         return
                     continue
                 try:
-                    await self._pull(client)
+                    await (self._pull(client) if self._unlanded is None else self._land())
                     self.works()
                 except HttpFailed as failure:
-                    self._put_off(failure)
+                    await self._put_off(failure)
                 except HttpRefused as refusal:
                     self.errors["refused"] += 1
                     self.fails(refusal)
                     self.log.warning("request refused; repeated after the interval", reason=str(refusal))
+                except OSError as error:  # of our disk: what was fetched is kept, so that the host is not asked again
+                    if self._unlanded is None:
+                        with suppress(OSError):
+                            await self._put_off(HttpFailed(str(error)))
+                    await self.retry_later(error)
         finally:
             await client.close()
 
-    def _put_off(self, failure: HttpFailed) -> None:
+    def _left_s(self) -> float:
+        """Seconds until the next request may be sent."""
+        now_s = time.time()
+        return max(self._asked_s() + self._interval_s - now_s, self.services.hosts.wait_s(self._host, now_s))
+
+    async def _put_off(self, failure: HttpFailed) -> None:
         """Have the next request come after the usual pause, or after the longer one that the server asked for."""
         wait_s = max(min(_AFTER_FAILURE_S, self._interval_s), failure.retry_after_s)
         self.errors["failed_request"] += 1
         self.fails(failure)
         self.log.warning("request repeated later", in_s=wait_s, reason=self.detail)
-        self._hold({**self._held(), "asked_s": time.time() + wait_s - self._interval_s})
+        await self._hold({**self._held(), "asked_s": time.time() + wait_s - self._interval_s})
         if failure.retry_after_s:
-            self.services.hosts.put_off(self._host, time.time(), failure.retry_after_s)
+            await self._in_thread(self.services.hosts.put_off, self._host, time.time(), failure.retry_after_s)
 
     async def _pull(self, client: HttpClient) -> None:
         held = self._held()
-        self.services.hosts.take(self._host, time.time(), requests=2 if self._login else 1)
-        self._hold({**held, "asked_s": time.time()})  # before the request: one that kills us is not repeated at once
+        await self._in_thread(self.services.hosts.take, self._host, time.time(), 2 if self._login else 1)
+        # Before the request: one that kills this process is not repeated at once.
+        await self._hold({**held, "asked_s": time.time()})
         if self._login is not None:
             parts = urlsplit(self._url)
             await client.post(f"{parts.scheme}://{parts.netloc}{self._login.path}", self._login.form())
         headers = {_VALIDATORS[name]: str(held[name]) for name in _VALIDATORS if name in held}
-        answer = await client.get(self._url, headers=headers)
-        if answer.status == HTTPStatus.NOT_MODIFIED:
-            return
-        records = await land_document(self, answer.content, zone=self.zone, segment_format=self._format)
-        self.log.info("document landed", zone=self.zone, records=records, bytes=len(answer.content))
-        self._hold({"asked_s": time.time(), **_validators(answer)})
+        with self._document.open("wb") as file:
+            answer = await client.get(self._url, headers=headers, sink=partial(self._in_thread, file.write))
+        if answer.status != HTTPStatus.NOT_MODIFIED:
+            self._unlanded = _validators(answer)
+            await self._land()
+
+    async def _land(self) -> None:
+        """Land the document that was fetched. Raises OSError; it stays then."""
+        records = await land_document(self, self._document, zone=self.zone, segment_format=self._format)
+        self.log.info("document landed", zone=self.zone, records=records)
+        await self._hold({"asked_s": time.time(), **(self._unlanded or {})})
+        self._unlanded = None
+        self._document.unlink(missing_ok=True)
 
     def _asked_s(self) -> float:
         return float(str(self._held().get("asked_s", 0.0)))
@@ -148,8 +171,12 @@ class PullSource(Source):
         except (TypeError, ValueError):
             return {}
 
-    def _hold(self, state: dict[str, object]) -> None:
-        durable.write(self._state_path, json.dumps(state).encode())
+    async def _hold(self, state: dict[str, object]) -> None:
+        await self._in_thread(durable.write, self._state_path, json.dumps(state).encode())
+
+    async def _in_thread(self, write: Callable[..., object], *args: object) -> None:
+        """Call ``write``, which waits for the disk."""
+        await asyncio.get_running_loop().run_in_executor(self.services.executor, write, *args)
 
 
 def _validators(answer: HttpAnswer) -> dict[str, object]:

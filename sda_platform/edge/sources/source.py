@@ -24,12 +24,14 @@ from sda_platform.edge.logs import Log
 from sda_platform.edge.packets import PacketProcessor
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.redundancy import RecentSamples
+from sda_platform.edge.workers import Worker
 from sda_platform.edge.zone import ZoneEntry
+from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.resilience import BreakerState, pause_s
 
 LONGEST_PAUSE_S: Final = 60.0
 _GROWING: Final = 20  # failures in a row, after which pauses grow no more
-_FAULT_SHOWN_S: Final = 300.0
+_NOTE_SHOWN_S: Final = 300.0
 
 
 class SourceFailed(Exception):
@@ -57,7 +59,7 @@ class SourceState(StrEnum):
 
 @dataclass(frozen=True)
 class Services:
-    """What sources use of the collector."""
+    """What sources use of the collector. ``documents`` is for short tasks, ``files`` for files of any size."""
 
     clock: MissionClock
     ledger: Ledger
@@ -67,6 +69,9 @@ class Services:
     executor: Executor
     state_directory: Path
     hosts: HostLimits
+    documents: Worker
+    files: Worker
+    bounds: PartnerBounds = field(default_factory=PartnerBounds)
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
     first_copies: FirstCopies = field(default_factory=FirstCopies)
@@ -91,7 +96,7 @@ class Source(ABC):
         self.errors: Counter[str] = Counter()
         self.failures = 0
         self.failing_since_s: float | None = None
-        self.fault: tuple[float, str] | None = None
+        self.noted: tuple[float, str] | None = None
         self.last_received_s: float | None = None
         self.stopping = asyncio.Event()
 
@@ -153,15 +158,20 @@ class Source(ABC):
         text = f"fault of the program: {type(error).__name__}: {error}"
         self.log.fault("fault of the program", error)
         self.errors["fault"] += 1
-        self.fault = asyncio.get_running_loop().time(), text
+        self.note(text)
         return text
+
+    def note(self, text: str) -> None:
+        """Have ``text`` on the health page for some minutes: a person must know of it, though the source goes on."""
+        self.log.error("note", reason=text)
+        self.noted = asyncio.get_running_loop().time(), text
 
     def problem(self, now_s: float) -> str | None:
         """What a person must know of it at the loop's time ``now_s``; None: nothing."""
         if self.state is SourceState.FAILED:
             return self.detail
-        if self.fault is not None and now_s - self.fault[0] < _FAULT_SHOWN_S:
-            return self.fault[1]
+        if self.noted is not None and now_s - self.noted[0] < _NOTE_SHOWN_S:
+            return self.noted[1]
         if self.failing_since_s is not None and now_s - self.failing_since_s >= self.patience_s:
             return f"{self.detail} (fails for {now_s - self.failing_since_s:,.0f} s; it is tried again)"
         return None

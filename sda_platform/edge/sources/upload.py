@@ -21,16 +21,22 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from upath import UPath
 
+from sda_platform.clock import MissionClock
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.sources.source import Services, Source
 from sda_platform.formats.registry import ZONES
 from sda_platform.landing.lander import LandedFile, Lander, ProgressUnreadable
+from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 
+TEMPORARY: Final = "upload-"
+"""How the names of folders begin in which uploads arrive; a killed collector leaves them behind."""
 _LATER: Final = {"Retry-After": "2"}
 _NAME_LENGTH: Final = 128
+_PIECE_BYTES: Final = 2**20
 _LEAST_BYTES_PER_S: Final = 64 * 2**10
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -77,7 +83,9 @@ class UploadSource(Source):
             return refusal
         self._running += 1
         try:
-            with tempfile.TemporaryDirectory(dir=self.services.state_directory) as folder:
+            size = int(request.headers["Content-Length"])
+            self.services.bounds.check_room(UPath(self.services.state_directory), size)
+            with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.services.state_directory) as folder:
                 return await self._land(request, Path(folder))
         except OSError as error:  # of the disk, not of the file, which may be sent again
             self.errors["not_stored"] += 1
@@ -112,10 +120,10 @@ class UploadSource(Source):
         except (TimeoutError, ClientDisconnect) as error:
             self.errors["slow" if isinstance(error, TimeoutError) else "torn"] += 1
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
-        loop = asyncio.get_running_loop()
+        services, chosen = self.services, request.query_params.get("format")
         try:
-            landed: LandedFile = await loop.run_in_executor(
-                self.services.executor, self._attempt, path, zone, request.query_params.get("format")
+            landed = await services.files.run(
+                _attempt, path, zone, chosen, services.landing_root, services.clock, services.bounds
             )
         except (FileChanging, ProgressUnreadable) as error:
             raise OSError(errno.EIO, str(error).replace(f"{folder}/", "")) from None
@@ -126,15 +134,24 @@ class UploadSource(Source):
         facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
         return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
 
-    @staticmethod
-    async def _save(request: Request, path: Path) -> None:
+    async def _save(self, request: Request, path: Path) -> None:
+        """Write the body, a piece of it at a time and in a thread: a disk may take its time."""
+        loop, pieces, size = asyncio.get_running_loop(), list[bytes](), 0
         with path.open("wb") as file:
             async for chunk in request.stream():
-                file.write(chunk)
+                pieces.append(chunk)
+                size += len(chunk)
+                if size >= _PIECE_BYTES:
+                    await loop.run_in_executor(self.services.executor, file.writelines, pieces)
+                    pieces, size = [], 0
+            await loop.run_in_executor(self.services.executor, file.writelines, pieces)
 
-    def _attempt(self, path: Path, zone: str, segment_format: str | None) -> LandedFile:
-        lander = Lander(self.services.landing_root, self.services.clock)
-        return lander.land(path, feed=zone, segment_format=segment_format or _only_format(path, zone))
+
+def _attempt(
+    path: Path, zone: str, segment_format: str | None, landing_root: str, clock: MissionClock, bounds: PartnerBounds
+) -> LandedFile:
+    lander = Lander(landing_root, clock, bounds=bounds)
+    return lander.land(path, feed=zone, segment_format=segment_format or _only_format(path, zone))
 
 
 def _only_format(path: Path, zone: str) -> str | None:

@@ -126,18 +126,6 @@ def test_what_is_no_record_lands_and_is_counted__DP1_Q1(tmp_path: Path) -> None:
     assert payloads(tmp_path, "optical")[:1] == [b"7"]
 
 
-@pytest.mark.parametrize("content", [b"not json", b'{"a": 1}', b"[" * 100_000, b"\xff\xfe"])
-def test_an_answer_that_is_no_list_fails_the_source_within_its_budget(tmp_path: Path, content: bytes) -> None:
-    async def scenario() -> None:
-        served = serving(lambda request: Response(content))
-        async with served as remote, collecting(tmp_path, optical(remote.url)) as collector:
-            await until(lambda: collector.supervised["archive"].restarts >= 1)
-            assert collector.supervised["archive"].source.state in (SourceState.RETRYING, SourceState.FAILED)
-
-    asyncio.run(scenario())
-    assert payloads(tmp_path, "optical") == []
-
-
 def sent(answers: list[Callable[[], Response]], **changed: Any) -> tuple[list[float], int, "str | int"]:
     """Ask once with these answers, one after the other; returns pauses, number of requests, and status or error."""
     pauses: list[float] = []

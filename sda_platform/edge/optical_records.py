@@ -1,0 +1,111 @@
+"""The JSON array with which an archive of telescope records answers, read piece by piece.
+
+A record that no reader of JSON takes, such as one with a number of 5,000 digits, harms no other: where it ends follows
+from quotes and brackets alone.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+MOST_RECORD_BYTES: Final = 2**20
+_DECODER: Final = json.JSONDecoder()
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_STRUCTURE: Final = re.compile(r'"(?:[^"\\]+|\\.)*("?)|[\[\]{},]', re.DOTALL)
+
+
+class NoRecords(ValueError):
+    """The answer is no JSON array of records; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as a line of JSON. ``name`` is its id, None where it has no id or no time; ``time_ns`` is its time."""
+
+    name: str | None
+    time_ns: int
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The records of a piece of an answer; ``rest`` is what the next piece continues, None once the array is closed."""
+
+    records: list[Record]
+    rest: bytes | None
+    has_begun: bool = True
+
+
+def read_piece(data: bytes, received_ns: int, *, is_first: bool, is_last: bool) -> Piece:
+    """Read the records in ``data``, the rest of the piece before and a new one. Raises NoRecords."""
+    text = data.decode("utf-8", "surrogateescape")
+    at = _skip(text, 0)
+    if is_first:
+        if text[at : at + 1] not in ("[", ""):
+            raise NoRecords(f"begins with {text[at : at + 40]!r}, must be a JSON array")
+        if text[at : at + 1]:
+            at = _skip(text, at + 1)
+        elif not is_last:
+            return Piece([], data, has_begun=False)
+    records: list[Record] = []
+    while at < len(text):
+        if text[at] == "]":
+            return Piece(records, None)
+        found = _element(text, at)
+        if found is None:
+            break
+        record, end = found
+        records.append(_record(record, text[at:end], received_ns))
+        at = _skip(text, end)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+    rest = text[at:].encode("utf-8", "surrogateescape")
+    if is_last or len(rest) > MOST_RECORD_BYTES:
+        raise NoRecords(f"the array breaks off at {text[at : at + 40]!r}")
+    # A separator may have been read: the array goes on as if it began here.
+    return Piece(records, rest)
+
+
+def _element(text: str, at: int) -> tuple[Any, int] | None:
+    """The element at ``at`` (None where it cannot be decoded) and its end; None while the end is not there."""
+    value: Any = None
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        end = _end(text, at)
+    following = _skip(text, end)
+    return (value, end) if text[following : following + 1] in (",", "]") and end > at else None
+
+
+def _end(text: str, at: int) -> int:
+    """Where the element ends by quotes and brackets; ``at`` while that is not there."""
+    depth = 0
+    for found in _STRUCTURE.finditer(text, at):
+        mark = found[0][0]
+        if mark == '"':
+            if not found[1]:
+                return at
+        elif mark in "[{":
+            depth += 1
+        elif depth and mark in "]}":
+            depth -= 1
+        elif not depth:
+            return found.start()
+    return at
+
+
+def _record(value: Any, text: str, received_ns: int) -> Record:
+    if not isinstance(value, dict):
+        line = " ".join(text.split()) if value is None else json.dumps(value, separators=(",", ":"))
+        return Record(None, 0, line.encode("utf-8", "surrogateescape"))
+    name, time_ns = value.get("obs_id"), value.get("timestamp_ns")
+    line = json.dumps({**value, "received_ns": received_ns}, separators=(",", ":"))
+    if isinstance(name, str) and name and isinstance(time_ns, int) and not isinstance(time_ns, bool):
+        return Record(name, time_ns, line.encode())
+    return Record(None, 0, line.encode())
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at

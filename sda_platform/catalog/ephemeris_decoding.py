@@ -1,5 +1,6 @@
 """Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
 from sda_platform.landing.record_rows import record_decoder
-from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, states_in_teme, to_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
@@ -23,7 +24,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 6_356.0, 1e6, 20.0
 _LARGEST_SIGMA_KM: Final = 1e3
-_ORBITAL: Final = ("RTN", "RSW")
+# Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
+_ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
 _MOST_DIGITS: Final = 9
 _LOWER = np.tril_indices(6)
 
@@ -64,11 +66,11 @@ def _facts(message: EphemerisSegment | ParameterMessage) -> dict[str, Any]:
     }
 
 
-def _frame(text: str, keyword: str) -> str:
+def _frame(text: str, keyword: str, allowed: Collection[str] = FRAMES) -> str:
     name = text.upper()
     name = "ITRF" if name.startswith("ITRF") else name
     if name not in FRAMES:
-        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:40]}, must be one of {', '.join(FRAMES)}")
+        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:40]}, must be one of {', '.join(allowed)}")
     return name
 
 
@@ -100,9 +102,10 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
             state = states_at(time_ns, states, at_ns[rows])
             if np.isnan(state).any():
                 raise RecordError("out_of_range", f"a covariance in {name} is at a time without a state")
-            turned_back[rows] = rtn_to_teme(given[rows], state[:, :3], state[:, 3:])
+            turned_back[rows] = _ORBITAL[name](given[rows], state[:, :3], state[:, 3:])
         else:
-            frame = _frame(ephemeris.value("REF_FRAME") if name == "REF_FRAME" else name, "COV_REF_FRAME")
+            is_own = name == "REF_FRAME"
+            frame = _frame(ephemeris.value("REF_FRAME") if is_own else name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
             turn = to_gcrf("TEME", at_ns[rows]).swapaxes(1, 2) @ to_gcrf(frame, at_ns[rows])
             turned_back[rows] = turned(given[rows], turn)
     return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]

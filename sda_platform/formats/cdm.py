@@ -12,13 +12,15 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE
+from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE, UNITS
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.ndm import COMMENT, KeywordEntry, LineOf, kvn_messages, same_line, xml_messages
 from sda_platform.formats.records import RawRecord
+from sda_platform.formats.text import as_text
+from sda_platform.formats.units import converted
 
 Encoding = Literal["kvn", "xml"]
 FloatArray = npt.NDArray[np.float64]
@@ -113,7 +115,14 @@ class _Section:
         return value * scale[found.unit]
 
     def texts(self) -> dict[str, str]:
-        return {keyword: entry.value for keyword, entry in self.entries.items()}
+        """The values by keyword, numbers in the unit of the standard; without those of a unit that cannot be one."""
+        found = {keyword: _in_unit_of_standard(entry) for keyword, entry in self.entries.items()}
+        return {keyword: value for keyword, value in found.items() if value is not None}
+
+    def remarks(self) -> tuple[str, ...]:
+        """The comments, and as comments the values that no unit of the standard can hold."""
+        others = (entry for entry in self.entries.values() if _in_unit_of_standard(entry) is None)
+        return (*self.comments, *(f"{entry.keyword} = {entry.value} [{entry.unit}]" for entry in others))
 
     def radius_m(self) -> float | None:
         """The hard-body radius given as a keyword or in a comment, if there is one."""
@@ -160,7 +169,8 @@ def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
     Raises RecordError, naming the line or element and the keyword, for no message, several messages, or a message
     without the values that a probability requires; in version 1.0 also for a keyword outside the standard.
     """
-    is_xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    data = as_text(data)
+    is_xml = data.lstrip().startswith(b"<")
     messages = list(xml_messages(data, "cdm", line_of) if is_xml else kvn_messages(data, line_of))
     if len(messages) != 1:
         found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
@@ -177,7 +187,7 @@ def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
         whole.number("MISS_DISTANCE", {"": 1.0, "m": 1.0, "km": 1e3}),
         (_object(objects[0]), _object(objects[1])),
         _first(whole.radius_m(), whole.exclusion_volume_radius_m()),
-        tuple(whole.comments),
+        whole.remarks(),
     )
 
 
@@ -235,8 +245,15 @@ def _object(section: _Section) -> CdmObject:
         section.radius_m(),
         section.exclusion_volume_radius_m(),
         section.area_pc_m2(),
-        tuple(section.comments),
+        section.remarks(),
     )
+
+
+def _in_unit_of_standard(entry: KeywordEntry) -> str | None:
+    unit = UNITS.get(entry.keyword, "")
+    if not entry.unit or not unit or entry.unit.lower() == unit.lower():
+        return entry.value
+    return converted(entry.value, entry.unit, unit)
 
 
 def _first(*values: float | None) -> float | None:

@@ -61,3 +61,7 @@ DATA: Final[tuple[tuple[str, tuple[Keyword, ...]], ...]] = (
 # HBR is no keyword of the first issue, but some write it as one instead of in a comment.
 OF_MESSAGE: Final = frozenset(k.name for k in (*HEADER, *(k for _, group in RELATIVE for k in group))) | {"HBR"}
 OF_OBJECT: Final = frozenset(k.name for k in (*METADATA, *(k for _, group in DATA for k in group))) | {"HBR"}
+UNITS: Final = {
+    k.name: k.unit for k in (*(k for _, group in RELATIVE for k in group), *(k for _, group in DATA for k in group))
+}
+"""The unit that the standard gives each keyword; "" for none."""

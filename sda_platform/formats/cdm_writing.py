@@ -16,7 +16,7 @@ _KEYWORD_WIDTH: Final = 30
 
 
 def encode_cdm(message: Cdm, encoding: Encoding) -> bytes:
-    """The message with everything of it that the standard has a keyword for; numbers keep 15 digits."""
+    """The message with everything of it that the standard has a keyword for; numbers keep their digits."""
     return encode_cdms([message], encoding)
 
 
@@ -32,11 +32,11 @@ def _entries(message: Cdm) -> Iterator[KeywordEntry]:
     yield _VERSION
     for group in (HEADER, *(group for _, group in RELATIVE)):
         yield from _rows(group, message.fields)
-    yield from _comments(message.comments)
+    yield from _comments(_remarks(message))
     for each in message.objects:
         values = _object_values(each)
         yield from _rows(METADATA, values)
-        yield from _comments(each.comments)
+        yield from _comments(_remarks(each))
         for _, group in DATA:
             yield from _rows(group, values)
 
@@ -46,7 +46,7 @@ def _element(message: Cdm) -> Element:
     add_section(root, "header", _rows(HEADER, message.fields))
     body = SubElement(root, "body")
     relative = SubElement(body, "relativeMetadataData")
-    add_leaves(relative, _comments(message.comments))
+    add_leaves(relative, _comments(_remarks(message)))
     for name, group in RELATIVE:
         _add_group(relative, name, _rows(group, message.fields))
     for each in message.objects:
@@ -54,7 +54,7 @@ def _element(message: Cdm) -> Element:
         segment = SubElement(body, "segment")
         add_section(segment, "metadata", _rows(METADATA, values))
         data = SubElement(segment, "data")
-        add_leaves(data, _comments(each.comments))
+        add_leaves(data, _comments(_remarks(each)))
         for name, group in DATA:
             _add_group(data, name, _rows(group, values))
     return root
@@ -67,6 +67,13 @@ def _add_group(parent: Element, name: str, entries: Sequence[KeywordEntry]) -> N
         add_leaves(parent, entries)
 
 
+def _remarks(each: Cdm | CdmObject) -> Sequence[str]:
+    """The comments; among them the radius that a message gave as a keyword, which the standard does not have."""
+    if "HBR" not in each.fields:
+        return each.comments
+    return (*each.comments, f"HBR = {each.hard_body_radius_m!r} [m]")
+
+
 def _comments(comments: Sequence[str]) -> list[KeywordEntry]:
     return [KeywordEntry(COMMENT, comment) for comment in comments]
 
@@ -77,6 +84,6 @@ def _rows(keywords: Sequence[Keyword], values: Mapping[str, str]) -> list[Keywor
 
 def _object_values(each: CdmObject) -> dict[str, str]:
     state = [*each.position_km.tolist(), *each.velocity_km_s.tolist()]
-    numbers = {name: f"{value:.15g}" for name, value in zip(STATE, state, strict=True)}
+    numbers = {name: repr(value) for name, value in zip(STATE, state, strict=True)}
     covariance = {name: f"{each.covariance_rtn[row, column] * 1e6:.15e}" for name, row, column in COVARIANCE}
     return {**each.fields, "REF_FRAME": each.frame, **numbers, **covariance}

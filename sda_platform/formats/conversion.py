@@ -1,7 +1,10 @@
 """Conversion of a file from one format to another of the same content."""
 
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.reading import error_text, read_records
@@ -24,8 +27,8 @@ class Conversion:
 def converted(data: bytes, source: str, target: str) -> Conversion:
     """The records of ``data``, in the format ``source``, that can be read, written in the format ``target``.
 
-    Raises UnknownFormat, and ConversionError where the contents of the formats differ, no record can be read, or a
-    record does not fit into the target.
+    A record that does not fit into the target is refused like one that cannot be read. Raises UnknownFormat, and
+    ConversionError where the contents of the formats differ, or no record can be written.
     """
     read_as, written_as = _record_format(source), _record_format(target)
     if read_as.content != written_as.content:
@@ -33,16 +36,31 @@ def converted(data: bytes, source: str, target: str) -> Conversion:
             f"{source} holds {read_as.content} records, {target} {written_as.content} records; "
             f"{source} can become {', '.join(targets_of(source))}"
         )
-    records = list(read_as.framing.split(data))
+    records = list(split_records(data, source))
     values, errors = read_records(records, source, read_as.zone)
+    _note_unwritable(errors, values, written_as)
     refused = tuple(f"record {records[row].number}, {error_text(records[row], errors[row])}" for row in sorted(errors))
     sound = [value for row, value in enumerate(values) if row not in errors]
     if not sound:
         raise ConversionError(refused[0] if refused else "there is no record in it")
+    return Conversion(written_as.write(sound), len(sound), refused)
+
+
+def _note_unwritable(errors: MutableMapping[int, RecordError], values: Sequence[Any], target: RecordFormat) -> None:
+    """Add the records that do not fit into the target; they are looked for only where not all of them fit together."""
+    sound = [row for row in range(len(values)) if row not in errors]
+    reason = _unwritable([values[row] for row in sound], target)
+    for row in sound if reason else ():
+        if reason := _unwritable([values[row]], target):
+            errors[row] = RecordError("out_of_range", f"cannot be written as {target.name}: {reason}")
+
+
+def _unwritable(values: Sequence[Any], target: RecordFormat) -> str | None:
     try:
-        return Conversion(written_as.write(sound), len(sound), refused)
-    except (ValueError, RecordError) as error:
-        raise ConversionError(f"cannot be written as {target}: {error}") from None
+        target.write(values)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def targets_of(source: str) -> list[str]:
@@ -54,9 +72,9 @@ def targets_of(source: str) -> list[str]:
 
 
 def target_named(name: str, source: str) -> str:
-    """The format that ``name`` means for a file of the format ``source``: ``xml`` for OEM in KVN is ``oem-xml``."""
-    sibling = f"{source.partition('-')[0]}-{name}"
-    return sibling if sibling in targets_of(source) else known_format(name).name
+    """The format that ``name`` means for a file of the format ``source``: ``xml`` for an OEM in KVN is ``oem-xml``."""
+    short = [target for target in targets_of(source) if target == name or target.endswith(f"-{name}")]
+    return short[0] if len(short) == 1 else known_format(name).name
 
 
 def _record_format(name: str) -> RecordFormat:

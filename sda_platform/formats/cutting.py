@@ -10,8 +10,10 @@ from itertools import chain
 import numpy as np
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.format import Format
 from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
 from sda_platform.formats.registry import FORMATS, format_named, known_format
+from sda_platform.formats.text import as_text, stream_as_text
 
 
 def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
@@ -20,20 +22,22 @@ def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
     if known is None:
         names = ", ".join(sorted(each.name for each in FORMATS))
         return iter([RawRecord(0, None, data, "unknown_format", f"format {segment_format!r} is none of {names}")])
-    return known.framing.split(data)
+    return known.framing.split(_text(data, known))
 
 
 def cut_records(data: bytes, segment_format: str) -> CutRecords:
     """What `split_records` yields, as columns, and much faster for lines and for frames of one length."""
     known = format_named(segment_format)
-    cut = known.framing.cut(data) if known else None
+    cut = known.framing.cut(_text(data, known)) if known else None
     return _as_columns(list(split_records(data, segment_format))) if cut is None else cut
 
 
 def count_records(data: bytes, segment_format: str) -> int:
     """How many records `split_records` yields."""
     known = format_named(segment_format)
-    return known.framing.count(data) if known and known.framing.count else len(cut_records(data, segment_format))
+    if known and known.framing.count:
+        return known.framing.count(_text(data, known))
+    return len(cut_records(data, segment_format))
 
 
 def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
@@ -52,7 +56,7 @@ def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
 def segment_header(data: bytes, segment_format: str) -> bytes:
     """What the records of this segment need to be read apart from it; empty for most formats."""
     known = format_named(segment_format)
-    return known.framing.header(data) if known else b""
+    return known.framing.header(_text(data, known)) if known else b""
 
 
 def pack_segment(
@@ -80,14 +84,27 @@ def is_segment_of_itself(payload: bytes, segment_format: str) -> bool:
 def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -> Iterator[bytes]:
     """The stream as segments of at most ``max_bytes``, equal for equal content however it is chunked.
 
-    A stream that fits into one segment is that segment, byte for byte. Raises UnknownFormat.
+    A stream that fits into one segment is that segment, byte for byte; segments of a longer one are text in UTF-8.
+    Raises UnknownFormat.
     """
-    return known_format(segment_format).framing.split_stream(chunks, max_bytes)
+    framing, rest = known_format(segment_format).framing, iter(chunks)
+    head: list[bytes] = []
+    while sum(map(len, head)) <= max_bytes and (chunk := next(rest, None)) is not None:
+        head.append(chunk)
+    whole = chain([b"".join(head)], rest)
+    fits = sum(map(len, head)) <= max_bytes
+    return framing.split_stream(stream_as_text(whole) if framing.is_text and not fits else whole, max_bytes)
 
 
 def looks_ended(tail: bytes, segment_format: str) -> bool:
     """Whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
-    return known_format(segment_format).framing.looks_ended(tail)
+    framing = known_format(segment_format).framing
+    # The zero bytes of UTF-16 and UTF-32 say nothing of where a record ends.
+    return framing.looks_ended(as_text(tail.replace(b"\0", b"")) if framing.is_text else tail)
+
+
+def _text(data: bytes, known: Format) -> bytes:
+    return as_text(data) if known.framing.is_text else data
 
 
 def _payloads(data: bytes, segment_format: str) -> list[bytes]:

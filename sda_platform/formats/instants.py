@@ -1,29 +1,29 @@
 """Instants as text: ISO 8601 by month and day or by day of year, to Unix time in nanoseconds and back."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.time_systems import leap_second_ends_ns
 
 _NS: Final = 1_000_000_000
+# Year; day of the year, or month and day; hour and minute; second; its digits; Z or an offset.
+_INSTANT: Final = re.compile(
+    r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))T(\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
 
 
 def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     """Unix time in ns of an ISO 8601 instant, by month and day or by day of year; UTC without an offset.
 
-    Digits past 1 ns are cut. Raises RecordError for what is no instant, or one that 64 bits of nanoseconds cannot hold.
+    Digits past 1 ns are cut. A leap second is the first second of the next day, as in Unix time. Raises RecordError for
+    what is no instant, or one that 64 bits of nanoseconds cannot hold.
     """
     if not isinstance(text, str):
         raise RecordError("bad_field", f"{keyword} is {ascii(text)[:80]}, must be text")
-    whole, _, fraction = text.strip().removesuffix("Z").partition(".")
     try:
-        if fraction and not (fraction.isascii() and fraction.isdigit()):
-            raise ValueError
-        moment = _by_day_of_year(whole) if whole[8:9] == "T" else datetime.fromisoformat(whole)
-        if moment.microsecond:
-            raise ValueError
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        time_ns = round(moment.timestamp()) * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
+        time_ns = _unix_ns(text.strip().upper())
     except (ValueError, OverflowError):
         raise RecordError(
             "bad_field", f"{keyword} is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
@@ -33,8 +33,28 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     return time_ns
 
 
-def _by_day_of_year(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%jT%H:%M:%S").replace(tzinfo=UTC)
+def _unix_ns(text: str) -> int:
+    found = _INSTANT.fullmatch(text)
+    if found is None:
+        moment = datetime.fromisoformat(text)
+        if moment.microsecond:
+            raise ValueError  # digits that fromisoformat would round
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * _NS
+    year, day_of_year, month_day, clock, second, fraction, offset = found.groups()
+    day = datetime.fromisoformat(f"{year}-{month_day}") if month_day else _by_day_of_year(int(year), int(day_of_year))
+    is_leap = second == "60"
+    moment = datetime.fromisoformat(f"{day:%Y-%m-%d}T{clock}:{'59' if is_leap else second}{offset or '+00:00'}")
+    seconds = round(moment.timestamp()) + is_leap
+    if is_leap and seconds * _NS not in leap_second_ends_ns():
+        raise ValueError
+    return seconds * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
+
+
+def _by_day_of_year(year: int, day: int) -> datetime:
+    moment = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day - 1)
+    if day < 1 or moment.year != year:
+        raise ValueError
+    return moment
 
 
 def format_epoch(time_ns: int) -> str:

@@ -19,8 +19,8 @@ from sda_platform.formats.errors import RecordError
 COMMENT = "COMMENT"
 USER_DEFINED = "USER_DEFINED"
 _VERSION_PREFIX, _VERSION_SUFFIX = "CCSDS_", "_VERS"
-_PREFIX: Final = re.compile(rb"[\s</]([A-Za-z_]\w*):\w")
-_DECLARATION: Final = re.compile(rb"\sxmlns:(\w+)\s*=")
+_PREFIX: Final = re.compile(rb"[\s</]([A-Za-z_][\w.-]*):\w")
+_DECLARATION: Final = re.compile(rb"\sxmlns:([\w.-]+)\s*=")
 # No attribute of a file can have this name.
 _LINE: Final = " line"
 
@@ -98,7 +98,7 @@ def _is_number(text: str) -> bool:
 def text_lines(data: bytes) -> list[str]:
     """The lines of a KVN text. Raises RecordError for what is not UTF-8."""
     try:
-        return data.decode("utf-8-sig").splitlines()
+        return data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise RecordError("bad_field", f"is not UTF-8 text: {error}") from error
 

@@ -63,8 +63,7 @@ def read_omm_csv(record: RawRecord) -> ElementSet:
 def csv_header(line: bytes) -> Sequence[str]:
     """The keywords of a CSV header line; none where it cannot be read, so every line then fails."""
     try:
-        text = line.decode("utf-8").removeprefix("\ufeff")
-        return [name.strip() for name in next(csv.reader([text]), [])]
+        return [name.strip() for name in next(csv.reader([line.decode("utf-8")]), [])]
     except (UnicodeDecodeError, csv.Error):
         return []
 

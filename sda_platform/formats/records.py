@@ -79,7 +79,7 @@ class Framing:
     `split_stream` cuts a stream of chunks into segments of at most so many bytes, at ends of records. `looks_ended`
     returns whether a stream with these last bytes may be complete. `cut` does what `split` does for many records at
     once, or returns None where it cannot. `count` is the number of records that `split` yields; None where nothing
-    counts them sooner.
+    counts them sooner. Of text all functions get it as `text.as_text` gives it.
     """
 
     split: Callable[[bytes], Iterator[RawRecord]]
@@ -90,6 +90,7 @@ class Framing:
     cut: Callable[[bytes], CutRecords | None] = _not_at_once
     count: Callable[[bytes], int] | None = None
     is_stamped: bool = False
+    is_text: bool = True
 
     @property
     def has_header(self) -> bool:

@@ -67,7 +67,7 @@ def _message(
             zone=zone,
             suffixes=(".kvn", f".{kind}", ".txt"),
             framing=kvn[0],
-            begins=re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*CCSDS_%b_VERS[ \t]*=" % version, re.MULTILINE),
+            begins=re.compile(rb"^[ \t]*CCSDS_%b_VERS[ \t]*=" % version, re.MULTILINE),
             read=kvn[1],
             write=kvn[2],
         ),

@@ -60,12 +60,11 @@ def assembled(parts: TrackingParts) -> TrackingData:
     """The measurements that these parts make. Raises RecordError: a keyword is wrong, or several epochs."""
     version, header = taken_version(parts.header, "tdm")
     metadata = checked_section(parts.metadata, METADATA, "metadata")
-    epochs = {epoch for epoch, _ in parts.measured}
-    if len(epochs) != 1:
-        found = "no measurement" if not epochs else f"measurements at {len(epochs)} times"
-        raise RecordError("missing_field" if not epochs else "bad_length", f"the segment has {found}")
-    (epoch,) = epochs
-    parse_epoch_ns(epoch)
+    instants = {parse_epoch_ns(epoch) for epoch, _ in parts.measured}
+    if len(instants) != 1:
+        found = "no measurement" if not instants else f"measurements at {len(instants)} times"
+        raise RecordError("missing_field" if not instants else "bad_length", f"the segment has {found}")
+    epoch = parts.measured[0][0]
     require_time_system(values_of(metadata)["TIME_SYSTEM"])
     measured = tuple(entry for _, entry in parts.measured)
     return TrackingData(

@@ -25,6 +25,7 @@ import zstandard
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
+from sda_platform.formats.text import as_text
 from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 
 PARQUET = ".parquet"
@@ -73,7 +74,7 @@ def read_chunks(
 def recognised_format(path: Path, candidates: Sequence[Format]) -> Format | None:
     """The first of ``candidates`` that the file begins like, if one does. Raises UnreadableContent."""
     with _readable(path) as file:
-        beginning = next(_unpacked(file, path.suffix.lower()), b"")
+        beginning = as_text(next(_unpacked(file, path.suffix.lower()), b""))
     return next((known for known in candidates if known.begins and known.begins.search(beginning)), None)
 
 

@@ -22,6 +22,19 @@ def rtn_to_teme(covariance_rtn: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_
     return symmetric(rotation.swapaxes(-1, -2) @ np.asarray(covariance_rtn, dtype=np.float64) @ rotation)
 
 
+def tnw_to_teme(covariance_tnw: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
+    """Rotate covariances (n, 6, 6) from the TNW axes of the states (n, 3) into TEME.
+
+    T is along the velocity, W along the angular momentum, N = W x T (SANA registry of orbit-relative frames).
+    """
+    r, v = np.atleast_2d(r_teme_km), np.atleast_2d(v_teme_km_s)
+    tangential = v / np.linalg.norm(v, axis=-1, keepdims=True)
+    normal = np.cross(r, v)
+    normal = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
+    rotation = _rotation6(np.stack([tangential, np.cross(normal, tangential), normal], axis=-2))
+    return symmetric(rotation.swapaxes(-1, -2) @ np.asarray(covariance_tnw, dtype=np.float64) @ rotation)
+
+
 def teme_to_rtn(covariance_teme: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
     """Rotate covariances (n, 6, 6) from TEME into the RTN axes of the states (n, 3)."""
     rotation = _rotation6(rtn_basis(np.atleast_2d(r_teme_km), np.atleast_2d(v_teme_km_s)))

@@ -79,4 +79,6 @@ def _may_be_complete(tail: bytes) -> bool:
     return True
 
 
-CONTAINER: Final = Framing(_split, _pack, split_at(_after_frame), _may_be_complete, cut=_cut, is_stamped=True)
+CONTAINER: Final = Framing(
+    _split, _pack, split_at(_after_frame), _may_be_complete, cut=_cut, is_stamped=True, is_text=False
+)

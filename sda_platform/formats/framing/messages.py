@@ -11,7 +11,11 @@ from sda_platform.formats.framing.streams import split_at
 from sda_platform.formats.records import Framing, RawRecord
 
 # Where a message in KVN begins: at the line of its version.
-_BEGINNING: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*CCSDS_\w+_VERS\b", re.MULTILINE)
+_BEGINNING: Final = re.compile(rb"^[ \t]*CCSDS_\w+_VERS\b", re.MULTILINE)
+
+
+PREFIX: Final = rb"(?:[A-Za-z_][\w.-]*:)?"
+"""The prefix of a namespace that the name of any element may have (505.0-B-3, 4.3.5)."""
 
 
 def message_spans(data: bytes) -> Iterator[tuple[int, int]]:
@@ -61,18 +65,18 @@ def xml_elements(tag: str) -> Framing:
     return Framing(
         partial(_split_xml, tag, _xml_parts(tag)),
         pack_xml,
-        split_at(partial(_after_element, f"</{tag}>".encode())),
+        split_at(partial(_after_element, re.compile(rb"</%b%b\s*>" % (PREFIX, tag.encode())))),
         lambda tail: tail.rstrip()[-1:] == b">",
     )
 
 
 def _xml_parts(tag: str) -> re.Pattern[bytes]:
-    name = tag.encode()
+    name = PREFIX + tag.encode()
     return re.compile(
-        rb"(?P<around>\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|</?ndm\b[^>]*>)"
+        rb"(?P<around>\s+|<\?.*?\?>|<!--.*?-->|</?%bndm(?=[\s>/])[^>]*>)"
         rb"|(?P<message><%b[\s>].*?</%b\s*>)"
         rb"|(?P<torn><%b[\s>].*)"
-        rb"|(?P<other>.+?(?=<%b[\s>]|</ndm\b|\Z))" % (name, name, name, name),
+        rb"|(?P<other>.+?(?=<%b[\s>]|</%bndm[\s>]|\Z))" % (PREFIX, name, name, name, name, PREFIX),
         re.DOTALL,
     )
 
@@ -98,6 +102,5 @@ def pack_xml(payloads: Sequence[bytes], received_time_ns: Sequence[int], header:
     return b"<ndm>\n" + b"\n".join(payloads) + b"\n</ndm>\n"
 
 
-def _after_element(closing: bytes, buffer: bytearray, room: int) -> int:
-    end = buffer.rfind(closing, 0, room)
-    return end + len(closing) if end >= 0 else 0
+def _after_element(closing: re.Pattern[bytes], buffer: bytearray, room: int) -> int:
+    return max((found.end() for found in closing.finditer(buffer, 0, room)), default=0)

@@ -10,15 +10,18 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.line_numbers import LineNumbers
 from sda_platform.formats.framing.messages import (
     KVN,
+    PREFIX,
     message_spans,
     pack_kvn,
     pack_xml,
     split_kvn_stream,
     xml_elements,
 )
+from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.records import Framing, RawRecord
 
 # A stretch of the segment: the line on which it begins, and its bytes.
@@ -31,12 +34,13 @@ _DATA: Final = re.compile(
     rb"^[ \t]*DATA_START[ \t]*$(?P<lines>.*?)^(?P<stop>[ \t]*DATA_STOP\b.*)", re.MULTILINE | re.DOTALL
 )
 _TIME_SYSTEM: Final = re.compile(rb"TIME_SYSTEM\s*[=>]\s*([\w-]+)")
-_XML_SEGMENT: Final = re.compile(rb"<segment[\s>].*?</segment\s*>", re.DOTALL)
-_XML_DATA: Final = re.compile(rb"(?<=<data>).*(?=</data>)", re.DOTALL)
+_XML_SEGMENT: Final = re.compile(rb"<P:segment[\s>].*?</P:segment\s*>".replace(b"P:", PREFIX), re.DOTALL)
+_XML_DATA: Final = re.compile(rb"<P:data\s*>(?P<content>.*)</P:data\s*>".replace(b"P:", PREFIX), re.DOTALL)
 _XML_OBSERVATION: Final = re.compile(
-    rb"(?:<COMMENT>(?:(?!<observation[\s>]).)*)?<observation[\s>].*?</observation\s*>", re.DOTALL
+    rb"(?:<P:COMMENT>(?:(?!<P:observation[\s>]).)*)?<P:observation[\s>].*?</P:observation\s*>".replace(b"P:", PREFIX),
+    re.DOTALL,
 )
-_XML_EPOCH: Final = re.compile(rb"<EPOCH>\s*(\S+?)\s*</EPOCH>")
+_XML_EPOCH: Final = re.compile(rb"<P:EPOCH>\s*(\S+?)\s*</P:EPOCH\s*>".replace(b"P:", PREFIX))
 
 
 def kvn_segments(divide: Divide) -> Framing:
@@ -62,7 +66,7 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     if data is None:
         yield segment
         return
-    groups: dict[bytes, list[Piece]] = {}
+    groups: dict[int | bytes, list[Piece]] = {}
     comments: list[Piece] = []
     numbers = LineNumbers(text, line)
     for number, content in enumerate(data["lines"].split(b"\n"), numbers.at(data.start("lines"))):
@@ -70,7 +74,7 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
             comments.append((number, content))
         elif content.strip():
             epoch = b"".join(content.partition(b"=")[2].split()[:1]) or content
-            groups.setdefault(epoch, []).extend([*comments, (number, content)])
+            groups.setdefault(_instant(epoch), []).extend([*comments, (number, content)])
             comments = []
     start = (line, text[: data.start("lines")])
     stop = (numbers.at(data.start("stop")), data["stop"].strip())
@@ -82,20 +86,28 @@ def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     """The ``observation`` elements, with the comments before them, by their epoch, one record for each."""
     *before, (line, text), after = segment
     data = _XML_DATA.search(text)
-    found = list(_XML_OBSERVATION.finditer(text, *data.span())) if data else []
+    found = list(_XML_OBSERVATION.finditer(text, *data.span("content"))) if data else []
     if data is None or not found:
         yield segment
         return
     numbers = LineNumbers(text, line)
-    groups: dict[bytes, list[Piece]] = {}
+    groups: dict[int | bytes, list[Piece]] = {}
     for observation in found:
         epoch = _XML_EPOCH.search(observation[0])
         piece = (numbers.at(observation.start()), observation[0])
-        groups.setdefault(epoch[1] if epoch else observation[0], []).append(piece)
-    start = (line, text[: data.start()])
-    stop = (numbers.at(data.end()), text[data.end() :])
+        groups.setdefault(_instant(epoch[1]) if epoch else observation[0], []).append(piece)
+    start = (line, text[: data.start("content")])
+    stop = (numbers.at(data.end("content")), text[data.end("content") :])
     for observations in groups.values():
         yield [*before, start, *observations, stop, after]
+
+
+def _instant(epoch: bytes) -> int | bytes:
+    """The instant that ``epoch`` states, so that its digits and its notation make no difference; else its text."""
+    try:
+        return parse_epoch_ns(epoch.decode("ascii", "replace"))
+    except RecordError:
+        return epoch
 
 
 def _split_kvn(divide: Divide, data: bytes) -> Iterator[RawRecord]:

@@ -41,6 +41,7 @@ VANGUARD = ElementSet(
     mean_motion_dot_rev_per_day2=-1.6e-7,
     mean_motion_ddot_rev_per_day3=0.0,
     element_set_number=999,
+    revolution_at_epoch=21814,
 )
 # The first case of the SGP4 verification set (Vallado et al., AIAA 2006-6753).
 TLE = (
@@ -98,6 +99,7 @@ def test_tle_reads_exactly() -> None:
         mean_motion_dot_rev_per_day2=2.3e-7,
         mean_motion_ddot_rev_per_day3=0.0,
         element_set_number=475,
+        revolution_at_epoch=41366,
     )
 
 
@@ -188,9 +190,13 @@ element_sets = st.builds(
     arg_of_pericenter_deg=st.floats(0, 360),
     mean_anomaly_deg=st.floats(0, 360),
     bstar_per_earth_radius=st.floats(-1, 1),
-    mean_motion_dot_rev_per_day2=st.none() | st.floats(-1, 1),
-    mean_motion_ddot_rev_per_day3=st.none() | st.floats(-1, 1),
-    element_set_number=st.none() | st.integers(0, 9999),
+    mean_motion_dot_rev_per_day2=st.floats(-1, 1),
+    mean_motion_ddot_rev_per_day3=st.floats(-1, 1),
+    element_set_number=st.integers(0, 9999),
+    originator=st.none() | st.just("18 SDS"),
+    classification=st.sampled_from("UCS"),
+    revolution_at_epoch=st.integers(0, 999_999),
+    decay_time_ns=st.none() | st.integers(0, 4 * 10**18),
 )
 
 

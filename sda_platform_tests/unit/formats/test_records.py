@@ -128,7 +128,7 @@ def test_tle_lines_group_in_twos_and_threes_and_strays_are_torn() -> None:
     ("data", "found"),
     [
         (b"CCSDS_CDM_VERS=1\nA=1\n\nCCSDS_CDM_VERS=1\nA=2", [b"CCSDS_CDM_VERS=1\nA=1", b"CCSDS_CDM_VERS=1\nA=2"]),
-        (b"\xef\xbb\xbfCCSDS_CDM_VERS=1\nCCSDS_OMM_VERS=1\n", [b"\xef\xbb\xbfCCSDS_CDM_VERS=1", b"CCSDS_OMM_VERS=1"]),
+        (b"\xef\xbb\xbfCCSDS_CDM_VERS=1\nCCSDS_OMM_VERS=1\n", [b"CCSDS_CDM_VERS=1", b"CCSDS_OMM_VERS=1"]),
         (b"COMMENT x\nCCSDS_CDM_VERS=1\nCOMMENT CCSDS_VERS\n", [b"COMMENT x\nCCSDS_CDM_VERS=1\nCOMMENT CCSDS_VERS"]),
         (b"A = 1\n", [b"A = 1"]),
         (b" \r\n", []),

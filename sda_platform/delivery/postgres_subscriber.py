@@ -1,17 +1,18 @@
 """A Postgres database as the subscriber."""
 
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, PreparedStatement
 
 from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
 from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.edge.address import Address
 
 _ANSWER_WITHIN_S = 10
 _CONTENT = "encode(sha256(convert_to(body, 'UTF8')), 'hex')"
@@ -46,10 +47,21 @@ _SCHEMA_LOCK = 0x5DA_A1E27
 _PASSING = ("08", "25006", "40", "53", "55", "57", "58")
 
 
+_VERIFIED, _PLAIN = "verify-full", "disable"
+_SSL_MODES = (_PLAIN, "require", "verify-ca", _VERIFIED)
+_ROOTS = "sslrootcert"
+
+
 class PostgresSubscriber(SqlSubscriber):
-    """The database at ``postgresql://user:password@host:port/database``; ``?sslmode=require`` requires TLS."""
+    """The database at ``postgresql://user:password@host:port/database?sslmode=…&sslrootcert=…``.
+
+    Beyond this machine the connection has TLS and the server is verified (``verify-full``), unless ``sslmode`` says
+    otherwise: ``disable`` for a network that is trusted, ``verify-ca`` for a certificate of another name. ``require``
+    verifies as ``verify-full`` does. ``sslrootcert`` is a file of authorities instead of the system's.
+    """
 
     def __init__(self, url: str) -> None:
+        """Open nothing. Raises SubscriberMisconfigured for another ``sslmode`` or parameter, or an unusable file."""
         parts = urlsplit(url)
         self.name = f"postgresql://{parts.hostname}:{parts.port or 5432}{parts.path}"
         self._options: dict[str, Any] = {
@@ -61,8 +73,7 @@ class PostgresSubscriber(SqlSubscriber):
             "timeout": _ANSWER_WITHIN_S,
             "application_name": "sda-platform",
         }
-        if parse_qs(parts.query).get("sslmode", ["disable"])[0] in ("require", "verify-ca", "verify-full"):
-            self._options["ssl_context"] = ssl.create_default_context()
+        self._options["ssl_context"] = _tls(self._options["host"], dict(parse_qsl(parts.query, keep_blank_values=True)))
 
     def _exists(self) -> bool:
         return True
@@ -101,6 +112,25 @@ class _PostgresTransaction:
         if statement not in self._prepared:
             self._prepared[statement] = self._connection.prepare(statement)
         return list(self._prepared[statement].run(**values) or ())
+
+
+def _tls(host: str, parameters: Mapping[str, str]) -> ssl.SSLContext | None:
+    """How a server at ``host`` is verified; None: without TLS."""
+    if unknown := sorted(parameters.keys() - {"sslmode", _ROOTS}):
+        known = f"there are sslmode and {_ROOTS}"
+        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: no parameter is named {unknown[0]!r}; {known}")
+    mode = parameters.get("sslmode", _PLAIN if Address(host, 0).is_loopback else _VERIFIED)
+    if mode not in _SSL_MODES:
+        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: sslmode is {mode!r}, must be one of {', '.join(_SSL_MODES)}")
+    if mode == _PLAIN:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=parameters.get(_ROOTS) or None)
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or error
+        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: {parameters.get(_ROOTS)} cannot be used: {reason}") from None
+    context.check_hostname = mode != "verify-ca"
+    return context
 
 
 def _prepare_schema(connection: Connection) -> None:

@@ -35,7 +35,7 @@ def postgres_binaries() -> Path | None:
 class PostgresServer:
     """A server on a free port of this machine with data in ``directory``."""
 
-    def __init__(self, binaries: Path, directory: Path) -> None:
+    def __init__(self, binaries: Path, directory: Path, certificate: Path | None = None) -> None:
         self._binaries, self._data = binaries, directory / "data"
         self._port = free_port(0)
         password = directory / "password"
@@ -44,6 +44,22 @@ class PostgresServer:
             for path in (directory, password):
                 shutil.chown(path, "postgres")
         self._as_owner("initdb", "-D", self._data, "-U", "sda", "-A", "scram-sha-256", f"--pwfile={password}", "-N")
+        self._has_tls = certificate is not None
+        if certificate is not None:
+            self._install(certificate)
+
+    def present(self, certificate: Path) -> None:
+        """Present another certificate (the path without .crt and .key) from now on."""
+        self._install(certificate)
+        self._as_owner("pg_ctl", "-D", self._data, "reload")
+
+    def _install(self, certificate: Path) -> None:
+        for suffix in (".crt", ".key"):
+            file = self._data / f"server{suffix}"
+            file.write_bytes(certificate.with_suffix(suffix).read_bytes())
+            file.chmod(0o600)
+            if os.geteuid() == 0:
+                shutil.chown(file, "postgres")
 
     @property
     def url(self) -> str:
@@ -52,7 +68,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Begin to serve."""
-        options = f"-h 127.0.0.1 -p {self._port} -k {self._data}"
+        options = f"-h 127.0.0.1 -p {self._port} -k {self._data}{' -c ssl=on' if self._has_tls else ''}"
         log = self._data.parent / "server.log"
         self._as_owner("pg_ctl", "-D", self._data, "-l", log, "-o", options, "-w", "-t", str(_START_S), "start")
 
@@ -69,9 +85,9 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres(binaries: Path, directory: Path) -> Iterator[PostgresServer]:
-    """A server, started, and stopped on the way out."""
-    server = PostgresServer(binaries, directory)
+def running_postgres(binaries: Path, directory: Path, certificate: Path | None = None) -> Iterator[PostgresServer]:
+    """A server, with TLS if it has a ``certificate``, started, and stopped on the way out."""
+    server = PostgresServer(binaries, directory, certificate)
     server.start()
     try:
         yield server

@@ -3,6 +3,7 @@
 Also a network that is cut at any byte of a delivery, and a leader that dies in the middle of one.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -15,6 +16,7 @@ from sda_platform import failpoints
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform_tests.support.certificates import make_certificates
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.delivery_rounds import (
     ALERTS,
@@ -31,6 +33,8 @@ from sda_platform_tests.support.postgres_server import (
     PASSWORD,
     PostgresServer,
     postgres_with_empty_database,
+    required_binaries,
+    running_postgres,
 )
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
@@ -182,3 +186,43 @@ def test_a_leader_that_dies_during_a_delivery_is_followed_by_its_standby_and_not
 
 def port_of(url: str) -> int:
     return int(url.rpartition(":")[2].partition("/")[0])
+
+
+@pytest.fixture(scope="module")
+def certified() -> Iterator[tuple[PostgresServer, Path]]:
+    """A server with TLS and the directory of its certificates: of its own authority, of another, and an expired one."""
+    with tempfile.TemporaryDirectory(prefix="sda-postgres-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        make_certificates(directory)
+        with running_postgres(required_binaries(), directory, certificate=directory / "right") as started:
+            yield started, directory
+
+
+@pytest.mark.parametrize(
+    ("served", "host", "query", "reason"),
+    [
+        ("right", "127.0.0.1", "sslmode=verify-full&sslrootcert={right}.crt", ""),
+        ("right", "127.0.0.1", "sslmode=require&sslrootcert={right}.crt", ""),
+        ("right", "127.0.0.1", "sslmode=disable", ""),
+        ("right", "127.0.0.1", "", ""),
+        ("right", "localhost", "sslmode=verify-full&sslrootcert={right}.crt", "mismatch"),
+        ("right", "localhost", "sslmode=verify-ca&sslrootcert={right}.crt", ""),
+        ("right", "127.0.0.1", "sslmode=verify-full", "certificate verify failed"),
+        ("right", "127.0.0.1", "sslmode=verify-full&sslrootcert={other}.crt", "certificate verify failed"),
+        ("right", "127.0.0.1", "sslmode=verify-ca&sslrootcert={other}.crt", "certificate verify failed"),
+        ("expired", "127.0.0.1", "sslmode=verify-full&sslrootcert={expired}.crt", "expired"),
+    ],
+)
+def test_the_server_is_verified_as_the_address_demands__S8(
+    certified: tuple[PostgresServer, Path], served: str, host: str, query: str, reason: str
+) -> None:
+    server, directory = certified
+    server.present(directory / served)
+    files = {name: directory / name for name in ("right", "other", "expired")}
+    subscriber = PostgresSubscriber(server.url.replace("127.0.0.1", host) + f"?{query.format(**files)}")
+    if not reason:
+        subscriber.held()
+        return
+    with pytest.raises(SubscriberUnavailable, match=reason):
+        subscriber.held()

@@ -1,5 +1,6 @@
 """One setting chooses the subscriber, and nothing shows its secrets."""
 
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,9 @@ def test_a_password_that_breaks_the_url_is_not_reported_either(tmp_path: Path, s
     assert refused.value.__suppress_context__
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "http"])
-def test_no_failure_shows_the_password(tmp_path: Path, scheme: str) -> None:
-    subscriber = chosen_subscriber(f"{scheme}://me:{SECRET}@127.0.0.1:1/alerts?key={SECRET}", tmp_path)
+@pytest.mark.parametrize(("scheme", "query"), [("postgresql", "sslmode=disable"), ("http", f"key={SECRET}")])
+def test_no_failure_shows_the_password(tmp_path: Path, scheme: str, query: str) -> None:
+    subscriber = chosen_subscriber(f"{scheme}://me:{SECRET}@127.0.0.1:1/alerts?{query}", tmp_path)
     with pytest.raises(SubscriberUnavailable) as away:
         subscriber.mark()
     told: BaseException | None = away.value
@@ -78,3 +79,30 @@ def test_a_sink_that_does_not_say_what_makes_it_idempotent_is_refused__DP5_F10(t
     undeclared: Any = type("Mailer", (), {"name": "mail"})()
     with pytest.raises(SubscriberMisconfigured, match="Mailer does not declare its idempotency"):
         build_defs({"subscriber": undeclared}, Settings(home=tmp_path))
+
+
+@pytest.mark.parametrize("mode", ["required", "Require", "prefer", "allow", "", "verify_full"])
+def test_a_mode_of_tls_that_is_none_is_refused_and_not_taken_for_plain_text__S8(tmp_path: Path, mode: str) -> None:
+    with pytest.raises(SubscriberMisconfigured, match="must be one of disable, require, verify-ca, verify-full"):
+        chosen_subscriber(f"postgresql://sda:secret@db.example.org/alerts?sslmode={mode}", tmp_path)
+
+
+@pytest.mark.parametrize(("query", "reason"), [("ssl=true", "no parameter is named 'ssl'"), ("sslrootcert=/no", "/no")])
+def test_a_parameter_that_cannot_be_used_is_refused__S8(tmp_path: Path, query: str, reason: str) -> None:
+    with pytest.raises(SubscriberMisconfigured, match=reason) as refused:
+        chosen_subscriber(f"postgresql://sda:secret@db.example.org/alerts?{query}", tmp_path)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_verified"),
+    [("127.0.0.1", False), ("localhost", False), ("db", True), ("10.0.0.1", True), ("db.example.org", True)],
+)
+def test_beyond_this_machine_the_server_is_verified_unless_the_address_says_otherwise__S8(
+    tmp_path: Path, host: str, is_verified: bool
+) -> None:
+    for query, verified in (("", is_verified), ("?sslmode=disable", False), ("?sslmode=verify-full", True)):
+        subscriber = chosen_subscriber(f"postgresql://sda:secret@{host}/alerts{query}", tmp_path)
+        assert isinstance(subscriber, PostgresSubscriber)
+        context = subscriber._options["ssl_context"]
+        assert (context is not None and context.check_hostname and context.verify_mode == ssl.CERT_REQUIRED) is verified

@@ -1,10 +1,14 @@
 """HTTP requests of collectors: bounded in time and size, repeated after Retry-After, stopped by a breaker.
 
+A partner's server decides where a redirect leads and what its name resolves to. So redirects stay at the same server,
+and a name leads to no service of this machine: whoever answers could otherwise send requests to services on loopback.
+
 Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed
 (F4.30).
 """
 
 import asyncio
+import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +22,9 @@ from sda_platform.edge.sources.source import SourceFailed
 from sda_platform.resilience import Breaker, BreakerState, RetryPolicy, Transient, retry_after_s
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+
+
+_MOST_REDIRECTS: Final = 3
 
 
 class HttpFailed(SourceFailed, Transient):
@@ -69,7 +76,7 @@ class HttpClient:
         self._bounds, self._sleep = bounds, sleep
         limits = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=90.0)
         timeout = httpx.Timeout(bounds.total_s, connect=bounds.connect_s)
-        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=True, max_redirects=3)
+        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
         self._breaker = Breaker()
 
     @property
@@ -129,8 +136,21 @@ class HttpClient:
         finally:
             self._breaker.record(is_failure, began_s=began_s, now_s=time.monotonic())
 
+    async def _response(self, request: httpx.Request, shown: str) -> httpx.Response:
+        """The response, after at most three redirects at the same server. Raises HttpRefused for others."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            await _refuse_this_machine(request.url, shown)
+            response = await self._client.send(request, stream=True)
+            if (following := response.next_request) is None:
+                return response
+            await response.aclose()
+            if not _is_same_server(request.url, following.url):
+                raise HttpRefused(f"{shown} redirects to another server, {following.url.host}: name that one instead")
+            request = following
+        raise HttpRefused(f"{shown} redirects more than {_MOST_REDIRECTS} times")
+
     async def _answer(self, request: httpx.Request, shown: str, sink: Sink | None, most: int | None) -> HttpAnswer:
-        response = await self._client.send(request, stream=True)
+        response = await self._response(request, shown)
         try:
             status = response.status_code
             if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -156,3 +176,33 @@ class HttpClient:
             return HttpAnswer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
         finally:
             await response.aclose()
+
+
+def _is_same_server(one: httpx.URL, other: httpx.URL) -> bool:
+    """Whether both name one server; a server may lead from plain HTTP to HTTPS at the usual ports."""
+    to_tls = (one.scheme, one.port, other.scheme, other.port) == ("http", None, "https", None)
+    return one.host == other.host and ((one.scheme, one.port) == (other.scheme, other.port) or to_tls)
+
+
+async def _refuse_this_machine(url: httpx.URL, shown: str) -> None:
+    """Raise HttpRefused for a name that resolves to loopback or a link-local address, HttpFailed for an unknown name.
+
+    `localhost` and addresses are meant as they are written.
+    """
+    if url.host == "localhost" or _address(url.host) is not None:
+        return
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(url.host, url.port or 0)
+    except OSError as error:
+        raise HttpFailed(f"{shown}: {error.strerror or error}") from error
+    for place in {str(each[4][0]) for each in found}:
+        address = _address(place.partition("%")[0])
+        if address is None or address.is_loopback or address.is_link_local or address.is_unspecified:
+            raise HttpRefused(f"{shown}: the name resolves to {place}, which is this machine: write the address itself")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

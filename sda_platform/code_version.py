@@ -10,6 +10,8 @@ from pathlib import Path
 _PACKAGE = "sda-platform"
 _EARTH_ORIENTATION = "astropy-iers-data"
 _ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ".revision"
+"""The file beside the package in which the build of an image records the revision."""
 _DIGITS = 12
 _TIMEOUT_S = 10.0
 
@@ -18,11 +20,11 @@ _TIMEOUT_S = 10.0
 def code_version() -> str:
     """The version of the code in this process, as ``0.1.0+<revision> iers <version>``; found once, at the first call.
 
-    A checkout with uncommitted changes has ``.modified`` after its revision; an unknown revision is left out. The last
-    part is the version of the published Earth orientation, on which rows depend as on code: a newer one replaces
-    predictions by measurements.
+    A checkout with uncommitted changes has ``.modified`` after its revision. An image has no checkout: its build records
+    the revision in the file `RECORDED`. An unknown revision is left out. The last part is the version of the published
+    Earth orientation, on which rows depend as on code: a newer one replaces predictions by measurements.
     """
-    revision = _installed_revision() or _checked_out_revision(_ROOT)
+    revision = _installed_revision() or _checked_out_revision(_ROOT) or _recorded_revision(_ROOT)
     version = f"{_version_of(_PACKAGE)}+{revision}" if revision else _version_of(_PACKAGE)
     return f"{version} iers {_version_of(_EARTH_ORIENTATION)}"
 
@@ -40,6 +42,14 @@ def _installed_revision() -> str:
         record = importlib.metadata.distribution(_PACKAGE).read_text("direct_url.json")
         return str(json.loads(record or "{}").get("vcs_info", {}).get("commit_id", ""))[:_DIGITS]
     except (importlib.metadata.PackageNotFoundError, ValueError):
+        return ""
+
+
+def _recorded_revision(root: Path) -> str:
+    """The revision that the build of an image recorded; empty where none did."""
+    try:
+        return (root / RECORDED).read_text().strip()
+    except OSError:
         return ""
 
 

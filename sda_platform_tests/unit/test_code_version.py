@@ -1,6 +1,9 @@
 """Which code made a commit: the package's version, and the revision of a checkout."""
 
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import astropy_iers_data
@@ -8,6 +11,8 @@ import pytest
 
 from sda_platform import code_version as module
 from sda_platform.code_version import code_version
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -43,6 +48,27 @@ def test_a_directory_inside_another_repository_has_no_revision_of_its_own(checko
 def test_without_git_the_package_version_stands_alone(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert module._checked_out_revision(checkout) == ""
+
+
+def test_an_image_without_a_checkout_has_the_revision_that_its_build_recorded_A1_9(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    image = tmp_path_factory.mktemp("image")
+    shutil.copytree(Path(module.__file__).parent, image / "sda_platform", ignore=shutil.ignore_patterns("__pycache__"))
+    (image / module.RECORDED).write_text("abc123abc123\n")
+    command = [sys.executable, "-c", "from sda_platform.code_version import code_version; print(code_version())"]
+    environment = {**os.environ, "PYTHONPATH": str(image), "GIT_DIR": str(checkout / ".git")}
+    done = subprocess.run(command, cwd=image, env=environment, capture_output=True, text=True, check=True)
+    assert "+abc123abc123 iers" in done.stdout
+
+
+def test_a_build_of_the_image_without_a_revision_fails_A1_9() -> None:
+    lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    (check,) = [line.removeprefix("RUN ") for line in lines if "SDA_REVISION" in line and line.startswith("RUN ")]
+    command = check.split("&&")[0]
+    assert subprocess.run(["sh", "-c", command], env={"PATH": os.environ["PATH"]}, check=False).returncode == 1
+    assert subprocess.run(["sh", "-c", command], env={"SDA_REVISION": "abc"}, check=False).returncode == 0
+    assert "SDA_REVISION" in (ROOT / "compose.yaml").read_text()
 
 
 def test_the_version_is_found_once_per_process() -> None:

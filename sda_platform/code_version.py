@@ -20,9 +20,9 @@ _TIMEOUT_S = 10.0
 def code_version() -> str:
     """The version of the code in this process, as ``0.1.0+<revision> iers <version>``; found once, at the first call.
 
-    A checkout with uncommitted changes has ``.modified`` after its revision. An image has no checkout: its build records
-    the revision in the file `RECORDED`. An unknown revision is left out. The last part is the version of the published
-    Earth orientation, on which rows depend as on code: a newer one replaces predictions by measurements.
+    A checkout with uncommitted changes has ``.modified`` after its revision. An image has no checkout: its build
+    records the revision in the file `RECORDED`. An unknown revision is left out. The last part is the version of the
+    published Earth orientation, on which rows depend as on code: a newer one replaces predictions by measurements.
     """
     revision = _installed_revision() or _checked_out_revision(_ROOT) or _recorded_revision(_ROOT)
     version = f"{_version_of(_PACKAGE)}+{revision}" if revision else _version_of(_PACKAGE)

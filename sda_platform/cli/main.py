@@ -61,6 +61,7 @@ _COMMANDS = (
     platform_commands.top,
     platform_commands.acknowledge,
     platform_commands.verify,
+    platform_commands.restore,
     audit_commands.audit,
     audit_commands.reconcile,
     data_commands.land,

@@ -205,3 +205,24 @@ def verify(settings: Settings, deep: bool, repair: bool, rebuild: str | None, ac
     for line in verification.lines(findings):
         console.print(line, markup=False)
     sys.exit(1 if damaged else 0)
+
+
+@click.command(short_help="Restore the lake from a backup.")
+@click.argument("backup", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.pass_obj
+@for_people
+def restore(settings: Settings, backup: Path) -> None:
+    """Put BACKUP, a copy of the lake's directory, in the place of the lake; refused while a platform runs.
+
+    Tables of the backup must fit together. Segments that were consumed since are put back. The lake until now is kept
+    beside the restored one.
+    """
+    from sda_platform.audit_log import record
+    from sda_platform.runtime.platform_home import take_locks
+    from sda_platform.runtime.restoring import restore as put_in_place
+
+    with take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri):
+        line = ""
+        for line in put_in_place(settings, backup):
+            console.print(line, markup=False)
+    record(settings.home, "restore", {"backup": str(backup)}, line)

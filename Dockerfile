@@ -1,4 +1,4 @@
-# The platform in a container: docker build --build-arg SDA_REVISION=$(git rev-parse --short=12 HEAD) -t sda-platform . && docker run --rm -p 3000:3000 -v sda:/data sda-platform sda demo
+# The platform in a container: docker build --build-arg REVISION=$(git rev-parse --short=12 HEAD) -t sda-platform . && docker run --rm -p 3000:3000 -v sda:/data sda-platform sda demo
 # No entry point: Dagster's Helm chart starts `dagster` in the same image.
 FROM python:3.11-slim-bookworm
 RUN apt-get update \
@@ -10,10 +10,10 @@ USER sda
 WORKDIR /app
 COPY --chown=sda:sda . .
 # Manifests name the code that made a commit; the image has no checkout to ask.
-ARG SDA_REVISION
-RUN test -n "$SDA_REVISION" || { echo "add --build-arg SDA_REVISION=\$(git describe --always --abbrev=12 --exclude='*' --dirty=.modified)"; exit 1; } \
- && printf '%s\n' "$SDA_REVISION" > .revision
-LABEL org.opencontainers.image.revision=$SDA_REVISION
+ARG REVISION
+RUN test -n "$REVISION" || { echo "add --build-arg REVISION=\$(git describe --always --abbrev=12 --exclude='*' --dirty=.modified)"; exit 1; } \
+ && printf '%s\n' "$REVISION" > .revision
+LABEL org.opencontainers.image.revision=$REVISION
 # Also fetches Spark's Delta jars and compiles the numerical kernels: a container starts without a network.
 RUN make setup && rm -rf ~/.cache/uv ~/.cache/pip
 ENV PATH=/app/.venv/bin:$PATH SDA_HOME=/data SDA_WEBSERVER_HOST=0.0.0.0 PYTHONDONTWRITEBYTECODE=1

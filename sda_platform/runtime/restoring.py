@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import count
 from pathlib import Path
 
 from upath import UPath

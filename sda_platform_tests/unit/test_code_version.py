@@ -64,11 +64,11 @@ def test_an_image_without_a_checkout_has_the_revision_that_its_build_recorded_A1
 
 def test_a_build_of_the_image_without_a_revision_fails_A1_9() -> None:
     lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
-    (check,) = [line.removeprefix("RUN ") for line in lines if "SDA_REVISION" in line and line.startswith("RUN ")]
+    (check,) = [line.removeprefix("RUN ") for line in lines if "REVISION" in line and line.startswith("RUN ")]
     command = check.split("&&")[0]
     assert subprocess.run(["sh", "-c", command], env={"PATH": os.environ["PATH"]}, check=False).returncode == 1
-    assert subprocess.run(["sh", "-c", command], env={"SDA_REVISION": "abc"}, check=False).returncode == 0
-    assert "SDA_REVISION" in (ROOT / "compose.yaml").read_text()
+    assert subprocess.run(["sh", "-c", command], env={"REVISION": "abc"}, check=False).returncode == 0
+    assert "REVISION" in (ROOT / "compose.yaml").read_text()
 
 
 def test_the_version_is_found_once_per_process() -> None:

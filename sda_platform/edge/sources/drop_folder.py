@@ -1,0 +1,120 @@
+"""A folder that partners write into, used by descriptors: whatever they put there, nothing outside it is touched.
+
+A partner can replace a directory by a symbolic link at any moment. So directories are opened without following links,
+and files are named relative to them. Only regular files with one name are taken: no link, FIFO or device, and no hard
+link, which would be another file under the partner's name.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from sda_platform.formats.registry import ZONES
+
+LANDED, REFUSED = "landed", "refused"
+_PARTIAL: Final = (".tmp", ".part", ".partial", ".filepart", ".crdownload")
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class DroppedFile:
+    """A regular file: its ``name`` in the directory of ``zone`` ("": the folder itself), and its whole ``path``."""
+
+    zone: str
+    name: str
+    path: Path
+
+
+class DropFolder:
+    """The directories of ``path``, open while the context lasts; makes ``landed/`` and ``refused/``.
+
+    ``foreign`` has the names of entries that are no files of a partner; they stay. Raises OSError, also where
+    ``landed`` or ``refused`` is a link.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.foreign = path, set[str]()
+        self._open = ExitStack()
+        self._zones: Mapping[str, int] = {}
+        self._places: Mapping[str, int] = {}
+
+    def __enter__(self) -> Self:
+        self.path.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as opened:
+            root = os.open(self.path.resolve(), _DIRECTORY)
+            opened.callback(os.close, root)
+            self._places = {name: _opened(opened, name, root, make=True) for name in (LANDED, REFUSED)}
+            self._zones = {"": root}
+            for zone in ZONES:
+                try:
+                    self._zones[zone] = _opened(opened, zone, root)
+                except FileNotFoundError:
+                    continue
+                except OSError:  # a link or a file in the place of the directory
+                    self.foreign.add(zone)
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def settled(self, wall_s: float, settle_s: float) -> Iterator[DroppedFile]:
+        """The files that have not changed for ``settle_s`` seconds at ``wall_s``, by directory and name."""
+        for zone, directory in self._zones.items():
+            for name in sorted(os.listdir(directory)):  # noqa: PTH208 - of a descriptor
+                if name.startswith(".") or name.lower().endswith(_PARTIAL):
+                    continue
+                with suppress(FileNotFoundError):  # its sender has taken it back
+                    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                    if not _is_partners_file(found):
+                        if not stat.S_ISDIR(found.st_mode):
+                            self.foreign.add(f"{zone}/{name}" if zone else name)
+                    elif wall_s - max(found.st_mtime, found.st_ctime) >= settle_s:
+                        yield DroppedFile(zone, name, self.path / zone / name)
+
+    def holds(self, file: DroppedFile) -> bool:
+        """Whether the file is still there, and still one."""
+        try:
+            return _is_partners_file(os.stat(file.name, dir_fd=self._zones[file.zone], follow_symlinks=False))
+        except (FileNotFoundError, KeyError):
+            return False
+
+    def put_away(self, file: DroppedFile, place: str, reason: str = "") -> None:
+        """Move a file to ``place``; an earlier one of its name is kept, and the later one numbered. Raises OSError."""
+        directory, target, number = self._places[place], file.name, 1
+        while _exists(target, directory):
+            number += 1
+            target = f"{file.name}.{number}"
+        os.rename(file.name, target, src_dir_fd=self._zones[file.zone], dst_dir_fd=directory)
+        if reason:
+            with os.fdopen(os.open(f"{target}.reason.txt", _NEW, 0o644, dir_fd=directory), "w") as text:
+                text.write(f"{reason}\n")
+
+
+def _opened(opened: ExitStack, name: str, root: int, *, make: bool = False) -> int:
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=root)
+    directory = os.open(name, _DIRECTORY, dir_fd=root)
+    opened.callback(os.close, directory)
+    return directory
+
+
+def _is_partners_file(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""What a partner puts into the drop folder besides files: nothing outside the folder is read, moved or made by it."""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
+
+FAR_S = 1e12
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    (tmp_path / "drop").mkdir()
+    return tmp_path / "drop"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Files of the platform; they are as they were after each test."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("platform.json", "service.env"):
+        (home / name).write_text("the platform's")
+    yield home
+    assert sorted(path.name for path in home.iterdir()) == ["platform.json", "service.env"]
+    assert {path.read_text() for path in home.iterdir()} == {"the platform's"}
+
+
+def names(folder: DropFolder) -> list[str]:
+    return [f"{file.zone}/{file.name}" for file in folder.settled(FAR_S, 0.0)]
+
+
+@pytest.mark.parametrize("zone", ["edits", "elements", "radar"])
+def test_a_zone_that_is_a_link_is_left_alone__S3(drop: Path, home: Path, zone: str) -> None:
+    (drop / zone).symlink_to(home)
+    (drop / "own.csv").write_text("x")
+    with DropFolder(drop) as folder:
+        assert names(folder) == ["/own.csv"]
+        assert folder.foreign == {zone}
+
+
+@pytest.mark.parametrize("place", [LANDED, REFUSED])
+def test_a_place_that_is_a_link_is_refused_and_nothing_is_put_there__S3(drop: Path, home: Path, place: str) -> None:
+    (drop / place).symlink_to(home)
+    (drop / "evil.pth").write_text("import os")
+    with pytest.raises(OSError, match=place), DropFolder(drop):
+        pytest.fail("it was opened")
+    assert (drop / "evil.pth").exists()
+
+
+@pytest.mark.parametrize("place", [LANDED, REFUSED, "elements"])
+def test_a_directory_that_becomes_a_link_meanwhile_leads_nowhere_else__S3(drop: Path, home: Path, place: str) -> None:
+    (drop / "elements").mkdir()
+    (drop / "elements" / "sets.csv").write_text("x")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        (drop / place).rename(drop / "moved")
+        (drop / place).symlink_to(home)
+        folder.put_away(file, REFUSED, "reason")
+        moved = drop / "moved" if place == REFUSED else drop / REFUSED
+        assert sorted(path.name for path in moved.iterdir()) == ["sets.csv", "sets.csv.reason.txt"]
+
+
+def test_only_regular_files_of_one_name_are_taken__S3(drop: Path, home: Path) -> None:
+    (drop / "link.csv").symlink_to(home / "service.env")
+    (drop / "broken.csv").symlink_to(drop / "nowhere")
+    (drop / "loop.csv").symlink_to(drop / "loop.csv")
+    os.link(home / "service.env", drop / "hard.csv")
+    os.mkfifo(drop / "pipe.csv")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(drop / "socket.csv"))
+    (drop / "directory.csv").mkdir()
+    (drop / ".hidden.csv").write_text("x")
+    (drop / "copying.csv.part").write_text("x")
+    (drop / "line\nbreak\x1b.csv").write_text("x")
+    with DropFolder(drop) as folder:
+        assert names(folder) == ["/line\nbreak\x1b.csv"]
+        assert folder.foreign == {"link.csv", "broken.csv", "loop.csv", "hard.csv", "pipe.csv", "socket.csv"}
+    (drop / "hard.csv").unlink()
+
+
+@pytest.mark.parametrize("becomes", ["link", "hard link", "nothing"])
+def test_a_file_that_becomes_something_else_is_no_file_any_more__S3(drop: Path, home: Path, becomes: str) -> None:
+    path = drop / "sets.csv"
+    path.write_text("x")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        assert folder.holds(file)
+        path.unlink()
+        if becomes == "link":
+            path.symlink_to(home / "service.env")
+        elif becomes == "hard link":
+            os.link(home / "service.env", path)
+        assert not folder.holds(file)
+    path.unlink(missing_ok=True)
+
+
+def test_the_reason_is_a_new_file_and_follows_no_link__S3(drop: Path, home: Path) -> None:
+    (drop / REFUSED).mkdir()
+    (drop / REFUSED / "sets.csv.reason.txt").symlink_to(home / "platform.json")
+    (drop / "sets.csv").write_text("x")
+    with DropFolder(drop) as folder, pytest.raises(FileExistsError):
+        folder.put_away(DroppedFile("", "sets.csv", drop / "sets.csv"), REFUSED, "reason")
+
+
+def test_files_of_one_name_are_kept_and_numbered(drop: Path) -> None:
+    for _ in range(3):
+        (drop / "sets.csv").write_text("x")
+        with DropFolder(drop) as folder:
+            (file,) = folder.settled(FAR_S, 0.0)
+            folder.put_away(file, LANDED)
+    assert sorted(path.name for path in (drop / LANDED).iterdir()) == ["sets.csv", "sets.csv.2", "sets.csv.3"]
+
+
+def test_a_file_is_settled_once_it_has_not_changed_for_a_while(drop: Path) -> None:
+    path = drop / "sets.csv"
+    path.write_text("x")
+    os.utime(path, (1_000.0, 1_000.0))
+    changed_s = path.stat()[stat.ST_CTIME]
+    with DropFolder(drop) as folder:
+        assert not list(folder.settled(changed_s + 1.0, 2.5))
+        assert len(list(folder.settled(changed_s + 4.0, 2.5))) == 1

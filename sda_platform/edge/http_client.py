@@ -1,7 +1,7 @@
 """HTTP requests of collectors: bounded in time and size, repeated after Retry-After, stopped by a breaker.
 
-A partner's server decides where a redirect leads and what its name resolves to. So redirects stay at the same server,
-and a name leads to no service of this machine: whoever answers could otherwise send requests to services on loopback.
+Redirects are followed at the same server only, and a name may not resolve to this machine. Otherwise a partner's server
+could send requests to services on loopback.
 
 Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed
 (F4.30).

@@ -102,6 +102,11 @@ class ProcessFacts:
     restarts: int
     is_exhausted: bool = False
 
+    @property
+    def is_well(self) -> bool:
+        """Whether it runs, and does not end again and again."""
+        return self.is_alive and not self.is_exhausted
+
 
 @dataclass(frozen=True)
 class DiskFacts:

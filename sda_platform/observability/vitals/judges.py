@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterator
 
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.faults import Fault, Side, duration
+from sda_platform.published import COLLECTOR
 from sda_platform.setting_sections import VitalsSettings
 
 Judge = Callable[[Facts, VitalsSettings], Iterator[Fault] | None]
+
+
+def _is_down(facts: Facts, process: str) -> bool:
+    """Whether ``process`` does not run, which `processes_run` names: what it does not do then is no other fault."""
+    return any(each.name == process and not each.is_well for each in facts.processes or ())
 
 
 def sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
@@ -22,7 +28,7 @@ def sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 def collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     """The collector as a whole, or what its report names."""
     found = facts.collectors
-    if found is None:
+    if found is None or _is_down(facts, COLLECTOR):
         return None
     if found.answer:
         return iter([Fault("collector", Side.COLLECTORS, found.answer)])
@@ -97,7 +103,7 @@ def subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
 
 def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     """The local engine."""
-    if facts.engine_answers is None:
+    if facts.engine_answers is None or _is_down(facts, "engine"):
         return None
     silent = Fault("engine", Side.PLATFORM, "the Spark engine executes no statement")
     return iter([] if facts.engine_answers else [silent])
@@ -106,7 +112,7 @@ def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 def daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
     """Dagster's daemon and its records."""
     found = facts.daemon
-    if found is None:
+    if found is None or _is_down(facts, "daemon"):
         return None
     if found.unreadable:
         return iter([Fault("records", Side.PLATFORM, f"Dagster's records cannot be read: {found.unreadable}")])
@@ -124,7 +130,7 @@ def processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     wrong = [
         (each, "ends again and again" if each.is_exhausted else "does not run")
         for each in facts.processes
-        if each.is_exhausted or not each.is_alive
+        if not each.is_well
     ]
     return (
         Fault(each.name, Side.PLATFORM, f"the process {each.name} {what}, restarted {each.restarts} times")

@@ -172,6 +172,8 @@ def watermark_facts(lake: Lake) -> WatermarkFacts:
         return WatermarkFacts()
     newest = commits[0].manifest
     mark, since_ns = newest.watermarks.get(PIPELINE), newest.as_of_ns
+    if mark is None:  # a kind was never heard of, which is a fault of its own
+        return WatermarkFacts()
     for manifest in (commit.manifest for commit in commits):
         if manifest.watermarks.get(PIPELINE) != mark:
             break

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
 from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
+from sda_platform.catalog.lookup import designated
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
@@ -83,8 +84,14 @@ def ephemerides(
     """Ephemerides as operators send them: states with their covariances, TEME and UTC, one row each.
 
     An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not.
+    An object that is named by its international designator is looked up in the catalogue.
     """
-    return land(lake, landing, EPHEMERIDES, one_by_one(ephemeris_decoding.decode), report=context.log_event)
+    store = lake.open()
+    catalogue = store.head(ORBITAL_CATALOG)
+    numbers = designated(store, catalogue.version)
+    decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()))
+    observed = [(ORBITAL_CATALOG, catalogue)]
+    return land(lake, landing, EPHEMERIDES, one_by_one(decode), report=context.log_event, observed=observed)
 
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS], stand_ins=without_leases)

@@ -1,6 +1,8 @@
 """Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +16,7 @@ from sda_platform.formats.keywords import values_of
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
-from sda_platform.landing.record_rows import record_decoder
+from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
 from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, states_in_teme, to_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
@@ -27,10 +29,24 @@ _LARGEST_SIGMA_KM: Final = 1e3
 # Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
 _ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
 _MOST_DIGITS: Final = 9
+_DESIGNATOR: Final = re.compile(r"(\d{4}|\d\d)-?(\d{3}) ?([A-Z]{1,3})")
+_PIVOT_YEAR: Final = 57
 _LOWER = np.tril_indices(6)
 
 
-def _facts(message: EphemerisSegment | ParameterMessage) -> dict[str, Any]:
+NumbersOf = Callable[[str], Sequence[int]]
+"""The catalogue numbers of the objects with an international designator (1998-067A)."""
+
+
+def decoder(numbers_of: NumbersOf) -> SegmentDecoder:
+    """The decoder of segments of ephemerides; ``numbers_of`` finds the objects that messages name by a designator.
+
+    An ephemeris of an object that cannot be found is an error: nothing would use it.
+    """
+    return record_decoder(EPHEMERIDES, EPHEMERIDES_FEED, partial(_facts, numbers_of=numbers_of))
+
+
+def _facts(message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersOf) -> dict[str, Any]:
     ephemeris = as_ephemeris(message) if isinstance(message, ParameterMessage) else message
     if ephemeris.value("CENTER_NAME").upper() != "EARTH":
         raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
@@ -48,7 +64,7 @@ def _facts(message: EphemerisSegment | ParameterMessage) -> dict[str, Any]:
     header, object_id = values_of(ephemeris.header), ephemeris.value("OBJECT_ID")
     created = header.get("CREATION_DATE")
     return {
-        "norad_id": _norad_id(object_id),
+        "norad_id": _norad_id(object_id, numbers_of),
         "object_name": ephemeris.value("OBJECT_NAME") or None,
         "object_id": object_id or None,
         "originator": header.get("ORIGINATOR"),
@@ -116,10 +132,27 @@ def _bound(ephemeris: EphemerisSegment, keyword: str, otherwise: int) -> int:
     return int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, keyword)]))[0]) if text else otherwise
 
 
-def _norad_id(object_id: str) -> int | None:
-    if not (object_id.isascii() and object_id.isdigit() and len(object_id) <= _MOST_DIGITS):
-        return None
-    return int(object_id) or None
+def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
+    """The catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3)."""
+    if object_id.isascii() and object_id.isdigit() and len(object_id) <= _MOST_DIGITS and int(object_id):
+        return int(object_id)
+    found = _DESIGNATOR.fullmatch(object_id.strip().upper())
+    named = f"OBJECT_ID is {ascii(object_id)[:40]}"
+    if found is None:
+        raise RecordError("bad_field", f"{named}, must be a catalogue number or a designator like 1998-067A")
+    year, launch, piece = found.groups()
+    century = "" if len(year) == 4 else "19" if int(year) >= _PIVOT_YEAR else "20"
+    numbers = numbers_of(f"{century}{year}-{launch}{piece}")
+    if len(numbers) != 1:
+        objects = "no object" if not numbers else f"the objects {', '.join(map(str, numbers))}"
+        raise RecordError("out_of_range", f"{named}, the designator of {objects} of the catalogue; state its number")
+    return int(numbers[0])
 
 
-decode = record_decoder(EPHEMERIDES, EPHEMERIDES_FEED, _facts)
+def _unknown(designator: str) -> Sequence[int]:
+    del designator
+    return ()
+
+
+decode = decoder(_unknown)
+"""The decoder where no catalogue is at hand: a designator is an error."""

@@ -85,7 +85,7 @@ class EphemerisRow(Provenance, LandingColumns):
     """
 
     norad_id: T.LongType = pa.Field(
-        nullable=True, ge=1, description="Catalogue number, where the message names the object by one."
+        nullable=True, ge=1, description="Catalogue number; of a designator the one that the catalogue has."
     )
     object_name: T.StringType = pa.Field(nullable=True, description="OBJECT_NAME of the message.")
     object_id: T.StringType = pa.Field(
@@ -200,6 +200,7 @@ EPHEMERIDES = Table(
     ("segment_sha256", "record_number"),
     "received_time_ns",
     zones=(EPHEMERIDES_FEED,),
+    reads=(ORBITAL_CATALOG,),
 )
 
 CATALOG_CONFLICTS = Table(

@@ -292,8 +292,11 @@ def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
 def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None:
     """Write the conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
     from sda_platform.cli.cdm import alert_message
+    from sda_platform.conjunction.fleet import protected_fleet
 
-    message = alert_message(lake_of(settings), alert, encoding)
+    path = settings.screening.fleet
+    fleet = protected_fleet(Path(path) if path else None)
+    message = alert_message(lake_of(settings), alert, encoding, fleet)
     if out:
         out.write_bytes(message)
         console.print(f"written: {out}", markup=False)

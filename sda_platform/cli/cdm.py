@@ -1,7 +1,11 @@
 """`sda cdm`: the conjunction data message of a current alert, made from its assessment."""
 
+from collections.abc import Iterable
+
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.fleet import ProtectedObject
+from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.cdm import Encoding
 from sda_platform.formats.cdm_writing import encode_cdm
@@ -10,8 +14,8 @@ from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import trace_alert
 
 
-def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:
-    """The CDM of the alert whose id begins with ``prefix``.
+def alert_message(lake: Lake, prefix: str, encoding: Encoding, fleet: Iterable[ProtectedObject] = ()) -> bytes:
+    """The CDM of the alert whose id begins with ``prefix``; ``fleet`` states which objects can manoeuvre.
 
     Raises UnknownAlert: there is none or more than one, it was withdrawn, or it was assessed before states were kept.
     """
@@ -21,4 +25,5 @@ def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:
         raise UnknownAlert(f"alert {story.alert_id} was withdrawn: it has no current assessment")
     if not newest["state_1"]:
         raise UnknownAlert(f"alert {story.alert_id} was assessed before {CONJUNCTION_ASSESSMENTS.name} kept states")
-    return encode_cdm(assessment_message(newest, newest["as_of_ns"], story.acknowledgements), encoding)
+    objects = stated_objects(lake, [newest], fleet)
+    return encode_cdm(assessment_message(newest, newest["as_of_ns"], story.acknowledgements, objects), encoding)

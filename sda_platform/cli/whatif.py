@@ -55,7 +55,7 @@ def whatif(
     before = scene.encounters(unchanged(scene.primary))
     found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
     if burns or ephemeris:
-        plan = planned(_ephemeris(ephemeris), scene.primary) if ephemeris else None
+        plan = planned(_ephemeris(ephemeris, primary), scene.primary) if ephemeris else None
         path = plan or burned(scene.primary, [_burn(text) for text in burns])
         outcomes = compared(before, scene.encounters(path))
         found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
@@ -114,8 +114,8 @@ def _burn(text: str) -> Any:
     return Burn(instant(parts[0], "--burn"), (radial, transverse, normal))
 
 
-def _ephemeris(path: Path) -> Any:
-    from sda_platform.catalog.ephemeris_decoding import decode
+def _ephemeris(path: Path, primary: int) -> Any:
+    from sda_platform.catalog.ephemeris_decoding import decoder
     from sda_platform.catalog.tables import EPHEMERIDES_FEED
     from sda_platform.formats.segments import describe_segment
     from sda_platform.landing.partner_files import identify
@@ -125,7 +125,8 @@ def _ephemeris(path: Path) -> Any:
     described = describe_segment(
         data, feed=EPHEMERIDES_FEED, segment_format=name, sealed_time_ns=0, sealed_wall_time_ns=0
     )
-    rows = decode(data, described).to_pylist()
+    # The primary is named on the command line, whatever designator the file has.
+    rows = decoder(lambda _designator: (primary,))(data, described).to_pylist()
     if len(rows) != 1 or rows[0]["error_kind"]:
         reason = rows[0]["error"] if rows else "it is empty"
         raise click.ClickException(f"{path}: must hold one ephemeris: {reason if len(rows) == 1 else len(rows)}")

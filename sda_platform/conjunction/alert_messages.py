@@ -1,12 +1,14 @@
 """A conjunction data message from an assessment: the states and covariances that were assessed, as they were."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import covariance_from_lower
@@ -19,11 +21,14 @@ _MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
 
 
 def assessment_message(
-    assessment: Mapping[str, Any], created_ns: int, acknowledgements: Sequence[Mapping[str, Any]] = ()
+    assessment: Mapping[str, Any],
+    created_ns: int,
+    acknowledgements: Sequence[Mapping[str, Any]] = (),
+    objects: StatedObjects = MappingProxyType({}),
 ) -> Cdm:
     """The message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged it.
 
-    States are in ITRF: the standard has no TEME.
+    ``objects``: what else is known of its objects (`stated_objects`). States are in ITRF: the standard has no TEME.
     """
     tca_ns = assessment["tca_time_ns"]
     metres = {
@@ -60,13 +65,13 @@ def assessment_message(
         fields,
         tca_ns,
         1000 * assessment["miss_distance_km"],
-        (_object(assessment, 1), _object(assessment, 2)),
+        (_object(assessment, 1, objects), _object(assessment, 2, objects)),
         assessment["hard_body_radius_m"],
         tuple(comments),
     )
 
 
-def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
+def _object(assessment: Mapping[str, Any], number: int, objects: StatedObjects) -> CdmObject:
     state = np.asarray(assessment[f"state_{number}"], dtype=np.float64)
     r, v, tca_ns = state[None, :3], state[None, 3:], assessment["tca_time_ns"]
     covariance = covariance_from_lower([assessment[f"covariance_{number}"]])
@@ -81,6 +86,7 @@ def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
         "EPHEMERIS_NAME": assessment.get(f"ephemeris_id_{number}") or "NONE",
         "COVARIANCE_METHOD": "DEFAULT" if source == "element_set" else "CALCULATED",
         "MANEUVERABLE": "N/A",
+        **objects.get(norad_id, {}),
     }
     return CdmObject(
         fields,

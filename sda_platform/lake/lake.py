@@ -137,9 +137,12 @@ class Lake:
             return Readable(source, head, head)
         return readable_of(self.log(source), self.verdicts.read(self.log(source), head.version), head, previous)
 
-    def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
-        """Plan to consume these segments, which were taken when the table stood at ``head``."""
-        return self._planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
+    def plan_landing(
+        self, table: Table, head: Head, segments: Sequence[SegmentRef], observed: Sequence[tuple[Table, Head]] = ()
+    ) -> Plan:
+        """Plan to consume these segments, taken when the table stood at ``head`` and read with those ``observed``."""
+        now_ns, run_id = self.clock.now_ns(), self.run_id
+        return self._planned(plan_segments(table, head, segments, now_ns=now_ns, run_id=run_id, observed=observed))
 
     def _planned(self, plan: Plan) -> Plan:
         """``plan``, before anything of it is carried out; the failpoint is only hit by one with work.

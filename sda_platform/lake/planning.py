@@ -102,9 +102,17 @@ def plan_windows(
     )
 
 
-def plan_segments(table: Table, head: Head, segments: Iterable[SegmentRef], *, now_ns: int, run_id: str) -> Plan:
+def plan_segments(
+    table: Table,
+    head: Head,
+    segments: Iterable[SegmentRef],
+    *,
+    now_ns: int,
+    run_id: str,
+    observed: Sequence[tuple[Table, Head]] = (),
+) -> Plan:
     """Plan to consume these segments, as `landing.intake` took them."""
-    plan = plan_windows(table, head, (), now_ns=now_ns, run_id=run_id)
+    plan = plan_windows(table, head, (), now_ns=now_ns, run_id=run_id, observed=observed)
     return replace(plan, segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform import failpoints
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing.decode_attempts import DecodeAttempts
@@ -27,8 +28,12 @@ def land(
     decoder: Decoder,
     *,
     report: Callable[[dg.AssetObservation], None],
+    observed: Sequence[tuple[Table, Head]] = (),
 ) -> dg.MaterializeResult[Any]:
-    """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it."""
+    """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it.
+
+    ``observed``: the tables that the decoder reads, at the heads where it does; the manifest names them.
+    """
     store, inputs = lake.open(), landing.zones_of(table)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
@@ -38,7 +43,7 @@ def land(
     taken = inputs.take(store.log(table), head, max_segments=most)
     failpoints.hit("bronze.taken", table.name)
     batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
-    plan = store.plan_landing(table, head, batch.segments)
+    plan = store.plan_landing(table, head, batch.segments, observed)
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, batch.rows, counts=batch.counts)

@@ -71,8 +71,15 @@ class RecordedLake(Lake):
         return plan
 
     @override
-    def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
-        """The recorded plan over these segments, as they decode now."""
+    def plan_landing(
+        self,
+        table: Table,
+        head: Head,
+        segments: Sequence[SegmentRef],
+        observed: Sequence[tuple[Table, Head]] = (),
+    ) -> Plan:
+        """The recorded plan over these segments, as they decode now, with what the recorded run observed."""
+        del observed
         return replace(self._plan(), segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 
     def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.ephemeris_decoding import decoder
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
 from sda_platform.formats.segments import describe_segment
@@ -20,21 +21,23 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Refusal
-from sda_platform.serving.submissions import ID_DIGITS, RECEIVED, SCREENED, Submission
+from sda_platform.serving.submissions import ID_DIGITS, NOT_USED, RECEIVED, SCREENED, Submission
 
 PREFIX: Final = "submitted-"
 """How the names of the segments begin."""
 _ENDINGS: Final = {"oem-kvn": ".oem", "oem-xml": ".xml"}
 _STATED: Final = (
-    "segment_name", "record_number", "error_kind", "norad_id", "object_name", "received_time_ns", "usable_from_ns",
-    "usable_until_ns", COMMIT_SEQUENCE,
+    "segment_name", "record_number", "error_kind", "error", "norad_id", "object_name", "received_time_ns",
+    "usable_from_ns", "usable_until_ns", "covariance_time_ns", COMMIT_SEQUENCE,
 )  # fmt: skip
+NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
 _OUT_OF_ANSWERS: Final = {"state_1", "state_2", "covariance_1", "covariance_2", "op"}
 Row = Mapping[str, Any]
 
@@ -47,7 +50,7 @@ class SubmittedEphemerides:
         self._zone = LandingZone(landing_uri, EPHEMERIDES_FEED)
 
     def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
-        rows = _decoded(data, segment_format).to_pylist()
+        rows = _decoded(data, segment_format, decoder(partial(_numbers, live))).to_pylist()
         if not rows:
             return [Refusal(0, "missing_field", "the body holds no orbit ephemeris message (OEM)")]
         refused = [
@@ -56,8 +59,9 @@ class SubmittedEphemerides:
         ]
         return [each for each in refused if each is not None]
 
-    def objects(self, data: bytes, segment_format: str) -> list[int | None]:
-        numbers: list[int | None] = _decoded(data, segment_format)["norad_id"].to_pylist()
+    def objects(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[int | None]:
+        rows = _decoded(data, segment_format, decoder(partial(_numbers, live)))
+        numbers: list[int | None] = rows["norad_id"].to_pylist()
         return numbers
 
     def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
@@ -72,19 +76,22 @@ class SubmittedEphemerides:
         if not rows:
             if waiting is None:
                 return None
-            return Submission(RECEIVED, (), {"received_utc": iso(waiting)}, (), partial(_messages, ()))
+            return Submission(RECEIVED, (), {"received_utc": iso(waiting)}, (), _nothing)
         numbers = [row["norad_id"] for row in rows]
+        used = [row for row in rows if _why_not_used(row) is None]
         screening = self._screening(max(row[COMMIT_SEQUENCE] for row in rows))
         facts: dict[str, Any] = {
             "received_utc": iso(rows[0]["received_time_ns"]),
             "ephemerides": [self._stated(row) for row in rows],
             "screened_until_utc": None if screening is None else iso(screening),
         }
+        if not used:
+            return Submission(NOT_USED, numbers, {**facts, "screened_until_utc": None}, (), _nothing)
         if screening is None:
-            return Submission(RECEIVED, numbers, facts, (), partial(_messages, ()))
-        found = sorted(self._conjunctions(rows), key=lambda each: (each["tca_time_ns"], each["event_id"]))
+            return Submission(RECEIVED, numbers, facts, (), _nothing)
+        found = sorted(self._conjunctions(used), key=lambda each: (each["tca_time_ns"], each["event_id"]))
         told = [{name: value for name, value in each.items() if name not in _OUT_OF_ANSWERS} for each in found]
-        return Submission(SCREENED, numbers, facts, told, partial(_messages, found))
+        return Submission(SCREENED, numbers, facts, told, partial(_messages, self._lake, found))
 
     def _waiting(self, submission_id: str) -> int | None:
         """When a pending segment with these bytes was sealed, mission time; None: there is none."""
@@ -93,7 +100,7 @@ class SubmittedEphemerides:
         return next(found, None)
 
     def _rows(self, submission_id: str) -> list[Row]:
-        where = pc.starts_with(ds.field("segment_sha256"), submission_id) & ds.field("error_kind").is_null()
+        where = pc.starts_with(ds.field("segment_sha256"), submission_id)
         rows: list[Row] = self._lake.log(EPHEMERIDES).rows(_STATED, where).sort_by("record_number").to_pylist()
         return rows
 
@@ -110,12 +117,11 @@ class SubmittedEphemerides:
 
     @staticmethod
     def _stated(row: Row) -> dict[str, Any]:
-        return {
-            "norad_id": row["norad_id"],
-            "object_name": row["object_name"],
-            "usable_from_utc": iso(row["usable_from_ns"]),
-            "usable_until_utc": iso(row["usable_until_ns"]),
-        }
+        reason = _why_not_used(row)
+        stated = {"norad_id": row["norad_id"], "object_name": row["object_name"]}
+        if row["usable_from_ns"] is not None:
+            stated |= {f"usable_{end}_utc": iso(row[f"usable_{end}_ns"]) for end in ("from", "until")}
+        return stated if reason is None else {**stated, "state": NOT_USED, "reason": reason}
 
     def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
         """The current assessments of the objects within the spans, but those that use another ephemeris of them."""
@@ -138,7 +144,20 @@ class SubmittedEphemerides:
                 yield {**each, "sequence": last[each["event_id"]]}
 
 
-def _decoded(data: bytes, segment_format: str) -> pa.Table:
+def _why_not_used(row: Row) -> str | None:
+    """Why no assessment uses an ephemeris of the table; None: it is used."""
+    if row["error_kind"]:
+        return str(row["error"])
+    return None if row["covariance_time_ns"] else NO_COVARIANCE
+
+
+def _numbers(live: LiveCatalogue, designator: str) -> list[int]:
+    """The objects that the served catalogue has under exactly this designator."""
+    found = live.found({"designator": designator})
+    return [each.norad_id for each in found if (each.international_designator or "").upper() == designator]
+
+
+def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Table:
     """The rows of `ephemerides` that a file becomes."""
     described = describe_segment(
         data, feed=EPHEMERIDES_FEED, segment_format=segment_format, sealed_time_ns=0, sealed_wall_time_ns=0
@@ -152,12 +171,10 @@ def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
     begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
     begin_ns, end_ns = max(begin_ns, row["first_time_ns"]), min(end_ns, row["last_time_ns"])
     problem = None
-    if row["norad_id"] is None:
-        problem = f"OBJECT_ID is {(row['object_id'] or '')[:40]!a}, must be the catalogue number"
-    elif live.get(row["norad_id"]) is None:
+    if live.get(row["norad_id"]) is None:
         problem = f"OBJECT_ID is {row['norad_id']}, which the catalogue does not have"
     elif not len(ephemeris.covariance_time_ns):
-        problem = "it has no covariance, without which no Pc follows from it"
+        problem = NO_COVARIANCE
     elif end_ns - begin_ns <= NANOSECONDS_PER_SECOND:
         problem = "its states within the usable span cover no second"
     elif end_ns <= live.now_ns():
@@ -180,7 +197,15 @@ def _consuming(log: TableLog, table: Table, sequence: int) -> Commit | None:
     return found
 
 
-def _messages(conjunctions: Sequence[Row], encoding: str) -> bytes:
+def _nothing(encoding: str) -> bytes:
+    """The CDMs where there is no conjunction."""
+    del encoding
+    return b""
+
+
+def _messages(lake: Lake, conjunctions: Sequence[Row], encoding: str) -> bytes:
     """The CDMs of assessments that have states."""
     stated = [row for row in conjunctions if row["state_1"]]
-    return encode_cdms([assessment_message(row, row["as_of_ns"]) for row in stated], encoding) if stated else b""
+    objects = stated_objects(lake, stated)
+    messages = [assessment_message(row, row["as_of_ns"], objects=objects) for row in stated]
+    return encode_cdms(messages, encoding) if messages else b""

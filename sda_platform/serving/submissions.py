@@ -26,14 +26,14 @@ EPHEMERIS_FORMATS: Final = {
     "text/xml": "oem-xml",
 }
 """The formats in which ephemerides may be submitted, by media type."""
-RECEIVED, SCREENED = "received", "screened"
+RECEIVED, SCREENED, NOT_USED = "received", "screened", "not_used"
 ID_DIGITS: Final = 24
 _MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What became of a submitted file: RECEIVED, or SCREENED up to ``screened_until`` with its conjunctions.
+    """What became of a submitted file: RECEIVED, SCREENED up to ``screened_until`` with its conjunctions, or NOT_USED.
 
     ``norad_ids`` are its objects, none before a run has read it. ``write`` gives the CDMs of the conjunctions in an
     encoding, "kvn" or "xml".
@@ -52,7 +52,7 @@ class Submissions(Protocol):
     def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
         """Why ``data`` cannot be taken; nothing: it can."""
 
-    def objects(self, data: bytes, segment_format: str) -> list[int | None]:
+    def objects(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[int | None]:
         """The catalogue numbers of the objects that ``data`` is about."""
 
     def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
@@ -69,7 +69,7 @@ async def put_ephemerides(request: Request) -> Response:
     body = await body_of(request)
     live, submissions = request.app.state.live, _submissions(request)
     if client.norad_ids is not None:
-        client.require(await run_in_threadpool(submissions.objects, body, segment_format))
+        client.require(await run_in_threadpool(submissions.objects, body, segment_format, live))
     refused = await run_in_threadpool(submissions.refusals, body, segment_format, live)
     if refused:
         reasons = "; ".join(each.reason for each in refused)
@@ -93,7 +93,7 @@ def _submission(request: Request) -> Response:
     if found is None:
         raise NotFound(f"no ephemeris was submitted with the id {submission_id[:40]!r}")
     client.require(found.norad_ids)
-    is_over = found.state == SCREENED
+    is_over = found.state != RECEIVED
     if encoding:
         headers = {"X-State": found.state} | ({} if is_over else {"Retry-After": "10"})
         return Response(found.write(encoding), 200 if is_over else 202, headers, _MESSAGES[encoding])

@@ -1,22 +1,27 @@
 """Ephemerides of operators as rows: TEME and UTC, whatever was sent, and a reason for what cannot be used."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.ephemeris_decoding import decode, decoder
+from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.segments import described
 
+FIELD = Path(__file__).parents[2] / "data" / "field"
 EPOCH_NS = 1_567_987_200_000_000_000
 MESSAGE = MESSAGES["test_cov.oem"].decode().replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:00.0")
 IN_TEME = MESSAGE.replace("= TOD", "= TEME")
 
 
-def rows_of(text: str | bytes, segment_format: str = "oem-kvn") -> list[dict[str, Any]]:
+def rows_of(
+    text: str | bytes, segment_format: str = "oem-kvn", *, decode: SegmentDecoder = decode
+) -> list[dict[str, Any]]:
     data = text.encode() if isinstance(text, str) else text
     found: list[dict[str, Any]] = decode(
         data, described(data, "ephemerides", segment_format=segment_format)
@@ -79,11 +84,42 @@ def test_the_usable_span_is_that_of_the_message() -> None:
 def test_an_orbit_parameter_message_is_an_ephemeris_of_one_state() -> None:
     data = MESSAGES["opm_g4.kvn"]
     for each, name in ((data, "opm-kvn"), (convert(data, "opm-kvn", "opm-xml"), "opm-xml")):
-        (row,) = rows_of(each, name)
+        (row,) = rows_of(each, name, decode=decoder({"2021-028A": (48000,)}.__getitem__))
         assert row["error"] is None
         assert (len(row["state"]), len(row["covariance"])) == (6, 21)
-        assert row["object_id"] == "2021-028A"
-        assert row["norad_id"] is None
+        assert (row["object_id"], row["norad_id"]) == ("2021-028A", 48000)
+
+
+@pytest.mark.parametrize("written", ["1998-067A", "1998-067a", "98067A", "98-067A", "1998067A"])
+def test_an_object_named_by_its_designator_is_the_one_of_the_catalogue_field_053(written: str) -> None:
+    catalogue = {"1998-067A": (25544,), "1998-067B": (1, 2)}
+    known = decoder(lambda designator: catalogue.get(designator, ()))
+    text = (FIELD / "053-oem-international-designator.oem").read_text()
+    for data, name in ((text.encode(), "oem-kvn"), (convert(text.encode(), "oem-kvn", "oem-xml"), "oem-xml")):
+        (row,) = rows_of(data.replace(b"1998-067A", written.encode()), name, decode=known)
+        assert (row["error"], row["norad_id"]) == (None, 25544)
+    (alone,) = rows_of(text)
+    assert (alone["error_kind"], alone["norad_id"]) == ("out_of_range", None)
+    assert "'1998-067A', the designator of no object of the catalogue" in alone["error"]
+    (many,) = rows_of(text.replace("1998-067A", "1998-067B"), decode=known)
+    assert "the objects 1, 2 of the catalogue" in many["error"]
+    for name in ("SAT-1", "", "UNKNOWN", "0"):
+        (row,) = rows_of(text.replace("= 1998-067A", f"= {name}"), decode=known)
+        assert row["error_kind"] == "bad_field"
+
+
+def test_covariances_in_tnw_are_along_velocity_and_momentum_field_052() -> None:
+    (row,) = rows_of((FIELD / "052-oem-covariance-tnw.oem").read_bytes())
+    assert row["error"] is None
+    (covariance,) = covariances_from_lower(row["covariance"])
+    state = np.array(row["state"][:6])
+    along, momentum = state[3:], np.cross(state[:3], state[3:])
+    axes = [each / np.linalg.norm(each) for each in (along, np.cross(momentum, along), momentum)]
+    assert [np.sqrt(axis @ covariance[:3, :3] @ axis) * 1e3 for axis in axes] == pytest.approx([10, 100, 10], rel=1e-6)
+    rtn, tnw = (rows_of(IN_TEME.replace("COV_REF_FRAME = TEME", f"COV_REF_FRAME = {name}")) for name in ("RTN", "TNW"))
+    given = [covariances_from_lower(rows[0]["covariance"])[0][:3, :3] for rows in (rtn, tnw)]
+    assert np.trace(given[0]) == pytest.approx(np.trace(given[1]))
+    assert not np.allclose(*given)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +127,7 @@ def test_an_orbit_parameter_message_is_an_ephemeris_of_one_state() -> None:
     [
         (("= EARTH", "= MARS BARYCENTER"), "CENTER_NAME is 'MARS BARYCENTER', must be EARTH"),
         (("REF_FRAME = TEME", "REF_FRAME = MOD"), "REF_FRAME is 'MOD', must be one of GCRF"),
-        (("COV_REF_FRAME = TEME", "COV_REF_FRAME = TNW"), "COV_REF_FRAME is 'TNW', must be one of GCRF"),
+        (("COV_REF_FRAME = TEME", "COV_REF_FRAME = LVLH"), "COV_REF_FRAME is 'LVLH', must be one of GCRF"),
         (("TIME_SYSTEM = UTC", "TIME_SYSTEM = TDB"), "TIME_SYSTEM is 'TDB', only UTC, TAI, TT, TDT, GPS can be used"),
         (("3156.6549969124 -5911.7573076895715 -1096", "3.1 -5.9 -1"), "km from the Earth's centre"),
         (("\n3.3313494e-04", "\n-3.3313494e-04"), "a covariance has a negative variance"),

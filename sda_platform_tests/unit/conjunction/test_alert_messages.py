@@ -1,5 +1,6 @@
 """The message of an alert states what was assessed, to us and to a parser that is not ours (CCSDS 508.0-B-1)."""
 
+from pathlib import Path
 from typing import Any
 
 import ccsds_ndm
@@ -7,13 +8,19 @@ import numpy as np
 import pytest
 
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.received_cdms import message_risk
+from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
+from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.small_catalogue import small_catalogue
 
 TCA_NS = 1_730_419_200_123_456_789
 LOWER = np.tril_indices(6)
@@ -75,3 +82,25 @@ def test_an_independent_parser_reads_the_same_numbers(
         assert [state.x_dot, state.y_dot, state.z_dot] == pytest.approx(mine.velocity_km_s.tolist(), rel=1e-14)
         for keyword, row, column in COVARIANCE:
             assert getattr(covariance, keyword.lower()) == pytest.approx(1e6 * mine.covariance_rtn[row, column])
+
+
+@pytest.mark.parametrize("encoding", ["kvn", "xml"])
+def test_a_message_states_designator_manoeuvrability_and_tracking_field_060(
+    assessment: dict[str, Any], encoding: Encoding, tmp_path: Path
+) -> None:
+    lake = small_catalogue(tmp_path, [25544, 43477])
+    window = {
+        "fit_id": "w1", "op": "insert", "sequence": 1, "norad_id": 25544, "window_start_ns": TCA_NS - 60 * 10**9,
+        "epoch_time_ns": TCA_NS - 45 * 10**9, "radar_count": 3, "optical_count": 2, "isl_count": 0, "rejected_count": 1,
+    }  # fmt: skip
+    commit(lake, FUSED_TRACKS, [window])
+    fleet = [ProtectedObject(25544, "ISS", "NASA", manoeuvrable=True)]
+    alert = {**assessment, "track_id_1": "w1", "track_id_2": None}
+    objects = stated_objects(lake, [alert], fleet)
+    first, second = read_cdm(encode_cdm(assessment_message(alert, TCA_NS, objects=objects), encoding)).objects
+    designators = [each.fields["INTERNATIONAL_DESIGNATOR"] for each in (first, second)]
+    assert designators == ["1998-067A", "UNKNOWN"]
+    assert (first.fields["MANEUVERABLE"], second.fields["MANEUVERABLE"]) == ("YES", "N/A")
+    assert (first.fields["OBS_USED"], first.fields["OBS_AVAILABLE"]) == ("5", "6")
+    assert parse_epoch_ns(first.fields["TIME_LASTOB_END"]) // 10**6 == (TCA_NS - 30 * 10**9) // 10**6
+    assert "OBS_USED" not in second.fields

@@ -14,7 +14,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
-from sda_platform_tests.support.segments import START_NS, after
+from sda_platform_tests.support.segments import START_NS, after, described
 from sda_platform_tests.unit.serving.client import Client
 from sda_platform_tests.unit.serving.endpoint import endpoint_over
 
@@ -71,7 +71,8 @@ def test_an_xml_submission_is_taken_as_well(served: Served) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("OBJECT_ID = 25544", "OBJECT_ID = 1998-067A", "OBJECT_ID is '1998-067A', must be the catalogue number"),
+        ("OBJECT_ID = 25544", "OBJECT_ID = 2020-001A", "OBJECT_ID is '2020-001A', the designator of no object"),
+        ("OBJECT_ID = 25544", "OBJECT_ID = ISS", "OBJECT_ID is 'ISS', must be a catalogue number or a designator"),
         ("OBJECT_ID = 25544", "OBJECT_ID = 77777", "OBJECT_ID is 77777, which the catalogue does not have"),
         ("7000.000000000", "nonsense", "line 13: X is 'nonsense', must be a number"),
         ("REF_FRAME = TEME", "REF_FRAME = EME2001", "REF_FRAME is 'EME2001', must be one of"),
@@ -129,3 +130,32 @@ def test_without_any_screening_a_consumed_submission_is_still_received(served: S
     assert (found["state"], found["screened_until_utc"], found["conjunctions"]) == ("received", None, [])
     (stated,) = found["ephemerides"]
     assert (stated["norad_id"], stated["usable_until_utc"]) == (25544, "2024-11-01T02:00:00.000Z")
+
+
+def test_an_object_may_be_named_by_its_designator(served: Served) -> None:
+    designator = served.client.get("/objects/25544").json()[0]["OBJECT_ID"]
+    body = PLAN.replace(b"OBJECT_ID = 25544", f"OBJECT_ID = {designator}".encode())
+    assert served.client.post("/ephemerides", content=body, headers=KVN).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("OBJECT_ID = 25544", "OBJECT_ID = 1998-067Z", "the designator of no object"),
+        (PLAN.decode()[PLAN.decode().index("COVARIANCE_START") :], "", "it has no covariance"),
+        ("7000.000000000", "nonsense", "X is 'nonsense'"),
+    ],
+)
+def test_what_landed_and_is_not_used_is_never_answered_as_screened(
+    served: Served, old: str, new: str, reason: str
+) -> None:
+    """As `sda land` and folders take files that nobody answers for."""
+    data = PLAN.decode().replace(old, new).encode()
+    meta = described(data, "ephemerides", segment_format="oem-kvn")
+    origin = {"segment_sha256": meta.sha256, "segment_name": "op.oem"}
+    commit(served.lake, EPHEMERIDES, [{**each, **origin} for each in decode(data, meta).to_pylist()])
+    found = served.client.get(f"/ephemerides/{meta.sha256[:24]}").json()
+    assert (found["state"], found["screened_until_utc"], found["conjunctions"]) == ("not_used", None, [])
+    (stated,) = found["ephemerides"]
+    assert stated["state"] == "not_used"
+    assert reason in stated["reason"]

@@ -65,12 +65,11 @@ def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> I
         return
     of_zone = (ds.field("feed") == zone.feed) & (ds.field(COMMIT_SEQUENCE) < head.sequence)
     held = log.distinct("segment_sha256", of_zone)
-    newest = {each.sha256 for each in head.commit.manifest.segments} if head.commit else set()
     for segment in sound:
-        if segment.sha256 not in newest and segment.sha256 in held:
+        if segment.sha256 in held:
             data, meta = zone.archive.place(segment)
             yield data, (meta, zone.archive.name_mark(segment.name))
-    known = {sha256[:MARK_DIGITS] for sha256 in held - newest}
+    known = {sha256[:MARK_DIGITS] for sha256 in held}
     for data in defective:
         if data.name[-MARK_DIGITS:] in known:
             yield data, (data.with_name(data.name + META_SUFFIX),)

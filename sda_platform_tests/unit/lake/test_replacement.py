@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +17,12 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
+from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.replacement import replaced_where, with_changes
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.support.crashes import crashes
-from sda_platform_tests.support.delta_tables import commit, no_engine, rows_of, with_delta_rs
+from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine, rows_of, with_delta_rs
 
 _CHANGES_AT = 7
 _ALONE = dataclasses.replace(TRACKS, consumes=(), reads=())
@@ -143,3 +145,14 @@ def test_a_commit_writes_only_the_files_again_that_have_a_changed_row(tmp_path: 
     assert len(files[0] & files[1]) == 1, "the first file is kept"
     assert files[1] - files[0] <= files[2] and not files[0] & files[2], "then only the second"
     assert facts(lake.log(table).rows().sort_by("norad_id")) == [(1, 1, 0.5), (2, 3, 0.5), (3, 2, 0.5), (4, 2, 0.5)]
+
+
+def test_the_rows_that_a_commit_replaces_are_those_of_its_plan_whatever_came_since_mutant_7(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, TRACKS, [{"norad_id": 1}])
+    plan = plan_windows(TRACKS, lake.head(TRACKS), (), now_ns=1, run_id="run")
+    foreign = rows_of(TRACKS, [{"norad_id": 2, COMMIT_SEQUENCE: 1}])
+    write_deltalake(lake.log(TRACKS).uri, foreign, mode="append")
+    assert lake.current_rows(plan).column("norad_id").to_pylist() == [1]
+    later = plan_windows(TRACKS, lake.head(TRACKS), (), now_ns=1, run_id="run")
+    assert sorted(lake.current_rows(later).column("norad_id").to_pylist()) == [1, 2]

@@ -396,3 +396,14 @@ def test_the_status_counts_what_became_of_each_zones_segments__spec_115(platform
     found = platform_status(platform.lake, str(platform.root), ()).zones
     (radar,) = [zone for zone in found if zone.zone == "radar"]
     assert (radar.acknowledged, radar.duplicate, radar.conflict, radar.quarantined) == (2, 1, 1, 1)
+
+
+def test_a_missing_segment_of_the_commit_before_the_newest_is_reported_mutant_27(platform: Platform) -> None:
+    for name, data in (("a", A), ("b", B), ("c", C)):
+        platform.deliver("radar", name, data)
+        platform.drain()
+    commits = platform.lake.log(RAW_RECORDS).commits()
+    for segment in commits[1].manifest.segments:
+        Path(str(platform.zones(["radar"])[0].archive.place(segment)[0])).unlink()
+    (problem,) = misplaced_segments(platform.zones(FEEDS), [commit.manifest for commit in commits])
+    assert problem.startswith(f"sequence {commits[1].sequence}: radar/")

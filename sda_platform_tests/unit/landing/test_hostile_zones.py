@@ -15,7 +15,7 @@ from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing import intake
-from sda_platform.landing.listing import shown_name, stored_name
+from sda_platform.landing.listing import bytes_at, bytes_in, shown_name, stored_name
 from sda_platform.landing.orphans import find_orphans, orphaned_names
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
@@ -270,3 +270,15 @@ def test_a_file_is_created_once_and_never_overwritten__D19(tmp_path: Path, schem
     assert durable.create(path, b"1")
     assert not durable.create(path, b"2")
     assert path.read_bytes() == b"1"
+
+
+def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_read_mutant_9(zone: LandingZone, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(GOOD)
+    (listed,) = zone.pending()
+    data = pending(zone) / "good"
+    data.unlink()
+    data.symlink_to(secret)
+    assert bytes_at(UPath(data)) is None
+    assert bytes_in(UPath(pending(zone)), "good") is None
+    assert zone.read(listed).data == b""

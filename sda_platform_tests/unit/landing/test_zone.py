@@ -2,11 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
+from sda_platform import failpoints
+from sda_platform.lake import durable
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.segments import DUPLICATE
@@ -391,3 +395,28 @@ def test_a_consumed_segment_that_cannot_be_looked_up_is_no_absent_one(zone: Land
     (Path(str(zone.root)) / "archive").mkdir(parents=True)
     with pytest.raises(OSError, match="too long"):
         zone.archive.holds("a" * 300)
+
+
+def test_what_is_restored_is_on_disk_before_its_metadata_waits_mutant_14(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata alone would be taken for that of a consumed segment."""
+    zone, steps = LandingZone(str(tmp_path), "radar"), list[str]()
+    land(zone, "a", radar_segment(1))
+    segment = zone.read(next(iter(zone.pending()))).ref(1)
+    zone.acknowledge([segment])
+    sync = durable.sync
+
+    def noted(paths: Iterable[UPath]) -> None:
+        steps.append("synced")
+        sync(paths)
+
+    monkeypatch.setattr(durable, "sync", noted)
+    failpoints.watch(steps.append)
+    try:
+        zone.restore([segment])
+    finally:
+        failpoints.watch(None)
+    moved, described_again = steps.index("landing.data_restored"), steps.index("landing.metadata_restored")
+    assert "synced" in steps[moved:described_again]
+    assert "synced" in steps[described_again:]

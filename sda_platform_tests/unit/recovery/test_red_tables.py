@@ -145,6 +145,19 @@ def test_an_acknowledgement_is_for_exactly_what_was_shown(lake: Lake) -> None:
     assert [found.sequence for found in review(lake).red] == [1, 2], "and so is one that grew worse"
 
 
+def test_a_second_acknowledgement_leaves_the_first_in_force_mutant_8(lake: Lake) -> None:
+    land(lake, "bad", rows=2, promised=3)
+    review(lake)
+    acknowledge(lake, "raw_records", "known since Monday")
+    land(lake, "bad too", rows=1, promised=2)
+    review(lake)
+    assert len(acknowledge(lake, "raw_records", "known since Tuesday")) == 1
+    assert [found.sequence for found in review(lake).red] == []
+    assert consumable(lake) == (0, 2)
+    reasons = {each.reason for each in lake.verdicts.acknowledgements("raw_records").values()}
+    assert reasons == {"known since Monday", "known since Tuesday"}
+
+
 def test_a_repair_turns_the_table_green_and_lets_it_flow(lake: Lake) -> None:
     land(lake, "bad", rows=3, promised=2)
     land_more(lake, 8)

@@ -31,6 +31,7 @@ from sda_platform.edge.sources.upload import UploadSource
 from sda_platform.formats.registry import ZONES
 from sda_platform.toml_file import read_toml
 
+_HOSTS = "Names with a dot under which it is reached; addresses and other names need no entry."
 HostAndPort = Annotated[
     Address,
     BeforeValidator(lambda value: Address.parse(value) if isinstance(value, str) else value),
@@ -123,6 +124,7 @@ class UploadConfig(_Model):
 
     kind: Literal["upload"]
     bind: HostAndPort = Field(description="Address at which it listens.")
+    hosts: tuple[str, ...] = Field((), description=_HOSTS)
     token_variable: str = Field("", description="Environment variable with the token; required beyond loopback.")
     max_bytes: int = Field(2**30, gt=0, description="Largest upload.")
 
@@ -134,7 +136,7 @@ class UploadConfig(_Model):
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
         token = os.environ.get(self.token_variable, "") if self.token_variable else ""
-        return UploadSource(name, services, bind=self.bind, token=token, max_bytes=self.max_bytes)
+        return UploadSource(name, services, bind=self.bind, hosts=self.hosts, token=token, max_bytes=self.max_bytes)
 
 
 class PullConfig(_Model):
@@ -172,6 +174,7 @@ class ServiceConfig(_Model):
     """What concerns all sources."""
 
     control: HostAndPort = Field(Address("127.0.0.1", 9100), description="Address of `/health`, `/metrics` and others.")
+    hosts: tuple[str, ...] = Field((), description=_HOSTS)
     token_variable: str = Field("", description="Environment variable with their token; required beyond loopback.")
     seal_after_s: float = Field(1.0, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
     deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0, description="The same for deferred records, seconds.")

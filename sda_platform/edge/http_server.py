@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from sda_platform.edge.address import Address
 from sda_platform.http_deadline import HEADERS_S, with_deadline
+from sda_platform.http_gate import HttpGate
 
 
 class _Quiet(uvicorn.Server):
@@ -23,13 +24,17 @@ class _Quiet(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves ``app`` at ``bind`` while the context lasts; connections are bounded, idle and slow ones closed."""
+    """Serves ``app`` at ``bind`` while the context lasts; connections are bounded, idle and slow ones closed.
+
+    Behind `HttpGate`; ``hosts``: names with a dot under which it is reached.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         bind: Address,
         *,
+        hosts: Collection[str] = (),
         max_connections: int = 64,
         grace_s: int = 2,
         headers_s: float = HEADERS_S,
@@ -37,7 +42,7 @@ class HttpServer:
         self._bind = bind
         self._server = _Quiet(
             uvicorn.Config(
-                app,
+                HttpGate(app, hosts),
                 http=with_deadline(headers_s),
                 log_config=None,
                 access_log=False,

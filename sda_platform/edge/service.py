@@ -38,7 +38,8 @@ async def _serve(config_path: Path, config: CollectorConfig, landing_root: str, 
         asyncio.get_running_loop().add_signal_handler(number, is_ending.set)
     watching = asyncio.create_task(_watch(config_path, collector))
     try:
-        async with HttpServer(control_plane(collector, config.collector.token), config.collector.control) as server:
+        app, bind = control_plane(collector, config.collector.token), config.collector.control
+        async with HttpServer(app, bind, hosts=config.collector.hosts) as server:
             await collector.start(config)
             publish(home, COLLECTOR, server.address)
             log.info("collecting", control=server.address, sources=len(config.sources), pid=os.getpid())

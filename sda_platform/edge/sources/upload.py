@@ -13,6 +13,7 @@ import errno
 import hmac
 import re
 import tempfile
+from collections.abc import Collection
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -52,13 +53,14 @@ class UploadSource(Source):
         services: Services,
         *,
         bind: Address,
+        hosts: Collection[str] = (),
         token: str = "",
         max_bytes: int = 2**30,
         at_once: int = 4,
         body_s: float = 30.0,
     ) -> None:
         super().__init__(name, services)
-        self._bind, self._token, self._max_bytes = bind, token, max_bytes
+        self._bind, self._hosts, self._token, self._max_bytes = bind, hosts, token, max_bytes
         self._at_once, self._body_s = at_once, body_s
         self._running = 0
         self._server: HttpServer | None = None
@@ -71,7 +73,7 @@ class UploadSource(Source):
     async def run(self) -> None:
         """See `Source.run`."""
         app = Starlette(routes=[Route("/land/{zone}", self._receive, methods=["POST"])])
-        async with HttpServer(app, self._bind) as self._server:
+        async with HttpServer(app, self._bind, hosts=self._hosts) as self._server:
             self.works()
             self.log.info("listening", address=self.address)
             await self.stopping.wait()

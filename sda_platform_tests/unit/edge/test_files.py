@@ -78,6 +78,29 @@ async def post(collector: Collector, path: str, content: bytes = SETS, **options
         return await client.post(f"http://{source.address}{path}", content=content, **options)
 
 
+@pytest.mark.parametrize(
+    ("headers", "hosts", "status"),
+    [
+        ({}, [], 201),
+        ({"Host": "sda.example.org"}, ["sda.example.org"], 201),
+        ({"Host": "evil.example"}, [], 403),
+        ({"Origin": "http://evil.example"}, [], 403),
+        ({"Origin": "null"}, [], 403),
+        ({"Sec-Fetch-Site": "cross-site"}, [], 403),
+    ],
+)
+def test_a_foreign_page_or_name_uploads_nothing__S4(
+    tmp_path: Path, headers: dict[str, str], hosts: list[str], status: int
+) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, {"upload": {**UPLOAD["upload"], "hosts": hosts}}) as collector:
+            answer = await post(collector, "/land/elements?name=sets.tle", headers=headers)
+            assert answer.status_code == status
+            assert len(landed(tmp_path, "elements")) == (status == 201)
+
+    asyncio.run(scenario())
+
+
 def test_an_upload_is_answered_once_it_is_durable(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with collecting(tmp_path, UPLOAD) as collector:

@@ -88,7 +88,7 @@ class CollectorProcess:
 
 
 @contextmanager
-def collector(home: Path, sources: str, service: str = "seal_after_s = 0.1") -> Iterator[CollectorProcess]:
+def collector(home: Path, sources: str, service: str = "") -> Iterator[CollectorProcess]:
     """A collector of the sources that the TOML text describes; stopped on the way out."""
     home.mkdir(parents=True)
     config = home / "collect.toml"

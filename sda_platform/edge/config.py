@@ -2,7 +2,7 @@
 
     [collector]
     control = "127.0.0.1:9100"
-    seal_after_s = 1.0
+    seal_after_s = 0.1
 
     [sources.radar-north]
     kind = "radar"
@@ -176,7 +176,7 @@ class ServiceConfig(_Model):
     control: HostAndPort = Field(Address("127.0.0.1", 9100), description="Address of `/health`, `/metrics` and others.")
     hosts: tuple[str, ...] = Field((), description=_HOSTS)
     token_variable: str = Field("", description="Environment variable with their token; required beyond loopback.")
-    seal_after_s: float = Field(1.0, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
+    seal_after_s: float = Field(0.1, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
     deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0, description="The same for deferred records, seconds.")
     segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment.")
     least_free_bytes: int = Field(

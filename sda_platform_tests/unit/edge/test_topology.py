@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,49 +53,101 @@ def test_a_pool_is_one_channel_for_every_caller() -> None:
 
 
 # What may be called where: queues and tasks are made in these places only, each bounded or awaited there.
-_MAKERS = {"create_task", "ensure_future", "Queue", "deque", "Channel", "LifoQueue", "PriorityQueue", "SimpleQueue"}
+_QUEUES = {"Queue": "maxsize", "LifoQueue": "maxsize", "PriorityQueue": "maxsize", "deque": "maxlen"}
+_MAKERS = {*_QUEUES, "SimpleQueue", "Channel"}
+_TASKS = {"create_task", "ensure_future"}
 
 
-def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in _MAKERS:
-                yield name, node
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _is_bounded(name: str, call: ast.Call) -> bool:
+    """Whether the call gives a bound: an expression that is no literal 0, negative number or None."""
+    word = _QUEUES.get(name)
+    found = [keyword.value for keyword in call.keywords if keyword.arg == word]
+    found += call.args[1:2] if name == "deque" else call.args[:1]
+    if word is None or not found:
+        return False
+    try:
+        bound = ast.literal_eval(found[0])
+    except ValueError:
+        return True
+    return isinstance(bound, int) and not isinstance(bound, bool) and bound > 0
 
 
 def unbounded(path: Path) -> list[str]:
     """Queues without a bound and channels outside the topology."""
     found = []
-    for name, call in calls(path):
-        words = {keyword.arg for keyword in call.keywords}
-        is_bounded = words & {"maxsize", "maxlen"} or (name in ("create_task", "ensure_future"))
+    for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
+        name = _name(call)
         is_declared = name == "Channel" and path.name == "topology.py"
         is_inside = name == "deque" and path.name == "channel.py"
-        if not (is_bounded or is_declared or is_inside):
+        if name in _MAKERS and not (_is_bounded(name, call) or is_declared or is_inside):
             found.append(f"{path.name}:{call.lineno}: {name} without a bound")
     return found
 
 
 def detached(path: Path) -> list[str]:
-    """Tasks that no one keeps: their failure would disappear."""
+    """Tasks that no one keeps: their failure would disappear. A task group keeps its own."""
     tree = ast.parse(path.read_text())
+    groups = {
+        item.optional_vars.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncWith)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Call)
+        and _name(item.context_expr) == "TaskGroup"
+        and isinstance(item.optional_vars, ast.Name)
+    }
     alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
-    in_group = "TaskGroup" in path.read_text()
     return [
         f"{path.name}:{call.lineno}: a detached task"
         for call in alone
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("create_task", "ensure_future") and not in_group
+        if _name(call) in _TASKS
+        and not (
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id in groups
+        )
     ]
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.name)
+ASYNCHRONOUS = [
+    path
+    for path in sorted(PACKAGE.parent.rglob("*.py"))
+    if path.is_relative_to(PACKAGE) or "asyncio" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", ASYNCHRONOUS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_queue_without_bound_and_no_detached_task_in_the_code__DP4_F2_F3(path: Path) -> None:
     assert unbounded(path) + detached(path) == []
 
 
 def test_the_audit_of_the_code_finds_what_it_looks_for__DP4_Q1(tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
-    path.write_text("import asyncio\nq = asyncio.Queue()\nasyncio.create_task(f())\nc = Channel(edge)\n")
-    assert unbounded(path) == ["wrong.py:2: Queue without a bound", "wrong.py:4: Channel without a bound"]
-    assert detached(path) == ["wrong.py:3: a detached task"]
+    wrong = [
+        "q = asyncio.Queue()",
+        "q = asyncio.Queue(0)",
+        "q = asyncio.Queue(maxsize=0)",
+        "q = asyncio.Queue(maxsize=-1)",
+        "q = asyncio.Queue(maxsize=None)",
+        "q = deque(maxlen=None)",
+        "q = deque([], None)",
+        "q = deque(items)",
+        "q = SimpleQueue()",
+        "c = Channel(edge)",
+    ]
+    path.write_text("\n".join(wrong))
+    assert [text.split(":")[1] for text in unbounded(path)] == [str(line + 1) for line in range(len(wrong))]
+    path.write_text(
+        "q = asyncio.Queue(8)\nq = asyncio.Queue(maxsize=_MOST)\nq = deque(maxlen=2 * N)\nq = deque(a, 5)\n"
+    )
+    assert unbounded(path) == []
+    path.write_text(
+        "# TaskGroup\nasyncio.create_task(f())\nensure_future(f())\nloop.create_task(f())\n"
+        "async def g():\n    async with asyncio.TaskGroup() as tasks:\n        tasks.create_task(f())\n"
+        "        asyncio.create_task(f())\n"
+    )
+    assert [text.split(":")[1] for text in detached(path)] == ["2", "3", "4", "8"]

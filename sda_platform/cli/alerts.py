@@ -77,9 +77,10 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
     if not alerts:
         return "no alert holds"
     numbers = ("miss km", "Pc", "seen")
-    grid = Grid("level", "alert", "TCA (UTC)", *numbers, "primary ↔ secondary", "ack", box=None)
+    headers = ("level", "alert", "TCA (UTC)", *numbers, "primary\nsecondary", "ack")
+    grid = Grid(*headers, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in grid.columns:
-        column.no_wrap = column.header not in ("primary ↔ secondary", "ack")
+        column.no_wrap = column.header not in headers[-2:]
         column.justify = "right" if column.header in numbers else "left"
     shown = [a for place, a in enumerate(alerts) if place < limit or a.risk == RISK_LEVELS[RED]]
     for a in shown:
@@ -90,7 +91,7 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
             f"{a.miss_distance_km:.3f}",
             f"{a.collision_probability:.1e}",
             f"{a.from_tracks}/2",
-            f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
+            f"{a.norad_id_1} {a.object_name_1}\n{a.norad_id_2} {a.object_name_2}",
             _seen_by(a),
         )
     newer = any(_seen_by(a).endswith("*") for a in alerts)

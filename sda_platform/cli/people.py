@@ -63,9 +63,15 @@ def for_people(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except EXPECTED as error:
-            raise click.ClickException(printable(str(error))) from None
+            raise click.ClickException(printable(_in_words(error))) from None
 
     return run
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: cannot be read or written: {error.strerror}"
+    return str(error)
 
 
 def instant(text: str, option: str) -> int:

@@ -69,14 +69,15 @@ def write_picture(history: EventHistory, path: Path) -> None:
 
 
 def _history_grid(history: EventHistory) -> Grid:
-    grid = Grid("as of (UTC)", "h to TCA", "TCA moved s", "miss km", "Pc", "level", "states", box=None)
+    headers = ("as of (UTC)", "h to\nTCA", "TCA\nmoved s", "miss km", "Pc", "level", "states")
+    grid = Grid(*headers, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in grid.columns:
         column.justify = "left" if column.header in {"as of (UTC)", "level", "states"} else "right"
         column.no_wrap = True
     before_ns = history.assessments[0]["tca_time_ns"]
     for row, hours, level in zip(history.assessments, history.hours_to_tca, history.levels, strict=True):
         grid.add_row(
-            iso(row["as_of_ns"])[:19].replace("T", " "),
+            iso(row["as_of_ns"])[5:19].replace("T", " "),
             f"{hours:.2f}",
             f"{(row['tca_time_ns'] - before_ns) / 1e9:+.3f}",
             f"{row['miss_distance_km']:.3f}",

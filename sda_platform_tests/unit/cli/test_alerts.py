@@ -84,7 +84,7 @@ def test_no_number_of_the_list_is_cut_and_names_wrap(tmp_path: Path, width: int)
     text = printed([long], width)
     for word in ("3e8c7a11", "11-01 01:00:00", "0.500", "5.4e-05", "0/2", "ann"):
         assert word in text, word
-    assert "[/b]another[bold]" in text.replace("\n", " ").replace("  ", "") or width == 80
+    assert "[/b]another[bold]" in text and {"A", "LONG", "NAME", "OF", "AN", "OBJECT"} <= {*text.split()}
     assert max(map(len, text.splitlines())) <= width
 
 

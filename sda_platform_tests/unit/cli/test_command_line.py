@@ -149,7 +149,7 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
     listed = json.loads(sda(home, "alerts", "--json").stdout)
     assert [(a["alert_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
     text = sda(home, "alerts").output
-    assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA) ↔ 5 VANGUARD 1" in text
+    assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA)" in text and "5 VANGUARD 1" in text
 
 
 def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:

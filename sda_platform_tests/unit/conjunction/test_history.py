@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from sda_platform.cli.people import PeopleConsole
 from sda_platform.cli.show import PictureError, alert_lines, write_picture
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.event_plot import as_markdown, event_figure, event_picture
@@ -59,11 +59,11 @@ def folded(entries: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (),
     return EventHistory.of_correction_log(entries, others, AlertPolicy(AlertSettings(**levels)))
 
 
-def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) -> str:
+def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any], width: int = 140) -> str:
     alerts = [{**assessments[0], "op": op}]
     trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{}] * 7, others)
     history = folded(assessments, others)
-    console = Console(width=140, record=True, file=io.StringIO())
+    console = PeopleConsole(width=width, record=True, file=io.StringIO())
     for line in alert_lines(trace, history):
         console.print(line)
     return console.export_text()
@@ -95,9 +95,16 @@ def test_one_scale_of_levels_applies_to_the_whole_history_and_is_stated() -> Non
     assert own.levels == ["red", "red"], "8e-5 is red by this policy, and yellow on the fixed scale of assessments"
     assert folded(journal(), red_pc=1e-3).levels == ["yellow", "yellow"]
     assert own.thresholds == {"yellow": 1e-5, "red": 5e-5}
-    assert "by Pc yellow from 1e-05, red from 0.0001" in told(journal(), "insert")
+    assert "by Pc yellow from 1e-05, red from 0.0001" in " ".join(told(journal(), "insert").split())
     _handles, labels = event_figure(own).axes[0].get_legend_handles_labels()
     assert {"red from 5e-05", "yellow from 1e-05"} <= set(labels)
+
+
+def test_no_number_of_the_history_is_cut_on_eighty_columns() -> None:
+    text = told(journal(), "insert", width=80)
+    for number in ("20.00", "19.00", "+0.000", "+1.500", "0.489", "8.00e-05", "2.00e-04", "red", "yellow"):
+        assert number in text, number
+    assert "…" not in text
 
 
 def test_what_others_say_of_it_stands_beside() -> None:

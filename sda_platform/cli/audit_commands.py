@@ -38,7 +38,12 @@ def audit(settings: Settings, names: tuple[str, ...], show_history: bool, as_jso
     else:
         for name, outcome in outcomes.items():
             facts = ", ".join(f"{fact} {value}" for fact, value in outcome.facts.items())
-            console.print(f"{name}: {'failed' if outcome.problems else 'passed'} ({facts})", markup=False)
+            console.print(
+                f"{name}: {'failed' if outcome.problems else 'passed' if outcome.is_done else 'NOT DONE'} ({facts})",
+                markup=False,
+            )
+            for reason in outcome.skipped:
+                console.print(f"  left out: {reason}", markup=False)
             for problem in outcome.problems[:_SHOWN]:
                 console.print(f"  {problem}", markup=False)
     sys.exit(int(any(outcome.problems for outcome in outcomes.values())))

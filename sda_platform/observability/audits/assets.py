@@ -51,8 +51,9 @@ def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
         problems = list(outcome.problems[:_SHOWN])
         check = dg.AssetCheckResult(
             check_name="passed",
-            passed=not outcome.problems,
-            description=outcome.summary if outcome.problems else None,
+            passed=outcome.has_passed,
+            severity=dg.AssetCheckSeverity.ERROR if outcome.problems else dg.AssetCheckSeverity.WARN,
+            description=outcome.summary if outcome.problems or outcome.skipped or not outcome.is_done else None,
             metadata={"problems": problems} if problems else {},
         )
         yield dg.MaterializeResult(metadata={"problems": len(outcome.problems), **outcome.facts}, check_results=[check])

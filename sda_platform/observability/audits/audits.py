@@ -1,24 +1,21 @@
 """The audits: what runs every night, and on demand, over a lake that may be sound only by assumption."""
 
 import random
-import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import LakeError, NotReplayable
-from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.observability.audits.restore_drill import drill
 from sda_platform.orchestration.landing_balance import misplaced_segments
 from sda_platform.orchestration.reconciling import reconcile
 from sda_platform.orchestration.replaying import replay_lake
@@ -33,7 +30,6 @@ _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 _REPLAYABLE_NS = 7 * _DAY_NS
 _COMMITS_AT_ONCE = 20
 _RECONCILED_COMMITS = 24
-_DRILL_BYTES = 2 * 2**30
 _SHOWN = 10
 # A copy, or what was made again, has this in its name after the lake's, and then the mission time of its audit, ns.
 _SHADOW = ".audit-"
@@ -79,7 +75,7 @@ def replay_sample(scope: AuditScope) -> AuditOutcome:
                     problems += [f"{table.name}: {line}" for line in each.differences[:_SHOWN]]
             except NotReplayable as error:
                 problems.append(f"{table.name} sequence {sequence} cannot be replayed: {error}")
-    return AuditOutcome(tuple(problems), {"commits_replayed": replayed})
+    return AuditOutcome(tuple(problems), {"commits_replayed": replayed}, is_done=bool(replayed))
 
 
 def conservation(scope: AuditScope) -> AuditOutcome:
@@ -97,7 +93,7 @@ def conservation(scope: AuditScope) -> AuditOutcome:
         problems += disagreements(scope.lake, subscriber)
     except LakeError as error:
         problems.append(f"the subscriber did not answer: {error}")
-    return AuditOutcome(tuple(problems), {"commits_reviewed": reviewed})
+    return AuditOutcome(tuple(problems), {"commits_reviewed": reviewed}, is_done=bool(reviewed))
 
 
 def reconciliation(scope: AuditScope) -> AuditOutcome:
@@ -120,26 +116,12 @@ def reconciliation(scope: AuditScope) -> AuditOutcome:
             for each in found:
                 remedy = each.refused or f"`sda reconcile {table.name} --apply` restores them"
                 problems += [f"{table.name}: {line}; {remedy}" for line in each.differences[:_SHOWN]]
-    return AuditOutcome(tuple(problems), {"commits_compared": compared})
+    return AuditOutcome(tuple(problems), {"commits_compared": compared}, is_done=bool(compared))
 
 
 def restore_drill(scope: AuditScope) -> AuditOutcome:
-    """Copy the lake as a backup would, open the copy elsewhere, and verify that it holds the same."""
-    began_s, source = time.perf_counter(), Path(scope.settings.lake_uri)
-    if not source.is_dir():
-        return AuditOutcome(facts={"skipped": "the lake is not on a local disk, or empty"})
-    size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
-    if size > _DRILL_BYTES or size > shutil.disk_usage(source.parent).free / 2:
-        return AuditOutcome(facts={"skipped": f"the lake has {size:,} bytes; drill with your own backup"})
-    with _shadow(scope) as uri:
-        shutil.copytree(source, uri)
-        restored = Lake(uri, scope.lake.clock, without_session)
-        found = recover(restored, TABLES, {}, depth=Depth.COLUMNS, repair=False)
-        problems = [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]
-        heads = [(table.name, restored.log(table).head(), restored.log(table).row_count()) for table in TABLES]
-    rows = sum(count for _, _, count in heads)
-    facts = {"bytes": size, "rows": rows, "seconds": round(time.perf_counter() - began_s, 1)}
-    return AuditOutcome(tuple(problems), facts)
+    """Restore an older state of the lake elsewhere, verify it, and compare it with today's; see `restore_drill`."""
+    return drill(scope, _shadow)
 
 
 def lineage(scope: AuditScope) -> AuditOutcome:
@@ -152,7 +134,12 @@ AUDITS: Sequence[Audit] = (
     Audit("deep_verification", "Every column of every data file reads as it was written.", False, deep_verification),
     Audit("conservation", "Every record of the day is in one place, from landing to subscriber.", False, conservation),
     Audit("lineage", "Every change of rows of the day names its run, code and inputs.", False, lineage),
-    Audit("restore_drill", "A copy of the lake opens elsewhere and verifies.", False, restore_drill),
+    Audit(
+        "restore_drill",
+        "An older state of the lake opens elsewhere, verifies, and is part of today's.",
+        False,
+        restore_drill,
+    ),
     Audit(
         "replay_sample",
         "A commit of each table, drawn from the week, replays bit for bit.",

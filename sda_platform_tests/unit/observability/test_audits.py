@@ -67,6 +67,51 @@ def test_deep_verification_and_the_drill_find_a_data_file_that_is_gone_spec_99(h
     assert not list(home.glob("lake.audit-*")), "the copy is removed"
 
 
+def test_the_drill_restores_an_older_lake_whose_tables_fit_together_A1_11(home: Path, lake: Lake) -> None:
+    for n in range(6):
+        moment = lake_at(home / "lake", now_ns=lake.clock.now_ns() + n)
+        raw(moment, f"segment {n}", records=1)
+        commit(moment, OBSERVATIONS, [{"observation_id": str(n)}], windows=moment.plan(OBSERVATIONS).windows)
+    done = restore_drill(scope(home, lake))
+    assert (done.problems, done.skipped, done.has_passed) == ((), (), True)
+    assert done.facts["commits_lost"] == 6, "of both tables the newest three"
+    assert done.facts["rows"] == 6
+
+
+def test_the_drill_finds_rows_that_today_s_lake_has_lost_A1_11(home: Path, lake: Lake) -> None:
+    for n in range(4):
+        commit(lake_at(home / "lake", now_ns=lake.clock.now_ns() + n), OBSERVATIONS, [{"observation_id": str(n)}])
+    DeltaTable(lake.log(OBSERVATIONS).uri).delete("observation_id = '0'")
+    (problem,) = restore_drill(scope(home, lake)).problems
+    assert "2 rows up to commit 2 in the restored lake, 1 in the lake" in problem
+
+
+def test_a_drill_that_did_nothing_has_not_passed_and_states_why_A1_11(
+    home: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    monkeypatch.setattr("sda_platform.observability.audits.restore_drill._DRILL_BYTES", 10)
+    done = restore_drill(scope(home, lake))
+    assert (done.has_passed, done.problems) == (False, ())
+    assert done.summary.startswith("not done: observations: more than 10 bytes together")
+    empty = restore_drill(scope(home / "none", lake_at(home / "none" / "lake")))
+    assert (empty.has_passed, empty.summary) == (False, "not done: the lake is not on a local disk, or empty")
+    assert not conservation(scope(home / "none", lake_at(home / "none" / "lake"))).has_passed
+
+
+def test_a_drill_that_leaves_out_a_large_table_names_it_A1_11(
+    home: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    commit(lake, RAW_RECORDS, [{"segment_sha256": "a"}])
+    commit(lake, RAW_RECORDS, [{"segment_sha256": "b"}])
+    small = sum(file.stat().st_size for file in (home / "lake" / "observations").rglob("*") if file.is_file())
+    monkeypatch.setattr("sda_platform.observability.audits.restore_drill._DRILL_BYTES", small)
+    done = restore_drill(scope(home, lake))
+    assert any(each.startswith("raw_records: more than") for each in done.skipped)
+    assert done.facts["tables"] == 1
+
+
 def test_a_writer_that_bypasses_lineage_is_found_and_a_compaction_is_none__DL2_I13(home: Path, lake: Lake) -> None:
     for number in range(3):
         add(lake, OBSERVATIONS, {"observation_id": str(number)})

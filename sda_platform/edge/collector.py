@@ -33,7 +33,7 @@ from sda_platform.edge.sources.source import Services
 from sda_platform.edge.sources.upload import TEMPORARY
 from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
-from sda_platform.edge.workers import Worker, worker_process
+from sda_platform.edge.workers import ProcessExecutor, Worker
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake import durable
@@ -62,7 +62,7 @@ class Collector:
         home: Path,
         clock: MissionClock,
         log: Log,
-        start_worker: Callable[[], Executor] = worker_process,
+        start_worker: Callable[[], Executor] = ProcessExecutor,
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()

@@ -1,20 +1,24 @@
 """Work that would hold up the event loop, and with it every socket: done by a process of its own, one task at a time.
 
 A thread does not help: reading a document of 10 MB keeps Python's lock for a second, in which fresh radar frames are
-lost. The process is started when it is first needed, and anew when it died.
+lost. The process is started when it is first needed, and anew when it died. It ends when this one does, because its
+end of their socket is closed then. What goes over the socket comes from this program only.
+
+    python -m sda_platform.edge.workers <descriptor of the socket>
 """
 
 import asyncio
 import errno
-import multiprocessing
 import os
 import signal
-import threading
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
@@ -23,47 +27,78 @@ _NICE: Final = 5
 
 
 class Worker:
-    """One process; what waits for it is bounded by the sources, each of which has few tasks at once."""
+    """Runs functions elsewhere than in the event loop; what waits is bounded by the sources, each with few tasks."""
 
     def __init__(self, start: Callable[[], Executor]) -> None:
-        self._start = start
-        self._executor: Executor | None = None
+        self._executor = start()
 
     async def run(self, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
         """The result of a module's ``function``. Raises what it raises; OSError if the process died."""
-        if self._executor is None:
-            self._executor = self._start()
-        executor = self._executor
-        try:
-            return await asyncio.get_running_loop().run_in_executor(executor, partial(function, *args, **options))
-        except BrokenProcessPool:
-            if self._executor is executor:
-                self._executor = None
-            raise OSError(errno.ECHILD, "the process that reads documents died; it is started again") from None
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **options))
 
     def close(self) -> None:
-        """End the process, without waiting for its task."""
-        if self._executor is not None:
-            processes = list((getattr(self._executor, "_processes", None) or {}).values())
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
+        """End without waiting for what runs."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def worker_process() -> Executor:
-    """A process that ends with this one, and gives way to it on a machine of few processors."""
-    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+class ProcessExecutor(Executor):
+    """One process, and the thread that waits for it."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+
+    def submit(self, function: Callable[..., Result], /, *args: Any, **options: Any) -> "Future[Result]":
+        """See `Executor.submit`; the function and what it is called with are pickled."""
+        return self._thread.submit(self._call, partial(function, *args, **options))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the process, also in the middle of a task."""
+        if self._process is not None:
+            self._process.kill()
+        self._thread.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def _call(self, call: "partial[Result]") -> Result:
+        connection = self._connection or self._start()
+        try:
+            connection.send(call)
+            value, error = connection.recv()
+        except (EOFError, ConnectionError):
+            self._connection = None
+            connection.close()
+            if self._process is not None:
+                self._process.wait()
+            raise OSError(errno.ECHILD, "the process that reads documents died; it is started again") from None
+        if error is not None:
+            raise error
+        return value  # type: ignore[no-any-return]
+
+    def _start(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        self._connection = Connection(ours.detach())
+        return self._connection
 
 
-def _begin() -> None:
+def serve(connection: Connection) -> None:
+    """Call what comes, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
-        os.nice(_NICE)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+        os.nice(_NICE)  # it gives way to what reads the sockets
+    with suppress(EOFError, ConnectionError):
+        while True:
+            connection.send(_outcome(connection.recv()))
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _outcome(call: Callable[[], object]) -> tuple[object, Exception | None]:
+    try:
+        return call(), None
+    except Exception as error:  # it is raised where the call came from
+        return None, error
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))

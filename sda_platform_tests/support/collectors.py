@@ -18,7 +18,7 @@ from sda_platform.edge.collector import Collector
 from sda_platform.edge.config import CollectorConfig
 from sda_platform.edge.logs import Log
 from sda_platform.edge.sources.source import SourceState
-from sda_platform.edge.workers import worker_process
+from sda_platform.edge.workers import ProcessExecutor
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.radar import encode_radar_frames
@@ -48,7 +48,7 @@ async def collecting(
     Under pytest documents are read in a thread by default: it starts at once, and tests inject faults there.
     """
     if start_worker is None:
-        start_worker = WORKER_THREAD if "PYTEST_CURRENT_TEST" in os.environ else worker_process
+        start_worker = WORKER_THREAD if "PYTEST_CURRENT_TEST" in os.environ else ProcessExecutor
     described = config(sources, **service)
     clock = MissionClock(NOW_NS, 0, 0.0)
     log = Log(io.StringIO())

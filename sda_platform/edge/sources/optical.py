@@ -24,7 +24,7 @@ from sda_platform.resilience import BreakerState
 _REMEMBERED: Final = 100_000
 _LONG_POLL_GRACE_S: Final = 2.0
 _FUTURE_NS: Final = 5_000_000_000
-_PIECE_BYTES: Final = 2**19
+_PIECE_BYTES: Final = 2**18
 _UNSEALED: Final = 8
 _LONGEST_ANSWER_S: Final = 1_800.0
 _LEAST_WINDOW_NS: Final = 1_000_000_000

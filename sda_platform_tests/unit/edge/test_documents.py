@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.metrics import CollectorMetrics
-from sda_platform.edge.workers import Worker, worker_process
+from sda_platform.edge.workers import ProcessExecutor, Worker
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
@@ -54,7 +54,7 @@ def test_documents_and_files_are_read_by_another_process__F1_7(tmp_path: Path, m
         catalogue = serving(lambda request: Response(SETS.replace(b"9995", b"9995\n")))
         async with archive as first, catalogue as second:
             sources = {**optical(first.url), **pull(second.url), **UPLOAD, **folder(tmp_path / "drop")}
-            async with collecting(tmp_path, sources, start_worker=worker_process) as collector:
+            async with collecting(tmp_path, sources, start_worker=ProcessExecutor) as collector:
                 (tmp_path / "drop" / "a.tle").write_bytes(SETS)
                 assert (await post(collector, "/land/elements?name=b.tle", SETS * 2)).status_code == 201
                 await until(lambda: all(collector.ledger.of_source(name).sealed > 0 for name in sources))
@@ -67,7 +67,7 @@ def test_documents_and_files_are_read_by_another_process__F1_7(tmp_path: Path, m
 
 def test_a_worker_that_dies_is_started_again() -> None:
     async def scenario() -> None:
-        worker = Worker(worker_process)
+        worker = Worker(ProcessExecutor)
         with pytest.raises(OSError, match="died"):
             await worker.run(os.kill, await worker.run(os.getpid), signal.SIGKILL)
         assert await worker.run(os.getpid) != os.getpid()

@@ -5,6 +5,7 @@ The run is tagged with the disposition, because sensors decide by it whether to 
 
 from collections.abc import Callable
 from functools import wraps
+from textwrap import shorten
 from typing import Any, NoReturn
 
 import dagster as dg
@@ -52,7 +53,8 @@ def _repeat_or_tell(context: dg.AssetExecutionContext, error: Exception) -> NoRe
         raise dg.RetryRequested(_RETRIES, wait_s) from error
     reason = f"{type(error).__name__}: {error}"
     context.instance.add_run_tags(
-        context.run.run_id, {FAILURE_TAG: disposition.value, REASON_TAG: " ".join(reason.split())[:_REASON_LENGTH]}
+        context.run.run_id,
+        {FAILURE_TAG: disposition.value, REASON_TAG: shorten(reason, _REASON_LENGTH, placeholder=" …")},
     )
     raise dg.Failure(
         f"{disposition.value}: {reason}", metadata={"failure": disposition.value}, allow_retries=False

@@ -108,7 +108,7 @@ class Watchdog:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._home = settings, settings.home.absolute()
-        self._watch = Watch(self._home, Receivers.of(settings), _print)
+        self._watch = Watch(self._home, Receivers.of(settings), _print, is_watchdog=True)
         self._metrics: PlatformMetrics | None = None
         self._recorder: MetricsRecorder | None = None
         self._text = b""

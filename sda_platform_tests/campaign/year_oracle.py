@@ -46,7 +46,8 @@ def wrong_rows(lake: Lake, sealed: Sequence[Delivery], held: Sequence[AlertEntry
 def wrong_events(plan: YearPlan, found: YearFindings, now_ns: int) -> Iterator[str]:
     """Each trouble is notified once with its side, and its end once, and nothing else is; no night is left out."""
     states = NoticeState.BEGUN.value, NoticeState.OVER.value
-    told = Counter((notice.vital, str(notice.state)) for notice in found.notices if notice.state in states)
+    once = [notice for notice in found.notices if notice.state in states and not notice.escalates]
+    told = Counter((notice.vital, str(notice.state)) for notice in once)
     wanted = Counter({(vital, state): 1 for vital in AT_FAULT for state in states})
     for vital, state in (wanted - told) | (told - wanted):
         texts = [notice.text for notice in found.notices if (notice.vital, notice.state) == (vital, state)]

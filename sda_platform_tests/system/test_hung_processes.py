@@ -143,7 +143,7 @@ class Supervised:
         return [report["state"] for _, report in self.webhook.received if report["vital"] == vital]
 
     def has_recovered(self, vital: str) -> bool:
-        """Whether ``vital`` was reported red, and then green."""
+        """Whether a fault of ``vital`` was reported, and that it is over."""
         return len(self.notices(vital)) == 2
 
 
@@ -178,7 +178,7 @@ def test_stopped_processes_are_replaced_within_their_bounds_and_reported_D8(
         assert f"{name} has not answered for" in platform.output
         if vital := VITAL_OF.get(name):
             assert eventually(partial(platform.has_recovered, vital), bound_s), platform.webhook.received
-            assert platform.notices(vital) == ["red", "green"]
+            assert platform.notices(vital) == ["begun", "over"]
     if VITAL_OF.keys() & set(names):
         assert eventually(lambda: platform.health() == 200, 60)
 
@@ -186,13 +186,13 @@ def test_stopped_processes_are_replaced_within_their_bounds_and_reported_D8(
 def test_a_pool_whose_run_hangs_is_red_within_its_bound_and_recovers__DP3_G3(platform: Supervised) -> None:
     platform.hangs.touch()
     try:
-        assert eventually(lambda: platform.notices("pools_move") == ["red"], RUN_RED_WITHIN_S), (
+        assert eventually(lambda: platform.notices("pools_move") == ["begun"], RUN_RED_WITHIN_S), (
             platform.webhook.received
         )
         assert platform.health() == 503
     finally:
         platform.hangs.unlink()
-    assert eventually(lambda: platform.notices("pools_move") == ["red", "green"], RED_WITHIN_S)
+    assert eventually(lambda: platform.notices("pools_move") == ["begun", "over"], RED_WITHIN_S)
     (red, _) = [report for _, report in platform.webhook.received if report["vital"] == "pools_move"]
     assert red["side"] == "platform" and "pool alerts" in red["text"] and "of hanging has been started" in red["text"]
 
@@ -204,9 +204,9 @@ def test_a_full_disk_is_red_within_its_bound_and_recovers__DP3_G3(platform: Supe
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
-        assert eventually(lambda: platform.notices("disk_has_space") == ["red"], RED_WITHIN_S)
+        assert eventually(lambda: platform.notices("disk_has_space") == ["begun"], RED_WITHIN_S)
         assert platform.health() == 503
         filler.unlink()
-        assert eventually(lambda: platform.notices("disk_has_space") == ["red", "green"], RED_WITHIN_S)
+        assert eventually(lambda: platform.notices("disk_has_space") == ["begun", "over"], RED_WITHIN_S)
     red = next(report for _, report in platform.webhook.received if report["vital"] == "disk_has_space")
     assert (red["side"], str(platform.landing) in red["text"]) == ("machine", True)

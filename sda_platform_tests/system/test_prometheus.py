@@ -31,6 +31,7 @@ def metrics() -> AccumulatedMetrics:
     exported.add(
         [
             MetricSample("vital_red", ("disk_has_space", "machine"), 1.0),
+            MetricSample("fault_active", ("disk_has_space", "/lake", "machine"), 1.0),
             MetricSample("slo_budget_left", ("freshness",), -0.5),
             MetricSample("commits_total", ("tracks",), 7.0),
         ]
@@ -84,6 +85,6 @@ def test_prometheus_scrapes_the_metrics_and_evaluates_the_alerts__DP5_O1(
         alerts = asked(prometheus, "alerts")["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
-    assert eventually(lambda: "SdaBudgetSpent" in firing(), 60)
+    assert eventually(lambda: {"SdaBudgetSpent", "SdaFault"} <= firing(), 60)
     metrics.replace([MetricSample("slo_budget_left", ("freshness",), 0.5)])
     assert eventually(lambda: "SdaBudgetSpent" not in firing(), 60)

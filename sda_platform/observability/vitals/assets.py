@@ -27,6 +27,7 @@ KEY = dg.AssetKey(["platform", "vitals"])
 _AGAIN_S = 600.0
 """What did not change is shown again after this time: a check in the UI that is older is not evaluated any more."""
 _MOST_FAULTS = 50
+_WATCHDOG_STARTS_S = 60.0
 
 ASSET = dg.AssetSpec(
     KEY,
@@ -76,8 +77,8 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
         description="Shows the state of each vital; evaluates them and notifies where no watchdog runs.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found, now_s = current_history(settings, watch, context.instance), time.time()
-        shown = _shown(context.cursor)
+        now_s, shown = time.time(), _shown(context.cursor)
+        found, silent_since_s = current_history(settings, watch, context.instance, now_s, shown.get("silent_since_s"))
         is_old = now_s - shown.get("at_s", 0.0) > _AGAIN_S
         states = {name: _shown_state(each) for name, each in found.vitals.items()}
         changed = [each for name, each in found.vitals.items() if is_old or shown.get(name) != states[name]]
@@ -86,22 +87,32 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
         return dg.SensorResult(
             asset_events=[evaluation(each, found.at_s) for each in changed],
             skip_reason=None if changed else dg.SkipReason(f"red: {red}" if red else "no vital is red"),
-            cursor=json.dumps({**states, "at_s": at_s}),
+            cursor=json.dumps({**states, "at_s": at_s, "silent_since_s": silent_since_s}),
         )
 
     return sensor
 
 
-def current_history(settings: Settings, watch: Watch, instance: dg.DagsterInstance) -> VitalHistory:
-    """What the watchdog found last, or, where it has found nothing lately, what this evaluation finds."""
-    found = history.load(settings.home)
-    if time.time() - found.at_s < 2 * settings.vitals.interval_s:
-        return found
+def current_history(
+    settings: Settings, watch: Watch, instance: dg.DagsterInstance, now_s: float, silent_since_s: float | None = None
+) -> tuple[VitalHistory, float | None]:
+    """What the watchdog found last, or, where it found nothing lately, what this evaluation finds at wall ``now_s``.
+
+    Second: since when the watchdog is seen to be silent, ``silent_since_s`` if that was so before; None where it looks,
+    or none ever did. A platform that starts has a minute for it.
+    """
+    found, interval_s = history.load(settings.home), settings.vitals.interval_s
+    if now_s - found.watched_s < 2 * interval_s:
+        return found, None
+    since_s = (silent_since_s or now_s) if found.watched_s else None
+    is_silent = since_s is not None and now_s - since_s > _WATCHDOG_STARTS_S
 
     def read() -> Sequence[Reading]:
-        return evaluate(observe(settings, instance, has_daemon=False), settings.vitals)
+        silent_s = now_s - found.watched_s if is_silent else None
+        facts = observe(settings, instance, has_daemon=False, watchdog_silent_s=silent_s)
+        return evaluate(facts, settings.vitals)
 
-    return watch.round(read, time.time)
+    return watch.round(read, lambda: now_s), since_s
 
 
 def evaluation(lasting: Lasting, at_s: float) -> dg.AssetCheckEvaluation:

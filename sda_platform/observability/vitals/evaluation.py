@@ -155,7 +155,7 @@ VITALS: Sequence[Vital] = (
         "processes_run",
         "processes that do not run",
         "Every process that the platform supervises runs.",
-        "a supervised process does not run; it ends again and again",
+        "a supervised process does not run; it ends again and again; the watchdog evaluates nothing",
         "Its log is in `logs/`.",
         judges.processes,
     ),

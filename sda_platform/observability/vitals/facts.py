@@ -121,6 +121,8 @@ class DiskFacts:
 class Facts:
     """The platform at ``now_ns`` (mission time). None: cannot be known here, because no platform runs in the home.
 
+    ``watchdog_silent_s``: wall seconds since the watchdog evaluated last, where another process looks.
+
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
     consumed. ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
     """
@@ -141,6 +143,7 @@ class Facts:
     engine_answers: bool | None = None
     daemon: DaemonFacts | None = None
     processes: Sequence[ProcessFacts] | None = None
+    watchdog_silent_s: float | None = None
     runs: Sequence[RunFacts] | None = None
     failing: Sequence[FailingJob] | None = None
     repeated: Sequence[tuple[str, str]] = ()

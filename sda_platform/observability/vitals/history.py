@@ -29,6 +29,8 @@ _OURS = (Side.PLATFORM, Side.MACHINE)
 class VitalHistory:
     """The newest evaluation of every vital and the notices that no receiver has yet. Evaluated at wall ``at_s``.
 
+    ``watched_s``: when the watchdog evaluated last; 0: never, because none runs here.
+
     ``rounds``: by wall hour (Unix seconds), how many evaluations were good, and how many there were. One is good if no
     fault was at the side of the platform or its machine.
     """
@@ -37,6 +39,7 @@ class VitalHistory:
     vitals: Mapping[str, Lasting] = field(default_factory=dict)
     pending: Sequence[Notice] = ()
     rounds: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    watched_s: float = 0.0
 
     @property
     def red(self) -> list[Lasting]:
@@ -53,7 +56,8 @@ class VitalHistory:
             green = Lasting(Reading(reading.vital, VitalState.GREEN), at_s)
             vitals[reading.vital], notices = self.vitals.get(reading.vital, green).followed_by(reading, at_s, repeat_s)
             pending += notices
-        return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]), self._rounds_with(readings, at_s))
+        rounds = self._rounds_with(readings, at_s)
+        return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]), rounds, self.watched_s)
 
     def _rounds_with(self, readings: Sequence[Reading], at_s: float) -> Mapping[int, tuple[int, int]]:
         hour = int(at_s // _HOUR_S * _HOUR_S)
@@ -93,6 +97,7 @@ def load(home: Path) -> VitalHistory:
             {name: _lasting(each) for name, each in content["vitals"].items()},
             tuple(Notice(**each) for each in content["pending"]),
             {int(hour): (good, total) for hour, (good, total) in content["rounds"].items()},
+            content["watched_s"],
         )
     except (OSError, ValueError, KeyError, TypeError):
         return VitalHistory()

@@ -124,7 +124,10 @@ def daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
 
 
 def processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    """Supervised processes."""
+    """Supervised processes. Of the watchdog, which looks at the others, another process sees only the silence."""
+    if facts.watchdog_silent_s is not None:
+        text = f"the watchdog has evaluated nothing for {duration(facts.watchdog_silent_s)}"
+        return iter([Fault("watchdog", Side.PLATFORM, text, facts.watchdog_silent_s)])
     if facts.processes is None:
         return None
     wrong = [

@@ -24,6 +24,7 @@ def observe(
     engine_answers: bool | None = None,
     processes: Callable[[], list[ProcessFacts]] | None = None,
     has_daemon: bool = True,
+    watchdog_silent_s: float | None = None,
     wall_s: float | None = None,
 ) -> Facts:
     """The facts now. Without ``instance`` there are no facts about the daemon and runs.
@@ -58,6 +59,7 @@ def observe(
         engine_answers=engine_answers,
         daemon=process_facts.daemon_facts(instance, now_s) if instance and has_daemon else None,
         processes=processes() if processes else None,
+        watchdog_silent_s=watchdog_silent_s,
         runs=process_facts.run_facts(instance, now_s) if instance else None,
         failing=process_facts.failing_jobs(instance, now_s) if instance else None,
         repeated=process_facts.repeated_runs(instance, now_s) if instance else (),

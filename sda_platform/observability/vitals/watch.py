@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sda_platform.observability.vitals import history
@@ -31,11 +31,14 @@ class Receivers:
 class Watch:
     """Keeps the history of the vitals of ``home`` and sends notices: to ``log`` once, to ``receivers`` until received.
 
-    While the disk takes no history, it is kept in memory, so that a full disk is reported as well.
+    While the disk takes no history, it is kept in memory, so that a full disk is reported as well. ``is_watchdog``: the
+    process exists for this, and its silence is a fault.
     """
 
-    def __init__(self, home: Path, receivers: Receivers, log: Callable[[str], object]) -> None:
-        self._home, self._receivers, self._log = home, receivers, log
+    def __init__(
+        self, home: Path, receivers: Receivers, log: Callable[[str], object], *, is_watchdog: bool = False
+    ) -> None:
+        self._home, self._receivers, self._log, self._is_watchdog = home, receivers, log, is_watchdog
         self._unstored: VitalHistory | None = None
 
     def round(self, read: Callable[[], Sequence[Reading]], now: Callable[[], float]) -> VitalHistory:
@@ -47,6 +50,8 @@ class Watch:
         with history.locked(self._home):
             before = self._unstored or history.load(self._home)
             after = before.after(readings, now(), self._receivers.repeat_s)
+            if self._is_watchdog:
+                after = replace(after, watched_s=after.at_s)
             self._store(after)
             known = {notice.id for notice in before.pending}
             for notice in after.pending:

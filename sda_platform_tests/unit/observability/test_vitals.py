@@ -14,7 +14,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.assets import evaluation, vitals_sensor
+from sda_platform.observability.vitals.assets import current_history, evaluation, vitals_sensor
 from sda_platform.observability.vitals.evaluation import VITALS, evaluate
 from sda_platform.observability.vitals.facts import (
     CollectorFacts,
@@ -294,6 +294,33 @@ def test_the_sensor_shows_each_change_once_and_evaluates_where_no_watchdog_does(
             cursor = result.cursor
     assert counts == [len(VITALS), 0]
     assert history.load(tmp_path).at_s > 0
+
+
+def test_a_watchdog_that_no_longer_looks_is_a_fault_that_the_sensor_sees(tmp_path: Path) -> None:
+    settings, logged = Settings(home=tmp_path), list[str]()
+    watchdog = Watch(tmp_path, Receivers(ReportWebhook("")), logged.append, is_watchdog=True)
+    sensor = Watch(tmp_path, Receivers(ReportWebhook("")), logged.append)
+    with dg.DagsterInstance.ephemeral() as instance:
+        watchdog.round(lambda: evaluate(observe(settings, instance), RULES), lambda: 1000.0)
+        since_s: float | None = None
+        for now_s in range(1020, 1200, 20):
+            _, since_s = current_history(settings, sensor, instance, float(now_s), since_s)
+        watchdog.round(lambda: evaluate(WELL, RULES), lambda: 1200.0)
+        assert current_history(settings, sensor, instance, 1210.0, since_s)[1] is None
+    of_watchdog = [line for line in logged if "watchdog" in line]
+    assert [line.partition(";")[0] for line in of_watchdog] == [
+        "begun: processes_run (platform): the watchdog has evaluated nothing for 2 min",
+        "over: processes_run (platform): the watchdog has evaluated nothing for 3 min",
+    ]
+
+
+def test_where_no_watchdog_ever_ran_its_silence_is_no_fault(tmp_path: Path) -> None:
+    watch, since_s = Watch(tmp_path, Receivers(ReportWebhook("")), lambda _line: None), None
+    with dg.DagsterInstance.ephemeral() as instance:
+        for now_s in (1000.0, 1100.0, 1200.0):
+            found, since_s = current_history(Settings(home=tmp_path), watch, instance, now_s, since_s)
+            assert (since_s, found.at_s) == (None, now_s)
+    assert "processes_run" not in {each.reading.vital for each in found.red}
 
 
 def test_the_sensor_notices_once_what_the_disk_does_not_take(

@@ -2,7 +2,8 @@
 
 import json
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,16 @@ _HOUR_NS = 3_600_000_000_000
 @click.option("--goal", type=click.FloatRange(0, 1, min_open=True), help="Search the least burn that brings Pc below.")
 @click.option("--window", help="FROM/TO, ISO 8601: when that burn may be (default: the first 24 hours).")
 @click.option("--most", default=1.0, show_default=True, help="Largest burn of the search, m/s.")
+@click.option("--burn-error", default=3.0, show_default=True, help="Error of a burn's size, per cent, 1 sigma.")
+@click.option("--pointing-error", default=1.0, show_default=True, help="Error of its direction, degrees, 1 sigma.")
 @click.option("--catalog", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Default: the lake's.")
 @click.option("--start", help="Begin of the span, ISO 8601 (default: mission time).")
 @click.option("--hours", default=72.0, show_default=True, help="Length of the span.")
-@click.option("--threshold-km", default=5.0, show_default=True, help="Largest miss distance of an approach.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--threshold-km", default=5.0, show_default=True, help="Miss distance within which each approach counts.")
+@click.option("--sigmas", default=3.0, show_default=True, help="A farther approach counts within so many sigmas.")
+@click.option("--reach-km", default=50.0, show_default=True, help="Largest miss distance of such an approach.")
+@click.option("--least", default=1e-7, show_default=True, help="Least Pc of the events that are printed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all events.")
 @click.pass_obj
 @for_people
 def whatif(
@@ -38,41 +44,85 @@ def whatif(
     goal: float | None,
     window: str | None,
     most: float,
+    burn_error: float,
+    pointing_error: float,
     catalog: Path | None,
     start: str | None,
     hours: float,
     threshold_km: float,
+    sigmas: float,
+    reach_km: float,
+    least: float,
     as_json: bool,
 ) -> None:
-    """Screen a satellite before and after a plan: burns, or an ephemeris. With --goal, also search the least burn."""
-    from sda_platform.conjunction.planned_trajectory import burned, planned, unchanged
-    from sda_platform.conjunction.whatif import compared, least_burn
+    """Screen a satellite before and after a plan: burns, or an ephemeris. With --goal, also search the least burn.
+
+    States are those of assessments: ephemerides, tracks, else element sets.
+    """
+    from sda_platform.conjunction.least_burn import Avoidance, least_burn
+    from sda_platform.conjunction.planned_trajectory import BurnErrors, Stated, burned
+    from sda_platform.conjunction.whatif import compared, total
 
     if burns and ephemeris:
         raise click.UsageError("give burns or an ephemeris, not both")
+    errors = BurnErrors(burn_error / 100, float(np.radians(pointing_error)))
     start_ns = instant(start, "--start") if start else _now_ns(settings, catalog)
-    scene = _scene(settings, primary, catalog, start_ns, start_ns + round(hours * _HOUR_NS), threshold_km)
-    before = scene.encounters(unchanged(scene.primary))
-    found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
-    if burns or ephemeris:
-        plan = planned(_ephemeris(ephemeris, primary), scene.primary) if ephemeris else None
-        path = plan or burned(scene.primary, [_burn(text) for text in burns])
-        outcomes = compared(before, scene.encounters(path))
-        found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
-    if goal:
-        span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]
-        bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * _HOUR_NS)
-        best = least_burn(scene, before, bounds, goal, most)
-        found["avoidance"] = best and {
-            "burn": asdict(best.burn),
-            "dv_m_s": best.dv_m_s,
-            "full_screenings": best.screened,
-            "after": [_facts(scene, each) for each in best.after],
-        }
+    scene = replace(
+        _scene(settings, primary, catalog, start_ns, start_ns + round(hours * _HOUR_NS), threshold_km),
+        sigmas=sigmas,
+        reach_km=reach_km,
+        errors=errors,
+    )
+    with _progress(scene) as scene:
+        before = scene.encounters(scene.unchanged)
+        found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
+        if burns or ephemeris:
+            plan = Stated(_ephemeris(ephemeris, primary), scene.unchanged) if ephemeris else None
+            path = plan or burned(scene.unchanged, [_burn(text) for text in burns], errors)
+            outcomes = compared(before, scene.encounters(path))
+            found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
+        if goal:
+            span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]
+            bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * _HOUR_NS)
+            best = least_burn(scene, before, bounds, goal, most)
+            found["avoidance"] = None
+            if isinstance(best, Avoidance):
+                found["avoidance"] = {
+                    "burn": asdict(best.burn),
+                    "dv_m_s": best.dv_m_s,
+                    "full_screenings": best.screened,
+                    "total_before": best.total_before,
+                    "total_after": best.total_after,
+                    "unaffected": total(before) - best.total_before,
+                    "after": [_facts(scene, each) for each in best.after],
+                }
+            else:
+                found["obstacle"] = {
+                    "burn": asdict(best.burn),
+                    "raises_total": best.raises_total,
+                    **(_facts(scene, best.encounter) or {}),
+                }
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
-        _print(found, goal, most)
+        _print(found, goal, most, least)
+
+
+def _progress(scene: Any) -> Any:
+    """The scene with a progress bar on stderr; a search of a catalogue takes half a minute and more."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    @contextmanager
+    def shown() -> Iterator[Any]:
+        columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("screening", total=None)
+            yield replace(scene, report=lambda done, of: progress.update(task, completed=done, total=of))
+
+    return shown()
 
 
 def _now_ns(settings: Settings, catalog: Path | None) -> int:
@@ -82,25 +132,29 @@ def _now_ns(settings: Settings, catalog: Path | None) -> int:
 def _scene(
     settings: Settings, primary: int, catalog: Path | None, start_ns: int, end_ns: int, threshold_km: float
 ) -> Any:
-    from sda_platform.catalog.orbits import Catalogue, catalogue_at
-    from sda_platform.catalog.tables import ORBITAL_CATALOG
+    from sda_platform.catalog.orbits import Catalogue
+    from sda_platform.catalog.space_weather import SpaceWeatherResource
     from sda_platform.cli.screen_catalogue import available_cores, read_elements
+    from sda_platform.conjunction.known_states import KnownStates, known_states
     from sda_platform.conjunction.sizes import object_sizes
     from sda_platform.conjunction.whatif import Scene
     from sda_platform.orbits.propagation import Propagator
 
     if catalog:
         file = read_elements(catalog, start_ns, start_ns + 1)
-        known = Catalogue(Propagator(file.elements), file.names)
+        known = KnownStates.of_sets(Catalogue(Propagator(file.elements), file.names))
     else:
         lake = lake_of(settings)
-        known = catalogue_at(lake, lake.log(ORBITAL_CATALOG).version())
-    rows = np.flatnonzero(known.norad_id == primary)
+        now_ns = lake.clock.now_ns()
+        dynamics = SpaceWeatherResource(**settings.weather.model_dump()).near(now_ns).dynamics()
+        known = known_states(lake, dynamics, now_ns, end_ns)
+    rows = known.catalogue.positions([primary])
     if not len(rows):
         raise click.ClickException(f"object {primary} is not in the catalogue")
     sizes = object_sizes(settings.screening.fleet, settings.screening.satellite_catalogue)
-    own, _ = sizes.radius_m(primary, known.object_names[int(rows[0])])
-    return Scene(known, known.propagator.take(rows[:1]), start_ns, end_ns, threshold_km, own, sizes, available_cores())
+    own, _ = sizes.radius_m(primary, known.catalogue.object_names[int(rows[0])])
+    cores = available_cores()
+    return Scene(known, primary, start_ns, end_ns, own, sizes, threshold_km=threshold_km, processes=cores)
 
 
 def _burn(text: str) -> Any:
@@ -138,39 +192,65 @@ def _facts(scene: Any, encounter: Any) -> dict[str, Any] | None:
 
     if encounter is None:
         return None
+    catalogue = scene.known.catalogue
     return {
-        "norad_id": int(scene.catalogue.norad_id[encounter.row]),
-        "name": scene.catalogue.object_names[encounter.row],
+        "norad_id": encounter.norad_id,
+        "name": catalogue.object_names[int(catalogue.positions([encounter.norad_id])[0])],
         "tca_utc": iso(encounter.tca_ns),
         "miss_km": encounter.miss_km,
+        "miss_sigmas": encounter.sigmas,
         "probability": encounter.probability,
+        "primary_state": encounter.states[0],
+        "secondary_state": encounter.states[1],
     }
 
 
-def _print(found: dict[str, Any], goal: float | None, most: float) -> None:
+def _print(found: dict[str, Any], goal: float | None, most: float, least: float) -> None:
     pairs = found.get("plan") or [{"before": each, "after": None} for each in found["before"]]
-    _grid("before and after the plan" if "plan" in found else "without a plan", pairs)
+    _grid("before and after the plan" if "plan" in found else "without a plan", pairs, least)
     if goal is None:
         return
-    best = found["avoidance"]
-    if best is None:
-        console.print(f"no burn of at most {most:g} m/s was found that brings every Pc to {goal:g}")
+    best, obstacle = found["avoidance"], found.get("obstacle", {})
+    if best is not None:
+        console.print(f"least burn: {best['dv_m_s']:.4f} m/s at {_burn_text(best['burn'])}", markup=False)
+        sums = f"{best['total_before']:.2e} before, {best['total_after']:.2e} after"
+        console.print(f"sum of Pc of later events: {sums}; of earlier ones {best['unaffected']:.2e}", markup=False)
+        _grid("after this burn", [{"before": None, "after": each} for each in best["after"]], least)
         return
+    console.print(f"no burn of at most {most:g} m/s was found that brings every later Pc to {goal:g}")
+    when = f"the nearest, at {_burn_text(obstacle['burn'])},"
+    what = f"{obstacle['norad_id']} {obstacle['name']} at {obstacle['tca_utc'][:19].replace('T', ' ')}"
+    reason = "raises the sum of Pc, most by" if obstacle["raises_total"] else "leaves"
+    console.print(f"{when} {reason} {what}, Pc {obstacle['probability']:.2e}", markup=False)
+
+
+def _burn_text(burn: dict[str, Any]) -> str:
     from sda_platform.clock import iso
 
-    when = iso(best["burn"]["time_ns"])
-    parts = ", ".join(f"{part:+.4f}" for part in best["burn"]["dv_rtn_m_s"])
-    console.print(f"least burn: {best['dv_m_s']:.4f} m/s at {when}, RTN {parts} m/s", markup=False)
-    _grid("after this burn", [{"before": None, "after": each} for each in best["after"]])
+    parts = ", ".join(f"{part:+.4f}" for part in burn["dv_rtn_m_s"])
+    return f"{iso(burn['time_ns'])}, RTN {parts} m/s"
 
 
-def _grid(title: str, pairs: list[dict[str, Any]]) -> None:
-    grid = Grid("secondary", "TCA (UTC)", "miss km", "Pc", "miss after", "Pc after", box=None, title=title)
-    for pair in pairs:
-        shown = pair["before"] or pair["after"]
+def _grid(title: str, pairs: list[dict[str, Any]], least: float) -> None:
+    """Events from ``least`` on, the largest Pc first, then the number of others and the sums of all."""
+
+    def worst(pair: dict[str, Any]) -> float:
+        return max(float(each["probability"]) for each in pair.values() if each)
+
+    shown = sorted((pair for pair in pairs if worst(pair) >= least), key=worst, reverse=True)
+    grid = Grid("secondary", "TCA (UTC)", "miss km", "Pc", "miss after", "Pc after", "by", box=None, title=title)
+    for pair in shown:
+        known = pair["before"] or pair["after"]
         cells = [
             (f"{each['miss_km']:.3f}", f"{each['probability']:.2e}") if each else ("–", "–") for each in pair.values()
         ]
-        name = f"{shown['norad_id']} {shown['name']}"
-        grid.add_row(name, shown["tca_utc"][:19].replace("T", " "), *cells[0], *cells[1])
-    console.print(grid if pairs else f"{title}: no approach", markup=False)
+        name, by = f"{known['norad_id']} {known['name']}", f"{known['primary_state']}; {known['secondary_state']}"
+        grid.add_row(name, known["tca_utc"][:19].replace("T", " "), *cells[0], *cells[1], by)
+    console.print(grid if shown else f"{title}: no approach with Pc {least:g} or more", markup=False)
+    sums = [
+        f"{sum(pair[side]['probability'] for pair in pairs if pair[side]):.2e} {side}"
+        for side in ("before", "after")
+        if any(pair[side] for pair in pairs)
+    ]
+    rest = f"{len(pairs) - len(shown)} more below {least:g}"
+    console.print(f"{rest}; sum of Pc {', '.join(sums) or '0'}", markup=False)

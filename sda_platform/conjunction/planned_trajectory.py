@@ -1,13 +1,19 @@
-"""Where a primary would be: on its element set, after a burn, or on a planned ephemeris."""
+"""Where a primary would be: as it is known, after burns, or on a planned ephemeris."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Protocol
 
 import numpy as np
 
+from sda_platform.conjunction.best_states import BestStates
+from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
@@ -15,6 +21,10 @@ from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.two_body import two_body_stm
+
+_SAMPLE_NS = 120 * 10**9
+State = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class PlanError(ValueError):
@@ -29,75 +39,249 @@ class Burn:
     dv_rtn_m_s: tuple[float, float, float]
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedTrajectory:
-    """A primary's path as element sets, each in force from ``from_ns`` to ``until_ns`` (n,), rows by time.
+@dataclass(frozen=True)
+class BurnErrors:
+    """How well burns are carried out, 1 sigma: of the size, as a part of it, and of the direction, rad."""
 
-    The model of its covariance is that of the ``published`` set (1,) with its object's error scale. With an
-    ``ephemeris`` the sets only serve the search; states, and the covariance if it has one, come from it.
-    """
+    size: float = 0.03
+    direction_rad: float = float(np.radians(1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSets:
+    """Element sets of the primary for a search, by time, and how much farther it must look than they do."""
 
     elements: ElementSets
     from_ns: IntArray
     until_ns: IntArray
-    published: Propagator
-    ephemeris: Ephemeris | None = None
-    margin_km: float = 0.0
-    """How far beyond the threshold its approaches must be searched: the error of the sets that stand for it."""
+    margin_km: float
 
-    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+
+class StatesNear(Protocol):
+    """The states of some objects, (n,)."""
+
+    def at(self, time_ns: IntArray) -> State:
         """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) at ``time_ns`` (n,), TEME."""
-        if self.ephemeris:
-            state, covariance = self.ephemeris.at(time_ns)
-            r, v = state[:, :3], state[:, 3:]
-        else:
-            row = np.searchsorted(self.until_ns, time_ns, side="right")
-            _, r, v = Propagator(self.elements).at(row, time_ns)
-            covariance = np.full((len(time_ns), 6, 6), np.nan)
-        only = np.zeros(len(time_ns), np.int64)
-        modelled = rtn_to_teme(element_covariance_rtn(self.published, only, time_ns, r, v), r, v)
+
+
+class Trajectory(Protocol):
+    """A path of the primary."""
+
+    def near(self, time_ns: IntArray) -> StatesNear:
+        """Its states near each of ``time_ns`` (n,)."""
+
+    def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
+        """Sets for a search over [start, end). Raises PlanError where SGP4 cannot follow."""
+
+    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        """What of [start, end) the path covers. Raises PlanError where it covers nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unchanged:
+    """The path of an object as assessments know it: its ephemeris, its track or its set."""
+
+    known: KnownStates
+    norad_id: int
+
+    def near(self, time_ns: IntArray) -> BestStates:
+        return self.known.of(np.full(len(time_ns), self.norad_id), time_ns)
+
+    def search_sets(self, _start_ns: int, _end_ns: int) -> SearchSets:
+        catalogue = self.known.paths.catalogue
+        rows = catalogue.positions([self.norad_id])
+        elements = catalogue.propagator.elements.take(rows)
+        margin_km = self.known.paths.margins_km.get(self.norad_id, 0.0)
+        if catalogue.terms is None:
+            return SearchSets(elements, np.array([ALWAYS_NS]), np.array([FOREVER_NS]), margin_km)
+        return SearchSets(elements, catalogue.terms.from_ns[rows], catalogue.terms.until_ns[rows], margin_km)
+
+    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        return start_ns, end_ns
+
+    def sampled(self, time_ns: IntArray) -> FloatArray:
+        """States (n, 6) at ``time_ns`` (n,), ascending, of the sets of the search."""
+        sets = self.search_sets(int(time_ns[0]), int(time_ns[-1]))
+        row = np.searchsorted(sets.until_ns, time_ns, side="right")
+        return np.hstack(Propagator(sets.elements).at(row, time_ns)[1:])
+
+
+Displacement = Callable[[IntArray], FloatArray]
+"""How far (n, 6), TEME, burns have moved the path at times (n,): zero before the first one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Burned:
+    """The known path, displaced by burns; their errors widen its covariance."""
+
+    before: Unchanged
+    burns: tuple[Burn, ...]
+    displacement: Displacement
+    errors: BurnErrors = field(default_factory=BurnErrors)
+
+    def near(self, time_ns: IntArray) -> StatesNear:
+        return _Moved(self, self.before.near(time_ns))
+
+    def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
+        time_ns = np.append(np.arange(start_ns, end_ns, _SAMPLE_NS, dtype=np.int64), end_ns)
+        states = self.before.sampled(time_ns) + self.displacement(time_ns)
+        nothing = np.empty(0, np.int64), np.empty((0, 6, 6))
+        found = Stated(Ephemeris(time_ns, states, *nothing, start_ns, end_ns), self.before).search_sets(
+            start_ns, end_ns
+        )
+        return SearchSets(
+            found.elements,
+            found.from_ns,
+            found.until_ns,
+            found.margin_km + self.before.search_sets(start_ns, end_ns).margin_km,
+        )
+
+    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        return start_ns, end_ns
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    path: Burned
+    side: StatesNear
+
+    def at(self, time_ns: IntArray) -> State:
+        r, v, covariance = self.side.at(time_ns)
+        moved = self.path.displacement(time_ns)
+        for burn in self.path.burns:
+            covariance = covariance + _of_errors(self.path.before, burn, self.path.errors, time_ns)
+        return r + moved[:, :3], v + moved[:, 3:], covariance
+
+
+def _of_errors(before: Unchanged, burn: Burn, errors: BurnErrors, time_ns: IntArray) -> FloatArray:
+    """Covariances (n, 6, 6) at ``time_ns`` (n,) from the errors of a burn; zero before it."""
+    r, v = _state(before, burn.time_ns)
+    dv = np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)[0]
+    along, across = errors.size**2, errors.direction_rad**2
+    of_speed = across * (dv @ dv) * np.eye(3) + (along - across) * np.outer(dv, dv)
+    elapsed_s = np.maximum((time_ns - burn.time_ns) / 1e9, 0.0)
+    reach = two_body_stm(np.repeat(r, len(time_ns), 0), np.repeat(v, len(time_ns), 0), elapsed_s)[:, :, 3:]
+    found = np.einsum("nij,jk,nlk->nil", reach, of_speed, reach)
+    return np.where((time_ns > burn.time_ns)[:, None, None], found, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """The path of a planned ephemeris. Without covariances the model of the published set's errors counts."""
+
+    ephemeris: Ephemeris
+    before: Unchanged
+
+    def near(self, _time_ns: IntArray) -> StatesNear:
+        return self
+
+    def at(self, time_ns: IntArray) -> State:
+        """As of `StatesNear`."""
+        state, covariance = self.ephemeris.at(time_ns)
+        r, v, catalogue = state[:, :3], state[:, 3:], self.before.known.catalogue
+        rows = catalogue.rows_in_force(np.full(len(time_ns), self.before.norad_id), time_ns)
+        modelled = rtn_to_teme(element_covariance_rtn(catalogue.propagator, rows, time_ns, r, v), r, v)
         return r, v, np.where(np.isfinite(covariance), covariance, modelled)
 
+    def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
+        found = sets_through(self.ephemeris, *self.span(start_ns, end_ns))
+        if found is None:
+            raise PlanError("SGP4 cannot follow a state of the plan")
+        begins, ends = np.append(ALWAYS_NS, found.from_ns[1:]), np.append(found.until_ns[:-1], FOREVER_NS)
+        return SearchSets(_numbered(found.elements, self.before.norad_id), begins, ends, found.margin_km)
 
-def unchanged(published: Propagator) -> PlannedTrajectory:
-    """The path by the published set (1,)."""
-    always, forever = np.array([ALWAYS_NS]), np.array([FOREVER_NS])
-    return PlannedTrajectory(published.elements, always, forever, published)
+    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        begin_ns, until_ns = max(start_ns, self.ephemeris.usable_from_ns), min(end_ns, self.ephemeris.usable_until_ns)
+        if until_ns <= begin_ns:
+            raise PlanError("the ephemeris covers nothing of the span")
+        return begin_ns, until_ns
 
 
-def burned(published: Propagator, burns: Sequence[Burn]) -> PlannedTrajectory:
-    """The path by the published set (1,), changed by ``burns``.
+def burned(before: Unchanged, burns: Sequence[Burn], errors: BurnErrors) -> Burned:
+    """The path after ``burns``, displaced by numerical integration with and without them."""
+    ordered = tuple(sorted(burns, key=lambda each: each.time_ns))
+    return Burned(before, ordered, _Integrated(before, ordered), errors)
 
-    After a burn the path is that of SGP4 through the changed state, with the drag term of the set. The covariance is
-    that of the set: the burn is taken as exact. Raises PlanError where SGP4 cannot follow.
+
+@dataclass(frozen=True, eq=False)
+class SizedBurns:
+    """States after burns of several sizes at one time, by SGP4 with and without them: fast, for a search among many.
+
+    ``side`` has n states for each size; ``size_m_s`` (k,). A size that SGP4 cannot follow has NaN.
     """
-    elements = published.elements
-    sets, begins = [elements], [ALWAYS_NS]
-    for burn in sorted(burns, key=lambda each: each.time_ns):
-        _, r, v = Propagator(sets[-1]).at([0], burn.time_ns)
-        after = v + np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)
-        changed = mean_elements(r, after, burn.time_ns, elements.bstar_per_earth_radius)
-        if not np.isfinite(changed.mean_motion_rev_per_day).all():
-            raise PlanError(f"SGP4 cannot follow the orbit after a burn of {burn.dv_rtn_m_s} m/s")
-        sets.append(_numbered(changed, int(elements.norad_id[0])))
-        begins.append(burn.time_ns)
-    until = np.array([*begins[1:], FOREVER_NS])
-    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, published)
+
+    before: Unchanged
+    time_ns: int
+    direction_rtn: tuple[float, float, float]
+    size_m_s: FloatArray
+    side: StatesNear
+    errors: BurnErrors
+
+    def at(self, time_ns: IntArray) -> State:
+        """As of `StatesNear`, for (k n,): all states of the first size, then of the next."""
+        r, v, covariance = self.side.at(time_ns)
+        size = np.repeat(np.arange(len(self.size_m_s)), len(time_ns) // len(self.size_m_s))
+        without, with_burn = (np.hstack(self._sets.at(row, time_ns)[1:]) for row in (0 * size, size + 1))
+        moved = np.where((time_ns > self.time_ns)[:, None], with_burn - without, 0.0)
+        unit = _of_errors(self.before, Burn(self.time_ns, self.direction_rtn), self.errors, time_ns)
+        wider = covariance + unit * (self.size_m_s[size] ** 2)[:, None, None]
+        return r + moved[:, :3], v + moved[:, 3:], wider
+
+    @cached_property
+    def _sets(self) -> Propagator:
+        """Without a burn, then after one of each size."""
+        r, v = _state(self.before, self.time_ns)
+        unit = np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(self.direction_rtn) / 1000)
+        sizes = np.concatenate([[0.0], self.size_m_s])[:, None]
+        return Propagator(
+            mean_elements(np.repeat(r, len(sizes), 0), v + sizes * unit, np.full(len(sizes), self.time_ns))
+        )
 
 
-def planned(ephemeris: Ephemeris, published: Propagator) -> PlannedTrajectory:
-    """The path by a planned ephemeris; sets through its states serve the search.
+@dataclass(frozen=True, eq=False)
+class _Integrated:
+    """The displacement by burns (at least one), numerically integrated in the dynamics of tracks."""
 
-    ``published`` (1,) is the published set of the object.
+    before: Unchanged
+    burns: tuple[Burn, ...]
 
-    Raises PlanError where SGP4 cannot follow one of these states.
-    """
-    found = sets_through(ephemeris, ephemeris.usable_from_ns, ephemeris.usable_until_ns)
-    if found is None:
-        raise PlanError("SGP4 cannot follow a state of the ephemeris")
-    begins, ends = np.append(ALWAYS_NS, found.from_ns[1:]), np.append(found.until_ns[:-1], FOREVER_NS)
-    numbered = _numbered(found.elements, int(published.elements.norad_id[0]))
-    return PlannedTrajectory(numbered, begins, ends, published, ephemeris, found.margin_km)
+    def __call__(self, time_ns: IntArray) -> FloatArray:
+        """As of `Displacement`."""
+        moved = np.zeros((len(time_ns), 6))
+        after = np.flatnonzero(time_ns > self.burns[0].time_ns)
+        if len(after):
+            instants, back = np.unique(time_ns[after], return_inverse=True)
+            begin_ns = self.burns[0].time_ns
+            state = np.hstack(_state(self.before, begin_ns))
+            moved[after] = (self._burned(state, instants) - self._free(state, begin_ns, instants))[back]
+        return moved
+
+    def _burned(self, state: FloatArray, time_ns: IntArray) -> FloatArray:
+        found = np.empty((len(time_ns), 6))
+        ends = [*(each.time_ns for each in self.burns[1:]), int(time_ns[-1])]
+        for burn, end_ns in zip(self.burns, ends, strict=True):
+            r, v = state[:, :3], state[:, 3:]
+            v = v + np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)
+            inside = (time_ns > burn.time_ns) & (time_ns <= end_ns)
+            moved = self._free(np.hstack([r, v]), burn.time_ns, np.append(time_ns[inside], max(end_ns, burn.time_ns)))
+            found[inside], state = moved[:-1], moved[-1:]
+        return found
+
+    def _free(self, state_teme: FloatArray, begin_ns: int, time_ns: IntArray) -> FloatArray:
+        """States (k, 6), TEME, at ``time_ns`` (k,), ascending, from one (1, 6)."""
+        catalogue = self.before.known.catalogue
+        row = catalogue.positions([self.before.norad_id])[:1]
+        areas = first_coefficients(catalogue.propagator.elements.bstar_per_earth_radius[row])[0]
+        at_ns = np.array([begin_ns])
+        found = self.before.known.dynamics.states(gcrf_of_teme(state_teme, at_ns), areas, at_ns, time_ns[None])[0]
+        return teme_of_gcrf(found, time_ns)
+
+
+@lru_cache(maxsize=256)
+def _state(before: Unchanged, time_ns: int) -> tuple[FloatArray, FloatArray]:
+    at_ns = np.array([time_ns])
+    r, v, _ = before.near(at_ns).at(at_ns)
+    return r, v
 
 
 def _numbered(elements: ElementSets, norad_id: int) -> ElementSets:

@@ -27,6 +27,7 @@ MOST_SCREENED: Final = 50
 _ARRAYS: Final = ("state_time_ns", "state", "covariance_time_ns", "covariance")
 _COLUMNS: Final = ("norad_id", "epoch_time_ns", "usable_from_ns", "usable_until_ns", *_ARRAYS)
 _SIGMAS: Final = ("position_sigma_m", "published_sigma_m")
+REFINED_COLUMNS: Final = (*_COLUMNS, *_SIGMAS)
 
 
 def refined_read(store: Lake, plan: Plan) -> pa.Table:
@@ -35,7 +36,7 @@ def refined_read(store: Lake, plan: Plan) -> pa.Table:
     At most as many as `orbit_determination` holds. None where the plan repeats a commit that did not consume them.
     """
     window = next((each for each in plan.windows if each.table == REFINED_EPHEMERIDES.name), None)
-    columns = [*_COLUMNS, *_SIGMAS]
+    columns = list(REFINED_COLUMNS)
     if window is None or not window.upto_sequence:
         return REFINED_EPHEMERIDES.arrow_schema.empty_table().select(columns)
     is_usable = ds.field("usable_until_ns") > plan.as_of_ns

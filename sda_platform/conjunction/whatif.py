@@ -1,158 +1,205 @@
-"""What a plan does to the risk of one satellite: all its approaches before and after, and the least burn that helps."""
+"""What a plan does to the risk of one satellite: all its approaches before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.planned_trajectory import Burn, PlanError, PlannedTrajectory, burned
+from sda_platform.conjunction.best_states import BestStates
+from sda_platform.conjunction.known_states import KnownStates, described
+from sda_platform.conjunction.planned_trajectory import (
+    BurnErrors,
+    Stated,
+    StatesNear,
+    Trajectory,
+    Unchanged,
+)
 from sda_platform.conjunction.sizes import ObjectSizes
-from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import (
+    ALWAYS_NS,
+    FOREVER_NS,
+    ElementSets,
+    FloatArray,
+    IntArray,
+    apogee_altitude_km,
+    perigee_altitude_km,
+)
 from sda_platform.orbits.in_force import Terms
-from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import assess
+from sda_platform.orbits.risk.probability import assess, collision_probability_2d
 from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume
 
 # A pass before and one after the plan are one encounter if their TCAs are nearer than this: below half a revolution.
 _SAME_ENCOUNTER_NS = 20 * 60 * NANOSECONDS_PER_SECOND
-_REFINEMENTS = 4
-_BURN_TIMES, _FIRST_M_S, _LADDER, _HALVINGS, _MOST_SCREENED = 24, 1e-3, 1.3, 6, 6
+_REFINEMENTS, _ROUGH_REFINEMENTS = 4, 2
+# Heights of orbits vary by less than this about those of their mean elements.
+_SHELL_MARGIN_KM = 60.0
+# Below this 2D probability, at ordinary speed, no better method is asked.
+_PLAN = "plan"
+_LEAST_PROBABILITY, _SLOW_KM_S = 1e-9, 0.1
 
 
 @dataclass(frozen=True)
 class Encounter:
-    """One approach of the primary: the secondary's row in the catalogue, TCA, miss, and Pc (NaN: there is none)."""
+    """One approach of the primary: the secondary's number, TCA, miss, and Pc (NaN: there is none)."""
 
-    row: int
+    norad_id: int
     tca_ns: int
     miss_km: float
     probability: float
+    sigmas: float = float("nan")
+    """Miss across the relative velocity in sigmas of both errors."""
+    states: tuple[str, str] = ("", "")
+    """What the states of primary and secondary rest on."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An encounter before and after a plan; None: the pair is farther apart than the threshold then."""
+    """An encounter before and after a plan; None: the pair is farther apart than what counts then."""
 
     before: Encounter | None
     after: Encounter | None
-
-
-@dataclass(frozen=True)
-class Avoidance:
-    """A burn that brings all events to the goal, and all encounters after it; ``screened`` plans were tried in full."""
-
-    burn: Burn
-    dv_m_s: float
-    after: tuple[Encounter, ...]
-    screened: int
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
     """The other objects, the span, and how approaches of the primary to them are found and judged.
 
-    ``primary`` is its published set (1,), ``primary_radius_m`` its own radius; ``sizes`` give the others'.
+    An approach counts within ``threshold_km``, or within ``reach_km`` if its miss is at most ``sigmas`` of both errors.
     """
 
-    catalogue: Catalogue
-    primary: Propagator
+    known: KnownStates
+    primary: int
     start_ns: int
     end_ns: int
-    threshold_km: float
     primary_radius_m: float
     sizes: ObjectSizes
+    threshold_km: float = 5.0
+    sigmas: float = 3.0
+    reach_km: float = 50.0
+    errors: BurnErrors = field(default_factory=BurnErrors)
     processes: int = 1
+    report: Callable[[int, int], None] = field(default=lambda _done, _total: None)
 
-    def encounters(self, path: PlannedTrajectory) -> tuple[Encounter, ...]:
-        """All approaches on ``path`` within the threshold, by TCA."""
-        others = np.flatnonzero(self.catalogue.norad_id != self.primary.elements.norad_id[0])
-        terms = self.catalogue.terms or Terms(
-            np.arange(len(self.catalogue)),
-            np.full(len(self.catalogue), ALWAYS_NS),
-            np.full(len(self.catalogue), FOREVER_NS),
-        )
-        elements = ElementSets.stack([self.catalogue.propagator.elements.take(others), path.elements])
+    @cached_property
+    def unchanged(self) -> Unchanged:
+        """The primary's path without a plan."""
+        return Unchanged(self.known, self.primary)
+
+    def encounters(self, path: Trajectory) -> tuple[Encounter, ...]:
+        """All approaches on ``path`` that count, by TCA."""
+        catalogue = self.known.paths.catalogue
+        start_ns, end_ns = path.span(self.start_ns, self.end_ns)
+        own = path.search_sets(start_ns, end_ns)
+        searched_km = max(self.threshold_km, self.reach_km) + own.margin_km
+        searched_km += max(self.known.paths.margins_km.values(), default=0.0)
+        others = self._near_shell(own.elements, searched_km)
+        elements = ElementSets.stack([catalogue.propagator.elements.take(others), own.elements])
+        own_rows = np.arange(len(others), len(elements))
+        always, forever = np.full(len(catalogue), ALWAYS_NS), np.full(len(catalogue), FOREVER_NS)
+        terms = catalogue.terms or Terms(np.arange(len(catalogue)), always, forever)
         both = Terms(
             np.arange(len(elements)),
-            np.concatenate([terms.from_ns[others], path.from_ns]),
-            np.concatenate([terms.until_ns[others], path.until_ns]),
+            np.concatenate([terms.from_ns[others], own.from_ns]),
+            np.concatenate([terms.until_ns[others], own.until_ns]),
         )
-        start_ns, end_ns = self._span(path)
         found = screen_elements(
             elements,
             both,
-            [(Volume.sphere(self.threshold_km + path.margin_km), np.arange(len(others), len(elements)))],
+            [(Volume.sphere(searched_km), own_rows)],
             np.arange(len(others)),
             start_ns,
             end_ns,
             processes=self.processes,
-            report=lambda _done, _total: None,
+            report=self.report,
         ).events
-        is_primary_first = found.lo >= len(others)
-        rows = others[np.where(is_primary_first, found.hi, found.lo)]
-        judged = self.judged(path, rows, found.tca_time_ns)
-        return tuple(each for each in judged if each.miss_km <= self.threshold_km)
+        rows = others[np.where(found.lo >= len(others), found.hi, found.lo)]
+        return self.judged(path, catalogue.norad_id[rows], found.tca_time_ns)
 
-    def judged(self, path: PlannedTrajectory, rows: IntArray, tca_ns: IntArray) -> Iterator[Encounter]:
-        """The encounters with the catalogue's ``rows`` (n,) near ``tca_ns`` (n,), with the best Pc there is."""
-        if not len(rows):
-            return
-        tca_ns, passes = self._passes(path, rows, tca_ns)
-        probability = best_probabilities(passes).probability
-        miss_km = np.linalg.norm(passes.dr_km, axis=1)
-        columns = zip(rows.tolist(), tca_ns.tolist(), miss_km.tolist(), probability.tolist(), strict=True)
-        yield from (Encounter(*each) for each in columns)
+    def _near_shell(self, own: ElementSets, searched_km: float) -> IntArray:
+        """Rows of other objects whose heights meet those of the primary."""
+        catalogue, margin_km = self.known.paths.catalogue, searched_km + _SHELL_MARGIN_KM
+        elements = catalogue.propagator.elements
+        meets = perigee_altitude_km(elements) <= apogee_altitude_km(own).max() + margin_km
+        meets &= apogee_altitude_km(elements) >= perigee_altitude_km(own).min() - margin_km
+        return np.flatnonzero(meets & (catalogue.norad_id != self.primary))
 
-    def largest_2d(self, path: PlannedTrajectory, known: Sequence[Encounter]) -> float:
-        """The largest 2D Pc of encounters near the ``known`` ones; infinite where there is none."""
-        rows, tcas = (np.array([getattr(each, name) for each in known], np.int64) for name in ("row", "tca_ns"))
-        _, passes = self._passes(path, rows, tcas)
+    def judged(self, path: Trajectory, norad_id: IntArray, tca_ns: IntArray) -> tuple[Encounter, ...]:
+        """The encounters with objects ``norad_id`` (n,) near ``tca_ns`` (n,) that count, by TCA."""
+        if not len(norad_id):
+            return ()
+        other, span = self.known.of(norad_id, tca_ns), path.span(self.start_ns, self.end_ns)
+        tca_ns, passes = self._passes(path.near(tca_ns), other, span, tca_ns)
+        of_primary = [_PLAN] * len(norad_id)
+        if not isinstance(path, Stated):
+            of_primary = described(self.unchanged.near(tca_ns), tca_ns)
+        states = list(zip(of_primary, described(other, tca_ns), strict=True))
+        _, unique = np.unique(np.stack([norad_id, tca_ns // NANOSECONDS_PER_SECOND]), axis=1, return_index=True)
         position = (passes.covariance_1 + passes.covariance_2)[:, :3, :3]
         plane = assess(passes.dr_km, passes.dv_km_s, position, 1000 * passes.radius_km)
-        largest = float(np.max(plane.probability, initial=0.0))
-        return largest if np.isfinite(largest) else float("inf")
+        miss_km = np.linalg.norm(passes.dr_km, axis=1)
+        counts = miss_km <= self.threshold_km
+        counts |= (miss_km <= self.reach_km) & (plane.mahalanobis_distance <= self.sigmas)
+        kept = np.intersect1d(np.flatnonzero(counts), unique)
+        probability = plane.probability.copy()
+        is_slow = np.linalg.norm(passes.dv_km_s, axis=1) < _SLOW_KM_S
+        further = np.intersect1d(kept, np.flatnonzero(is_slow | ~(probability < _LEAST_PROBABILITY)))
+        probability[further] = best_probabilities(passes.take(further)).probability
+        found = [
+            Encounter(
+                int(norad_id[row]),
+                int(tca_ns[row]),
+                float(miss_km[row]),
+                float(probability[row]),
+                float(plane.mahalanobis_distance[row]),
+                states[row],
+            )
+            for row in kept.tolist()
+        ]
+        return tuple(sorted(found, key=lambda each: each.tca_ns))
 
-    def _span(self, path: PlannedTrajectory) -> tuple[int, int]:
-        if path.ephemeris is None:
-            return self.start_ns, self.end_ns
-        start_ns = max(self.start_ns, path.ephemeris.usable_from_ns)
-        end_ns = min(self.end_ns, path.ephemeris.usable_until_ns)
-        if end_ns <= start_ns:
-            raise PlanError("the ephemeris covers nothing of the span")
-        return start_ns, end_ns
+    def probability_2d(self, own: StatesNear, other: BestStates, tca_ns: IntArray) -> FloatArray:
+        """2D Pc (n,) of encounters of ``own`` with ``other`` (n,) near ``tca_ns`` (n,); infinite without one."""
+        _, passes = self._passes(own, other, (self.start_ns, self.end_ns), tca_ns, _ROUGH_REFINEMENTS)
+        position = (passes.covariance_1 + passes.covariance_2)[:, :3, :3]
+        plane = encounter_plane(passes.dr_km, passes.dv_km_s, position)
+        x, y, sigma_x, sigma_y = plane.x_km, plane.y_km, plane.sigma_x_km, plane.sigma_y_km
+        found = collision_probability_2d(x, y, sigma_x, sigma_y, passes.radius_km)  # a ratio of lengths, in km
+        return np.where(np.isfinite(found), found, np.inf)
 
-    def _passes(self, path: PlannedTrajectory, rows: IntArray, tca_ns: IntArray) -> tuple[IntArray, Encounters]:
-        start_ns, end_ns = self._span(path)
-        for _ in range(_REFINEMENTS):
-            (r1, v1, _), (r2, v2, _) = path.at(tca_ns), self._secondaries(rows, tca_ns)
+    def _passes(
+        self,
+        own: StatesNear,
+        other: BestStates,
+        span: tuple[int, int],
+        tca_ns: IntArray,
+        refinements: int = _REFINEMENTS,
+    ) -> tuple[IntArray, Encounters]:
+        for _ in range(refinements):
+            (r1, v1, _), (r2, v2, _) = own.at(tca_ns), other.at(tca_ns)
             dr, dv = r2 - r1, v2 - v1
             step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
             step_ns = np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
-            tca_ns = np.clip(tca_ns + step_ns, start_ns, end_ns)
-        names = [self.catalogue.object_names[row] for row in rows.tolist()]
-        radius_m = self.primary_radius_m + np.array(self.sizes.of(self.catalogue.norad_id[rows].tolist(), names)[0])
-        states = (*path.at(tca_ns), *self._secondaries(rows, tca_ns))
-        return tca_ns, Encounters(*states, radius_m / 1000)
-
-    def _secondaries(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        _, r, v = self.catalogue.propagator.at(rows, time_ns)
-        return r, v, rtn_to_teme(element_covariance_rtn(self.catalogue.propagator, rows, time_ns, r, v), r, v)
+            tca_ns = np.clip(tca_ns + step_ns, *span)
+        catalogue = other.catalogue
+        names = [catalogue.object_names[row] for row in other.index.tolist()]
+        radius_m = self.primary_radius_m + np.array(self.sizes.of(catalogue.norad_id[other.index].tolist(), names)[0])
+        return tca_ns, Encounters(*own.at(tca_ns), *other.at(tca_ns), radius_m / 1000)
 
 
 def compared(before: Sequence[Encounter], after: Sequence[Encounter]) -> list[Outcome]:
     """Encounters before and after a plan, paired by secondary and TCA; by TCA."""
     left, outcomes = list(after), []
     for one in before:
-        same = [each for each in left if each.row == one.row and abs(each.tca_ns - one.tca_ns) < _SAME_ENCOUNTER_NS]
+        same = [each for each in left if each.norad_id == one.norad_id]
+        same = [each for each in same if abs(each.tca_ns - one.tca_ns) < _SAME_ENCOUNTER_NS]
         other = min(same, key=lambda each, tca_ns=one.tca_ns: abs(each.tca_ns - tca_ns), default=None)  # type: ignore[misc]
         outcomes.append(Outcome(one, other))
         if other is not None:
@@ -161,46 +208,6 @@ def compared(before: Sequence[Encounter], after: Sequence[Encounter]) -> list[Ou
     return sorted(outcomes, key=lambda o: (o.before or o.after).tca_ns)  # type: ignore[union-attr]  # one is there
 
 
-def least_burn(
-    scene: Scene, before: Sequence[Encounter], window: tuple[int, int], goal: float, most_m_s: float
-) -> Avoidance | None:
-    """The smallest burn along the track within ``window`` (ns) after which every event is at or below ``goal``.
-
-    Burns at 24 times and in both directions are tried against the known events by their 2D Pc. The smallest ones are
-    then screened in full, in their order, until one has no event above the goal; None: no burn of at most ``most_m_s``
-    has been found, six full screenings included.
-    """
-    found: list[tuple[float, Burn]] = []
-    for time_ns in np.linspace(*window, _BURN_TIMES).astype(np.int64).tolist():
-        for sign in (1.0, -1.0):
-            unit = Burn(time_ns, (0.0, sign, 0.0))
-            size = _smallest(scene, before, unit, goal, most_m_s)
-            if size is not None:
-                found.append((size, replace(unit, dv_rtn_m_s=(0.0, sign * size, 0.0))))
-    for number, (size, burn) in enumerate(sorted(found, key=lambda each: each[0])[:_MOST_SCREENED], start=1):
-        after = scene.encounters(burned(scene.primary, [burn]))
-        if all(each.probability <= goal for each in after):
-            return Avoidance(burn, size, after, number)
-    return None
-
-
-def _smallest(scene: Scene, known: Sequence[Encounter], unit: Burn, goal: float, most_m_s: float) -> float | None:
-    """The smallest size, m/s, of a burn in the direction of ``unit`` that brings ``known`` events to ``goal``."""
-
-    def suffices(size: float) -> bool:
-        radial, transverse, normal = unit.dv_rtn_m_s
-        burn = replace(unit, dv_rtn_m_s=(size * radial, size * transverse, size * normal))
-        try:
-            return scene.largest_2d(burned(scene.primary, [burn]), known) <= goal
-        except PlanError:
-            return False
-
-    low, high = 0.0, min(_FIRST_M_S, most_m_s)
-    while not suffices(high):
-        if high >= most_m_s:
-            return None
-        low, high = high, min(high * _LADDER, most_m_s)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+def total(encounters: Sequence[Encounter], after_ns: int = ALWAYS_NS) -> float:
+    """The sum of Pc of encounters later than ``after_ns``."""
+    return float(np.nansum([each.probability for each in encounters if each.tca_ns > after_ns]))

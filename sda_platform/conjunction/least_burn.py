@@ -1,0 +1,124 @@
+"""The least burn of a satellite that brings its risk to a goal, verified by numerical integration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sda_platform.conjunction.best_states import BestStates
+from sda_platform.conjunction.planned_trajectory import Burn, SizedBurns, burned
+from sda_platform.conjunction.whatif import Encounter, Scene, total
+from sda_platform.orbits.elements import FloatArray, IntArray
+
+_BURN_TIMES, _FIRST_M_S, _LADDER, _STEPS, _MOST_SCREENED, _MOST_KNOWN = 24, 1e-3, 1.3, 16, 6, 40
+# The search among burns leaves this to the integration that verifies its result.
+_SEARCH_MARGIN = 0.8
+
+
+@dataclass(frozen=True)
+class Avoidance:
+    """A burn after which no later event is above the goal, and all encounters after it, integrated numerically.
+
+    ``screened`` burns were tried in full. The sums of Pc are those of events later than the burn.
+    """
+
+    burn: Burn
+    dv_m_s: float
+    after: tuple[Encounter, ...]
+    screened: int
+    total_before: float
+    total_after: float
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why no burn was found: the one that came nearest, and the event that it leaves above the goal.
+
+    ``raises_total``: the goal is met, but the sum over all events is larger than before.
+    """
+
+    burn: Burn
+    encounter: Encounter
+    raises_total: bool = False
+
+
+def least_burn(
+    scene: Scene,
+    before: Sequence[Encounter],
+    window: tuple[int, int],
+    goal: float,
+    most_m_s: float,
+    *,
+    burn_times: int = _BURN_TIMES,
+) -> Avoidance | Obstacle:
+    """The smallest burn along the track within ``window`` (ns) after which every later event is at or below ``goal``.
+
+    Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
+    ones are then integrated numerically and screened in full, in their order. The first one without an event above the
+    goal is taken, unless it raises the sum of Pc. Without one of at most ``most_m_s``, six full screenings included,
+    the obstacle is named.
+    """
+    worst_first = sorted(before, key=lambda each: -each.probability)[:_MOST_KNOWN]
+    tca_ns = np.array([each.tca_ns for each in worst_first], np.int64)
+    own = scene.unchanged.near(tca_ns)
+    other = scene.known.of(np.array([each.norad_id for each in worst_first], np.int64), tca_ns)
+    found: list[tuple[float, Burn]] = []
+    nearest: list[tuple[float, Obstacle]] = []
+    for time_ns in np.linspace(*window, burn_times).astype(np.int64).tolist():
+        rows = np.flatnonzero(tca_ns > time_ns)
+        later = _Later(scene, own.take(rows), other.take(rows), tca_ns[rows])
+        for sign in (1.0, -1.0):
+            size, left, position = later.smallest(time_ns, sign, _SEARCH_MARGIN * goal, most_m_s)
+            burn = Burn(time_ns, (0.0, sign * size, 0.0))
+            if position is None:
+                found.append((size, burn))
+            else:
+                nearest.append((left, Obstacle(burn, worst_first[rows[position]])))
+    for number, (size, burn) in enumerate(sorted(found, key=lambda each: each[0])[:_MOST_SCREENED], start=1):
+        after = scene.encounters(burned(scene.unchanged, [burn], scene.errors))
+        remaining = [each for each in after if each.tca_ns > burn.time_ns]
+        worst = max(remaining, key=lambda each: each.probability, default=None)
+        sums = total(before, burn.time_ns), total(after, burn.time_ns)
+        meets = worst is None or worst.probability <= goal
+        if meets and sums[1] <= sums[0]:
+            return Avoidance(burn, size, after, number, *sums)
+        if worst is not None:
+            nearest.append((max(worst.probability, sums[1] if meets else 0.0), Obstacle(burn, worst, meets)))
+    return min(nearest, key=lambda each: each[0])[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """Known encounters (n,) after a time, for a search among burns at that time."""
+
+    scene: Scene
+    own: BestStates
+    other: BestStates
+    tca_ns: IntArray
+
+    def smallest(self, time_ns: int, sign: float, goal: float, most_m_s: float) -> tuple[float, float, int | None]:
+        """The smallest burn along the track, m/s, that brings all encounters to ``goal``.
+
+        Without one: the largest burn, what it leaves, and the position of that encounter.
+        """
+        if not len(self.tca_ns):
+            return min(_FIRST_M_S, most_m_s), 0.0, None
+        count = 1 + max(0, int(np.ceil(np.log(most_m_s / _FIRST_M_S) / np.log(_LADDER))))
+        sizes = np.minimum(_FIRST_M_S * _LADDER ** np.arange(count), most_m_s)
+        left = self._left_by(time_ns, sign, sizes)
+        meets = np.flatnonzero(left.max(axis=1) <= goal)
+        if not len(meets):
+            return float(sizes[-1]), float(left[-1].max()), int(left[-1].argmax())
+        low = sizes[meets[0] - 1] if meets[0] else 0.0
+        finer = np.linspace(low, sizes[meets[0]], _STEPS + 1)[1:]
+        is_met = self._left_by(time_ns, sign, finer).max(axis=1) <= goal
+        return float(finer[int(np.argmax(is_met))] if is_met.any() else sizes[meets[0]]), 0.0, None
+
+    def _left_by(self, time_ns: int, sign: float, size_m_s: FloatArray) -> FloatArray:
+        """2D Pc (k, n) of all encounters after a burn of each size (k,)."""
+        scene, count = self.scene, len(size_m_s)
+        rows = np.tile(np.arange(len(self.tca_ns)), count)
+        own = SizedBurns(scene.unchanged, time_ns, (0.0, sign, 0.0), size_m_s, self.own.take(rows), scene.errors)
+        return scene.probability_2d(own, self.other.take(rows), self.tca_ns[rows]).reshape(count, -1)

@@ -57,7 +57,7 @@ class BatchReceipt:
 class ReceivedBatch:
     """Records of one source and one priority, as bytes of a segment.
 
-    ``received_s``: when they left the socket, by the loop's clock.
+    ``received_s``: when they left the socket, by the loop's clock. ``peer`` and ``is_conflict`` as in `Origin`.
     """
 
     source: str
@@ -66,6 +66,8 @@ class ReceivedBatch:
     records: int
     received_s: float
     receipt: BatchReceipt
+    peer: str | None = None
+    is_conflict: bool = False
 
     @property
     def weight(self) -> int:

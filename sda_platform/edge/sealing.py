@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.batch import ReceivedBatch
@@ -21,9 +22,11 @@ from sda_platform.edge.logs import Log
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.formats.registry import ZONES
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.landing.lander import seal, segment_name
 from sda_platform.resilience import pause_s
+
+_MOST_RUNS = 64
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Sealer:
 
     def _segment(self, batches: Sequence[ReceivedBatch]) -> tuple[bytes, SegmentMeta]:
         """Bytes and metadata of a segment. Hashing takes milliseconds, in which the sockets must be read."""
+        runs = {(batch.source, batch.peer, batch.is_conflict) for batch in batches}
+        if len(batches) > _MOST_RUNS > len(runs):  # many senders in turns: their records side by side
+            batches = sorted(batches, key=lambda batch: (batch.source, batch.peer or "", batch.is_conflict))
         data = b"".join(batch.data for batch in batches)
         meta = SegmentMeta(
             feed=self.zone,
@@ -85,6 +91,7 @@ class Sealer:
             sealed_time_ns=self.clock.now_ns(),
             sealed_wall_time_ns=time.time_ns(),
             priority=self.priority.label,
+            origins=tuple(_origins(batches)),
         )
         return data, meta
 
@@ -106,6 +113,12 @@ class Sealer:
             self.latency.add(now_s - batch.received_s, batch.records)
             self.channel.release(batch.weight)
             batch.receipt.settle()
+
+
+def _origins(batches: Iterable[ReceivedBatch]) -> Iterator[Origin]:
+    """The runs of batches of one source and peer."""
+    for (source, peer, is_conflict), run in groupby(batches, lambda each: (each.source, each.peer, each.is_conflict)):
+        yield Origin(sum(batch.records for batch in run), source, peer, is_conflict)
 
 
 def _groups(batches: Iterable[ReceivedBatch], max_bytes: int) -> Iterator[list[ReceivedBatch]]:

@@ -23,6 +23,20 @@ PRIORITIES: Final = ("emergency", "high", "low", "deferred")
 """Priorities of segments, the first is taken first; one without a priority counts as high."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a run of a segment's records came from: the configured source, and the peer that sent them.
+
+    ``peer``: the sender's address, None where it is not known, as of datagrams. ``is_conflict``: each repeats the key
+    of an earlier record with other content.
+    """
+
+    records: int
+    source: str
+    peer: str | None = None
+    is_conflict: bool = False
+
+
 class MetaError(ValueError):
     """The text is no segment metadata; the message has the key and the reason."""
 
@@ -34,7 +48,8 @@ class SegmentMeta:
     `sealed_time_ns` is mission time, `sealed_wall_time_ns` wall time (for latency). `source_watermark_ns`:
     the lander expects no record with an earlier sensor time after this segment; None where the feed has no
     such promise. `reprocess_count`: how often these records came back from dead letters; None where they come live.
-    `priority`: one of PRIORITIES, None where the lander has none.
+    `priority`: one of PRIORITIES, None where the lander has none. `origins`: runs of its records in order, None where
+    the lander did not state them.
     """
 
     feed: str
@@ -49,6 +64,7 @@ class SegmentMeta:
     source_watermark_ns: int | None = None
     reprocess_count: int | None = None
     priority: str | None = None
+    origins: tuple[Origin, ...] | None = None
     schema_version: int = SEGMENT_META_VERSION
 
     def to_json(self) -> str:
@@ -92,7 +108,21 @@ def parse_segment_meta(text: str | bytes) -> SegmentMeta:
         raise MetaError(f"not a JSON object but a {type(value).__name__}")
     if value.get("schema_version") != SEGMENT_META_VERSION:
         raise MetaError(f"schema_version is {value.get('schema_version')!r}, only {SEGMENT_META_VERSION} is known")
-    return SegmentMeta(**{f.name: _checked(f.name, value.get(f.name)) for f in fields(SegmentMeta)})
+    checked = {f.name: _checked(f.name, value.get(f.name)) for f in fields(SegmentMeta) if f.name != "origins"}
+    return SegmentMeta(**checked, origins=_origins(value.get("origins"), checked["records"]))
+
+
+def _origins(value: Any, records: int) -> tuple[Origin, ...] | None:
+    if value is None:
+        return None
+    try:
+        found = tuple(Origin(**{f.name: run[f.name] for f in fields(Origin) if f.name in run}) for run in value)
+        is_whole = sum(run.records for run in found) == records and all(run.records >= 0 for run in found)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise MetaError(f"origins is no list of origins: {error}") from None
+    if not is_whole or not all(isinstance(run.source, str) and isinstance(run.peer, str | None) for run in found):
+        raise MetaError(f"origins must be runs of its {records} records, each with a source")
+    return found
 
 
 def _checked(name: str, value: Any) -> Any:

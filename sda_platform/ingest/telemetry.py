@@ -1,5 +1,6 @@
 """Segments of telemetry frames to bronze rows: the values of the headers, and the frames as they were received."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     if meta.format != TELEMETRY_FORMAT:
         error = RecordError("unknown_format", f"feed 'telemetry' does not carry {meta.format!r} records")
         errors = dict.fromkeys(range(len(records)), error)
+    for row in _conflicts(meta):
+        text = f"repeats satellite {decoded.headers['satellite_id'][row]}, sequence {decoded.headers['sequence'][row]}"
+        errors.setdefault(row, RecordError("frame_conflict", f"{text} with other content"))
     is_usable = np.ones(len(records), np.bool_)
     is_usable[list(errors)] = False
     headers = decoded.headers
@@ -41,3 +45,12 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
         **{name: pc.if_else(pa.array(is_usable), pa.array(each), None) for name, each in values.items()},
     }
     return pa.table(columns)
+
+
+def _conflicts(meta: SegmentMeta) -> Iterator[int]:
+    """The rows that the collector received as conflicts."""
+    row = 0
+    for run in meta.origins or ():
+        if run.is_conflict:
+            yield from range(row, row + run.records)
+        row += run.records

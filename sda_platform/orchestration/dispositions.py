@@ -91,6 +91,14 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "Fetch the set again; inform the publisher.",
             "No: the digits cannot be trusted. The set comes again with the next catalogue.",
         ),
+        "frame_conflict": RecordKind(
+            Disposition.PERMANENT,
+            "A telemetry frame has the satellite and sequence of an earlier one, and other content.",
+            "A station that damages frames or stamps them itself, two satellites with one number, or a forgery.",
+            "Compare the payloads of both frames, and the stations that sent them; the metadata names the peer.",
+            "Repair the station; give each satellite its own number.",
+            "If the later frame is the true one.",
+        ),
         "missing_field": RecordKind(
             Disposition.PERMANENT,
             "A field that the format requires is absent.",

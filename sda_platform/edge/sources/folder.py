@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sda_platform.clock import MissionClock
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
 from sda_platform.edge.sources.source import LONGEST_PAUSE_S, Services, Source
-from sda_platform.landing.lander import LandedFile, Lander, ProgressUnreadable
-from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.landing.lander import Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 from sda_platform.resilience import pause_s
 
@@ -43,6 +41,7 @@ class FolderSource(Source):
     ) -> None:
         super().__init__(name, services)
         self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
+        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=name)
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()
 
@@ -88,13 +87,11 @@ class FolderSource(Source):
 
     async def _land(self, folder: DropFolder, file: DroppedFile) -> None:
         """Land one file and put it away. What fails on our side leaves it where it is, for a later scan."""
-        path, services = file.path, self.services
+        path = file.path
         if not folder.holds(file):
             return
         try:
-            landed = await services.files.run(
-                _attempt, path, file.zone or None, services.landing_root, services.clock, services.bounds
-            )
+            landed = await self.services.files.run(self._lander.land, path, feed=file.zone or None)
             self.count_landed(landed.sealed_records)
             self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
             folder.put_away(file, LANDED)
@@ -133,7 +130,3 @@ class FolderSource(Source):
         self._later[path] = _Later(attempts, asyncio.get_running_loop().time() + pause)
         self.fails(f"{path}: not landed yet: {error}")
         self.log.warning("file not landed yet", file=str(path), in_s=round(pause, 1), reason=str(error))
-
-
-def _attempt(path: Path, zone: str | None, landing_root: str, clock: MissionClock, bounds: PartnerBounds) -> LandedFile:
-    return Lander(landing_root, clock, bounds=bounds).land(path, feed=zone)

@@ -6,7 +6,7 @@ with the bytes as they came.
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,16 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.isl import ISL_FRAME_BYTES
 
-Groups = list[tuple[Priority, NDArray[Any]]]
+
+class Group(NamedTuple):
+    """Which rows have which priority: a mask or row numbers; ``is_conflict`` as in `Origin`."""
+
+    priority: Priority
+    rows: NDArray[Any]
+    is_conflict: bool = False
+
+
+Groups = list[Group]
 
 
 class Intake(ABC):
@@ -30,26 +39,28 @@ class Intake(ABC):
         self.source = source
         self._entry = source.services.entry(self.zone)
 
-    async def take(self, frames: Frames) -> BatchReceipt:
-        """Hand over ``frames``; wait where the policy is to wait."""
+    async def take(self, frames: Frames, peer: str | None = None) -> BatchReceipt:
+        """Hand over ``frames``, which ``peer`` sent; wait where the policy is to wait."""
         receipt = BatchReceipt()
         self.source.last_received_s = asyncio.get_running_loop().time()
         for start in range(0, len(frames), MAX_BATCH):
-            await self._take_part(frames.where(np.arange(start, min(start + MAX_BATCH, len(frames)))), receipt)
+            await self._take_part(frames.where(np.arange(start, min(start + MAX_BATCH, len(frames)))), receipt, peer)
         return receipt
 
     @abstractmethod
-    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt, peer: str | None) -> None:
         """Hand over at most `MAX_BATCH` frames."""
 
-    async def _hand_over(self, frames: Frames, groups: Groups, receipt: BatchReceipt) -> None:
+    async def _hand_over(self, frames: Frames, groups: Groups, receipt: BatchReceipt, peer: str | None) -> None:
         received_s, received_ns = asyncio.get_running_loop().time(), self.source.services.clock.now_ns()
-        left = [(priority, chosen) for priority, rows in groups if len(chosen := frames.where(rows))]
+        left = [(group, chosen) for group in groups if len(chosen := frames.where(group.rows))]
         try:
             while left:
-                priority, chosen = left[0]
+                group, chosen = left[0]
                 data = chosen.packed(received_ns)
-                batch = ReceivedBatch(self.source.name, priority, data, len(chosen), received_s, receipt)
+                batch = ReceivedBatch(
+                    self.source.name, group.priority, data, len(chosen), received_s, receipt, peer, group.is_conflict
+                )
                 if not await self._entry.hand_over(batch):
                     self.forget(chosen)
                 del left[0]
@@ -68,8 +79,8 @@ class SplitIntake(Intake):
     def split(self, frames: Frames) -> Groups:
         """Which rows have which priority, the most urgent first: masks or row numbers."""
 
-    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
-        await self._hand_over(frames, self.split(frames), receipt)
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt, peer: str | None) -> None:
+        await self._hand_over(frames, self.split(frames), receipt, peer)
 
 
 class RadarIntake(SplitIntake):
@@ -82,7 +93,7 @@ class RadarIntake(SplitIntake):
         is_high, is_bad = self.source.services.recent_samples.are_high(frames)
         if is_bad.any():
             self.source.errors["bad_length"] += int(is_bad.sum())
-        return [(Priority.HIGH, is_high), (Priority.LOW, ~is_high)]
+        return [Group(Priority.HIGH, is_high), Group(Priority.LOW, ~is_high)]
 
 
 class LinkIntake(SplitIntake):
@@ -95,7 +106,7 @@ class LinkIntake(SplitIntake):
         is_whole = frames.lengths == ISL_FRAME_BYTES
         if not is_whole.all():
             self.source.errors["bad_length"] += int((~is_whole).sum())
-        return [(Priority.HIGH, is_whole), (Priority.LOW, ~is_whole)]
+        return [Group(Priority.HIGH, is_whole), Group(Priority.LOW, ~is_whole)]
 
 
 class TelemetryIntake(Intake):
@@ -107,14 +118,14 @@ class TelemetryIntake(Intake):
 
     zone = "telemetry"
 
-    async def _take_part(self, frames: Frames, receipt: BatchReceipt) -> None:
+    async def _take_part(self, frames: Frames, receipt: BatchReceipt, peer: str | None) -> None:
         firsts = self.source.services.first_copies
         while True:
             doubtful = firsts.in_hand()
             done = self.source.services.packets.process(frames)
             duplicates = frames.where(done.duplicates)
             with firsts.handing_over(receipt):
-                await self._hand_over(frames, self._groups(done), receipt)
+                await self._hand_over(frames, self._groups(done), receipt, peer)
             if not len(duplicates):
                 return
             if not doubtful:
@@ -130,8 +141,12 @@ class TelemetryIntake(Intake):
         counts = {"conflict": len(done.conflicts), "invalid": len(done.invalid)}
         counts |= {"missing": packets.missing, "came_late": packets.late}
         self.source.errors.update({reason: count for reason, count in counts.items() if count})
-        refused = np.concatenate([done.conflicts, done.invalid])
-        return [(Priority.EMERGENCY, done.emergency), (Priority.HIGH, done.routine), (Priority.LOW, refused)]
+        return [
+            Group(Priority.EMERGENCY, done.emergency),
+            Group(Priority.HIGH, done.routine),
+            Group(Priority.LOW, done.conflicts, is_conflict=True),
+            Group(Priority.LOW, done.invalid),
+        ]
 
     def forget(self, frames: Frames) -> None:
         """See `Intake.forget`."""

@@ -12,6 +12,7 @@ archive keeps records. What it does not keep any more is a gap, which is counted
 import asyncio
 from collections import deque
 from typing import Final
+from urllib.parse import urlsplit
 
 from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpRefused, HttpTooSlow
@@ -183,7 +184,8 @@ class OpticalSource(Source):
         receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
         self.last_received_s = now_s
         data = b"".join(record.line + b"\n" for record in records)
-        await self._entry.hand_over(ReceivedBatch(self.name, Priority.HIGH, data, len(records), now_s, receipt))
+        batch = ReceivedBatch(self.name, Priority.HIGH, data, len(records), now_s, receipt, urlsplit(self._url).netloc)
+        await self._entry.hand_over(batch)
         return receipt
 
     async def durable(self, receipt: BatchReceipt, records: list[Record]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 
+from sda_platform.edge.address import Address
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.sources.acknowledgement import Acknowledger, FramesLost
 from sda_platform.edge.sources.frame_stream import FrameStream, FrameTimeouts, LengthPrefix, StreamEnded
@@ -29,6 +30,8 @@ class Session:
         self.frames = 0
         self.farewell = b""  # what is written before the connection is closed
         self._writer, self._intake = writer, intake
+        name = writer.get_extra_info("peername")
+        self._peer = str(Address(*name[:2])) if name else None
         self._acknowledger = Acknowledger(writer, framing, timeouts.frame_s) if acknowledges else None
 
     async def run(self) -> str:
@@ -55,7 +58,7 @@ class Session:
         """Hand over every frame; a torn end is counted, and landed as far as it was received, up to 4 KiB."""
         try:
             while True:
-                receipt = await self._intake.take(frames := await self.stream.read())
+                receipt = await self._intake.take(frames := await self.stream.read(), self._peer)
                 self.frames += len(frames)
                 self._intake.source.received()
                 if self._acknowledger is not None:
@@ -64,5 +67,5 @@ class Session:
             if ended.reason not in _CLEAN:
                 self._intake.source.errors[ended.reason] += 1
             if ended.rest:
-                await self._intake.take(frames_of([ended.rest[:_FORENSIC_BYTES]]))
+                await self._intake.take(frames_of([ended.rest[:_FORENSIC_BYTES]]), self._peer)
             return ended.reason

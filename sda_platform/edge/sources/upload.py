@@ -24,13 +24,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from upath import UPath
 
-from sda_platform.clock import MissionClock
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.sources.source import Services, Source
 from sda_platform.formats.registry import ZONES
-from sda_platform.landing.lander import LandedFile, Lander, ProgressUnreadable
-from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.landing.lander import Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 
 TEMPORARY: Final = "upload-"
@@ -122,11 +120,11 @@ class UploadSource(Source):
         except (TimeoutError, ClientDisconnect) as error:
             self.errors["slow" if isinstance(error, TimeoutError) else "torn"] += 1
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
-        services, chosen = self.services, request.query_params.get("format")
+        peer = str(Address(*request.client)) if request.client else None
+        services, chosen = self.services, request.query_params.get("format") or _only_format(path, zone)
+        lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=self.name, peer=peer)
         try:
-            landed = await services.files.run(
-                _attempt, path, zone, chosen, services.landing_root, services.clock, services.bounds
-            )
+            landed = await services.files.run(lander.land, path, feed=zone, segment_format=chosen)
         except (FileChanging, ProgressUnreadable) as error:
             raise OSError(errno.EIO, str(error).replace(f"{folder}/", "")) from None
         except PartnerFileError as refusal:
@@ -147,13 +145,6 @@ class UploadSource(Source):
                     await loop.run_in_executor(self.services.executor, file.writelines, pieces)
                     pieces, size = [], 0
             await loop.run_in_executor(self.services.executor, file.writelines, pieces)
-
-
-def _attempt(
-    path: Path, zone: str, segment_format: str | None, landing_root: str, clock: MissionClock, bounds: PartnerBounds
-) -> LandedFile:
-    lander = Lander(landing_root, clock, bounds=bounds)
-    return lander.land(path, feed=zone, segment_format=segment_format or _only_format(path, zone))
 
 
 def _only_format(path: Path, zone: str) -> str | None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform.edge import sealing
+from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.first_copies import FirstCopies
 from sda_platform.edge.frames import frames_of
@@ -21,6 +22,9 @@ from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.edge.sources.intake import TelemetryIntake
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.segments import Origin
+from sda_platform.formats.telemetry import EMERGENCY_FLAG
+from sda_platform.ingest.telemetry import decode
 from sda_platform.lake import durable
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import collecting, framed, landed, payloads, telemetry, until
@@ -256,3 +260,36 @@ def test_no_order_of_sends_seals_and_drops_acknowledges_what_is_not_sealed(
             assert all(answers) or {"expire", "lose"} & {step for step in steps if isinstance(step, str)}
 
     asyncio.run(scenario())
+
+
+def test_segments_state_source_and_peer_and_conflicts_become_dead_letters__F1_38_F5_32(tmp_path: Path) -> None:
+    routine = telemetry(3)
+    conflict = telemetry(1, size=16)
+    urgent = telemetry(1, first=1, flags=EMERGENCY_FLAG)
+    peers = []
+
+    async def scenario(collector: Collector) -> None:
+        for frames in (routine, [*conflict, *urgent, *routine]):
+            reader, writer = await sent(collector, frames)
+            peers.append(str(Address(*writer.get_extra_info("sockname")[:2])))
+            while await acknowledged(reader) < len(frames):
+                pass
+            writer.close()
+
+    run(scenario, tmp_path)
+    rows = {}
+    zone = LandingZone(str(tmp_path / "landing"), "telemetry")
+    for loaded in map(zone.read, zone.pending()):
+        assert loaded.meta is not None
+        rows[loaded.meta.priority] = decode(loaded.data, loaded.meta).to_pylist()
+        (origin,) = loaded.meta.origins or ()
+        assert origin == Origin(
+            len(rows[loaded.meta.priority]), "stations", peers[loaded.meta.priority != "high"], origin.is_conflict
+        )
+    assert [row["error_kind"] for row in rows["high"]] == [None] * 3
+    assert [row["error_kind"] for row in rows["emergency"]] == [None]
+    (dead,) = rows["low"]
+    assert (dead["error_kind"], dead["error"]) == (
+        "frame_conflict", "repeats satellite 7, sequence 0 with other content",
+    )  # fmt: skip
+    assert (dead["payload"], dead["satellite_id"]) == (conflict[0], None)

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.formats.framing.container import pack_records
-from sda_platform.formats.segments import MetaError, SegmentMeta, describe_segment, parse_segment_meta
+from sda_platform.formats.segments import MetaError, Origin, SegmentMeta, describe_segment, parse_segment_meta
 
 META = SegmentMeta(
     feed="radar",
@@ -34,6 +34,14 @@ def test_metadata_survives_json(count: int, time_ns: int | None) -> None:
     assert parse_segment_meta(meta.to_json()) == meta
 
 
+def test_origins_survive_json_and_may_have_keys_of_newer_writers() -> None:
+    meta = replace(META, origins=(Origin(1, "stations", "10.0.0.1:7"), Origin(1, "radar", is_conflict=True)))
+    assert parse_segment_meta(meta.to_json()) == meta
+    newer = json.loads(meta.to_json())
+    newer["origins"][0]["port"] = 7
+    assert parse_segment_meta(json.dumps(newer)) == meta
+
+
 def test_unknown_keys_are_left_to_newer_readers() -> None:
     assert parse_segment_meta(json.dumps({**asdict(META), "compression": "none"})) == META
 
@@ -49,6 +57,12 @@ def test_unknown_keys_are_left_to_newer_readers() -> None:
         ({"sealed_time_ns": 2**63}, "64-bit"),
         ({"sha256": "xyz"}, "hexadecimal"),
         ({"schema_version": 2}, "schema_version"),
+        ({"origins": 7}, "origins"),
+        ({"origins": [7]}, "origins"),
+        ({"origins": [{"records": 2}]}, "origins"),
+        ({"origins": [{"records": 1, "source": "a"}]}, "origins must be runs of its 2 records"),
+        ({"origins": [{"records": 3, "source": "a"}, {"records": -1, "source": "a"}]}, "origins must be runs"),
+        ({"origins": [{"records": 2, "source": None}]}, "each with a source"),
     ],
 )
 def test_broken_metadata_is_refused_with_the_key_and_the_reason(change: dict[str, object], reason: str) -> None:

@@ -2,6 +2,8 @@
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.reconciliation import counts_of
+from sda_platform.delivery.subscriber import EntriesMark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
@@ -26,4 +28,5 @@ def a_delivered_batch(lake: Lake, *, received_s: float) -> None:
     marks = {PIPELINE: now_ns - 90 * NANOSECONDS_PER_SECOND, "radar": now_ns}
     commit(lake, FUSED_TRACKS, [], windows=[window("observations")], counts=counts, watermarks=marks)
     commit(lake, CONJUNCTION_ALERTS, [{"op": "retract"}, {"op": "insert"}], windows=[window("fused_tracks")])
-    commit(lake, ALERT_DELIVERIES, [{"alert_id": "a"}], windows=[window("conjunction_alerts")], counts={"sent": 1})
+    sent = {"sent": 1, **counts_of(EntriesMark())}
+    commit(lake, ALERT_DELIVERIES, [{"alert_id": "a"}], windows=[window("conjunction_alerts")], counts=sent)

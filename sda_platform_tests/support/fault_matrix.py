@@ -4,7 +4,9 @@
 """
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -341,6 +343,23 @@ def _connected(p: Platform) -> None:
     p.answer()
 
 
+def _at_subscriber(statement: str) -> Act:
+    """Somebody changes the database of the subscriber."""
+
+    def act(p: Platform) -> None:
+        with closing(sqlite3.connect(p.receiver.store.path)) as database, database:
+            database.execute(statement)
+
+    return act
+
+
+def _disagrees(fault: str, statement: str) -> FaultCase:
+    return FaultCase(
+        fault, "subscriber_is_level", Side.SUBSCRIBER, ("agreement",), _at_subscriber(statement),
+        lambda p: p.deliver(), before=_holds_one,
+    )  # fmt: skip
+
+
 def _consequences(process: str) -> Act:
     """What else shows that a process is gone."""
     shown: dict[str, dict[str, Any]] = {
@@ -434,6 +453,8 @@ CASES: Final = (
         "the subscriber refuses to withdraw an alert", "subscriber_is_level", Side.SUBSCRIBER, ("alert one",),
         _withdrawal_refused, _taken, before=_holds_one,
     ),
+    _disagrees("the subscriber loses an alert", "DELETE FROM alerts"),
+    _disagrees("an alert at the subscriber is altered", "UPDATE alerts SET body = '{}'"),
     _stated(
         "the engine hangs", "engine_answers", Side.PLATFORM, ("engine",), "engine_answers", False, True
     ),

@@ -9,6 +9,8 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.ledger import last_delivered, stamps
+from sda_platform.delivery.reconciliation import compare, delivered_mark
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import RETRACT
@@ -29,10 +31,49 @@ _MOST_ASKED = 50
 def delivery_facts(
     lake: Lake, instance: dg.DagsterInstance | None, now_ns: int, subscriber: Callable[[], Subscriber]
 ) -> DeliveryFacts:
-    """The alerts that wait at ``now_ns``, how the last run failed at its subscriber, if so, and what was refused."""
+    """The alerts that wait at ``now_ns``, how the last run failed at its subscriber, if so, and what was refused.
+
+    What the subscriber holds is compared only where nothing waits: a delivery under way differs by nature.
+    """
     waiting_s = unconsumed_s(lake, CONJUNCTION_ALERTS, ALERT_DELIVERIES, now_ns)
     refusal = last_refusal(instance) if instance and waiting_s else ""
-    return DeliveryFacts(waiting_s, refusal, refused_alerts(lake, now_ns, subscriber))
+    refused = refused_alerts(lake, now_ns, subscriber)
+    differs = "" if waiting_s else disagreement(lake, subscriber)
+    return DeliveryFacts(waiting_s, refusal, refused, differs)
+
+
+def disagreement(lake: Lake, subscriber: Callable[[], Subscriber]) -> str:
+    """How what the subscriber holds differs from the ledger; empty where it does not, or cannot be asked.
+
+    Looked at twice, because a run may deliver between the looks at the ledger and at the subscriber. What it refused
+    is another fault.
+    """
+    try:
+        asked = subscriber()
+        return _difference(lake, asked) and _difference(lake, asked)
+    except (LakeError, OSError):
+        return ""
+
+
+def _difference(lake: Lake, subscriber: Subscriber) -> str:
+    commit = lake.log(ALERT_DELIVERIES).head().commit
+    if commit is None or subscriber.mark() == delivered_mark(commit.manifest):
+        return ""
+    delivered = last_delivered(lake)
+    found = compare(subscriber, stamps(delivered))
+    refused = set(
+        lake.log(ALERT_DELIVERIES).rows(["alert_id"], ds.field("outcome") == _REFUSED)["alert_id"].to_pylist()
+    )
+    missing = [s.alert_id for s in found.missing if delivered[s.alert_id].is_ours and s.alert_id not in refused]
+    foreign = [entry.alert_id for entry in found.foreign]
+    return "; ".join(
+        f"{len(ids)} alerts {what}, such as {ids[0]}"
+        for ids, what in (
+            (missing, "that were delivered are not at the subscriber"),
+            (foreign, "there were not delivered"),
+        )
+        if ids
+    )
 
 
 def last_refusal(instance: dg.DagsterInstance) -> str:

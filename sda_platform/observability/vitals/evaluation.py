@@ -130,7 +130,8 @@ VITALS: Sequence[Vital] = (
         "alerts that the subscriber lacks",
         "The subscriber has every alert.",
         "an alert has waited for `SDA_SUBSCRIBER_LAG_S` (40 s); the subscriber refused an alert for its "
-        "content, and its TCA is ahead",
+        "content, and its TCA is ahead; the subscriber lacks an alert that was delivered; it holds one that was not "
+        "delivered, or that differs",
         "[Subscribers](../how-to/operate.md#subscribers). A refused alert is offered again with each delivery. Inform "
         "its operator by other means meanwhile.",
         judges.subscriber,

@@ -52,12 +52,14 @@ class OrphanFacts:
 class DeliveryFacts:
     """Alerts that the subscriber lacks: mission seconds since the oldest was committed; the last failure to deliver.
 
-    ``refused``: by alert, the newest entry that the subscriber refused for its content.
+    ``refused``: by alert, the newest entry that the subscriber refused for its content. ``disagreement``: how what it
+    holds differs from what was delivered, where nothing waits.
     """
 
     waiting_s: float = 0.0
     refusal: str = ""
     refused: Sequence[Finding] = ()
+    disagreement: str = ""
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ def subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
         reason = found.refusal or "no delivery was refused, so no run delivers"
         text = f"alerts have waited {duration(found.waiting_s)} for the subscriber; {reason}"
         yield Fault("deliveries", side, text, found.waiting_s)
+    if found.disagreement:
+        yield Fault("agreement", Side.SUBSCRIBER, found.disagreement)
     for each in found.refused:
         yield Fault(f"alert {each.subject}", Side.SUBSCRIBER, each.text, each.lasted_s)
 

@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import dagster as dg
 from deltalake.exceptions import DeltaError
 
 from sda_platform.clock import MissionClock
+from sda_platform.delivery.breaker import guarded
 from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.vitals import process_facts
@@ -43,9 +46,7 @@ def observe(
         rules=settings.vitals,
     )
     try:
-        delivery = delivery_facts(
-            lake, instance, found["now_ns"], lambda: chosen_subscriber(settings.subscriber, settings.home)
-        )
+        delivery = delivery_facts(lake, instance, found["now_ns"], partial(_subscriber, settings))
     except (LakeError, DeltaError, OSError) as error:
         delivery = DeliveryFacts()
         found["red_tables"].append(Finding("deliveries", f"deliveries cannot be read: {error}"))
@@ -64,3 +65,7 @@ def observe(
         failing=process_facts.failing_jobs(instance, now_s) if instance else None,
         repeated=process_facts.repeated_runs(instance, now_s) if instance else (),
     )
+
+
+def _subscriber(settings: Settings) -> Subscriber:
+    return guarded(chosen_subscriber(settings.subscriber, settings.home), settings.home)

@@ -27,7 +27,7 @@ def bypasses(log: TableLog, since_ns: int) -> Iterator[str]:
                 yield _described(log.table.name, version, text)
         elif commit.manifest.as_of_ns <= since_ns:
             return
-        elif missing := [name for name in ("run_id", "code_version") if not getattr(commit.manifest, name)]:
+        elif missing := commit.manifest.missing_lineage():
             yield f"{log.table.name}: commit {commit.sequence} names no {' and no '.join(missing)}"
 
 

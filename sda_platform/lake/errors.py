@@ -71,3 +71,7 @@ class VersionGone(NotReplayable):
 
 class TableIsRed(LakeError):
     """A table breaks its promises from some commit on: consumers stop there until that is repaired or acknowledged."""
+
+
+class MissingLineage(InvariantError):
+    """A commit would not name its run, code, trigger or operator."""

@@ -19,13 +19,14 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
+from sda_platform.lake.errors import MissingLineage
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.lost_tables import require_new, require_no_lost_commit, shown_by_consumers
-from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
+from sda_platform.lake.manifest import NO_RUN, CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import replaced_where, with_changes
 from sda_platform.lake.staging import Staging
@@ -54,15 +55,19 @@ class Lake:
     merge: merging.Merge = staticmethod(merging.in_own_process)
     # The token of the lease under which this run writes; see `fencing`.
     fencing_token: int | None = None
+    # What started the run, and who: `CommitManifest.origin`.
+    origin: Mapping[str, str] | None = None
     # Only for assets that run without their checks, in tests and simulations.
     reads_unverified: bool = False
+    # Only where a test writes without a run.
+    requires_lineage: bool = True
 
     def __init__(
         self,
         uri: str,
         clock: MissionClock,
         session: Callable[[], SparkSession],
-        run_id: str = "none",
+        run_id: str = NO_RUN,
         logs: dict[str, TableLog] | None = None,
         copies: LocalCopies | None = None,
     ) -> None:
@@ -150,7 +155,7 @@ class Lake:
         Raises TableLost where it would create a table that another one has consumed before, and StaleToken where the
         table's lease has gone to another holder. Raises InvariantError where the table's last commit was lost.
         """
-        plan = with_token(plan, self.fencing_token)
+        plan = with_token(replace(plan, origin=self.origin), self.fencing_token)
         if plan.is_empty:
             return plan
         require_no_lost_commit(self.log(plan.table), plan.base_version + 1)
@@ -256,7 +261,8 @@ class Lake:
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
-        """Commit ``rows`` as an append; see `lake.commit.append`."""
+        """Commit ``rows`` as an append; see `lake.commit.append`. Raises MissingLineage."""
+        self._require_lineage(plan)
         failpoints.hit("lake.transformed", plan.table.name)
         is_arrow = isinstance(rows, pa.Table)
         try:
@@ -285,8 +291,9 @@ class Lake:
         """Commit ``changed`` rows (Arrow, one per key) in the place of the rows with their keys.
 
         Rows with the keys of ``removed`` are left out; an earlier version of the table has them. All other rows stay as
-        they were, with the sequence that wrote them; see `lake.commit.overwrite`.
+        they were, with the sequence that wrote them; see `lake.commit.overwrite`. Raises MissingLineage.
         """
+        self._require_lineage(plan)
         table = plan.table
         in_part = table.keeps_other_files and plan.base_version >= 0
         where = replaced_where(table, changed, plan.sequence, removed) if in_part else None
@@ -307,6 +314,15 @@ class Lake:
         finally:
             self.clear_staging()
         return self._committed(receipt)
+
+    def _require_lineage(self, plan: Plan) -> None:
+        """Refuse a commit that would not name its lineage, before anything of it is written (DL6-F8)."""
+        missing = plan.manifest("", {}).missing_lineage() if self.requires_lineage else []
+        if missing:
+            raise MissingLineage(
+                f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}: write from a run "
+                "of the platform"
+            )
 
     def _committed(self, receipt: CommitReceipt) -> CommitReceipt:
         table = receipt.plan.table

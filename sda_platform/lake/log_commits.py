@@ -5,7 +5,7 @@ from typing import Any
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.errors import InvariantError, OtherSchemaVersion, UnreadableManifest
-from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, SCHEMA_VERSION, CommitManifest
+from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, SAME_COLUMNS_SINCE, CommitManifest
 from sda_platform.lake.table import Table
 
 
@@ -81,7 +81,7 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
         ) from error
     if manifest.table != table.name:
         raise InvariantError(f"a commit of {manifest.table} lies in the log of {table.name}")
-    if manifest.schema_version < SCHEMA_VERSION and not table.zones:
+    if manifest.schema_version < SAME_COLUMNS_SINCE and not table.zones:
         raise OtherSchemaVersion(
             f"{table.name}: commit {sequence} was made by an earlier version of the platform (schema version "
             f"{manifest.schema_version}), whose columns have other names. Run `sda verify --repair --rebuild all`: it "

@@ -13,9 +13,14 @@ from typing import Any
 from sda_platform.lake.errors import OtherSchemaVersion, UnreadableManifest
 
 # The version that is written. A change of the stored form, or of the meaning of columns, raises it.
-SCHEMA_VERSION = 6
-# Version 4 left out the record of a recovery, 5 added the version of the code, 6 came with renamed columns.
+SCHEMA_VERSION = 7
+# Version 4 left out the record of a recovery, 5 added the version of the code, 6 came with renamed columns, 7 added the
+# origin of a run.
 _OLDEST_READ = 3
+SAME_COLUMNS_SINCE = 6
+"""The schema version from which on derived tables have the columns of today."""
+NO_RUN = "none"
+"""The run id of a lake that is only read."""
 _ONLY_IN_EARLIER = ("recovery",)
 GENESIS = "genesis"
 CHANGED_ROWS = "changed_rows"
@@ -83,7 +88,10 @@ class SegmentRef:
 
 @dataclass(frozen=True)
 class CommitManifest:
-    """What one commit consumed and under which identity it was made."""
+    """What one commit consumed and under which identity it was made.
+
+    ``origin``: the ``trigger`` that started the run (a sensor, a schedule or a person), and its ``operator``.
+    """
 
     table: str
     sequence: int
@@ -99,6 +107,7 @@ class CommitManifest:
     settings: Settings | None = None
     fencing_token: int | None = None
     code_version: str = ""
+    origin: Mapping[str, str] | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:
@@ -110,6 +119,13 @@ class CommitManifest:
     def sha256(self) -> str:
         """Hash of the canonical JSON; the successor names it as ``previous_sha256``."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def missing_lineage(self) -> list[str]:
+        """What of the lineage this manifest does not name: run, code, trigger or operator (DL6-F8)."""
+        facts = {"run id": "" if self.run_id == NO_RUN else self.run_id, "code version": self.code_version}
+        if self.schema_version >= SCHEMA_VERSION:
+            facts |= {name: (self.origin or {}).get(name, "") for name in ("trigger", "operator")}
+        return [name for name, value in facts.items() if not value]
 
     def window(self, table: str) -> TableWindow | None:
         """The window on ``table``, if the commit consumed it."""

@@ -29,6 +29,7 @@ class Plan:
     segments: tuple[SegmentRef, ...] = ()
     settings: Settings | None = None
     fencing_token: int | None = None
+    origin: Mapping[str, str] | None = None
     previous: CommitManifest | None = field(default=None, compare=False)
 
     @property
@@ -67,6 +68,7 @@ class Plan:
             settings=self.settings,
             fencing_token=self.fencing_token,
             code_version=code_version(),
+            origin=self.origin,
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),
         )

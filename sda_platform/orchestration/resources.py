@@ -1,7 +1,9 @@
 """The lake and the landing zones as Dagster resources."""
 
+import getpass
+import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import dagster as dg
@@ -11,6 +13,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.local_copies import LocalCopies
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.manifest import NO_RUN
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
@@ -25,7 +28,8 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     uri: str = Field(description="Where the tables are: a path or an object store's URI.")
     home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
     spark: dg.ResourceDependency[SparkResource]
-    _run_id: str = PrivateAttr(default="none")
+    _run_id: str = PrivateAttr(default=NO_RUN)
+    _origin: dict[str, str] | None = PrivateAttr(default=None)
     _logs: dict[str, TableLog] = PrivateAttr(default_factory=dict)
     _copies: LocalCopies | None = PrivateAttr(default=None)
 
@@ -34,6 +38,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         self._logs, self._copies = {}, LocalCopies()
         if context.run is not None:
             self._run_id = context.run.run_id
+            self._origin = origin_of(context.run.tags)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """Remove the copies of files that the run made."""
@@ -43,7 +48,19 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""
         clock = MissionClock.load(Path(self.home))
-        return Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs, self._copies)
+        lake = Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs, self._copies)
+        lake.origin = self._origin
+        return lake
+
+
+def origin_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """What started a run with these tags, and who: a person states a name in the tag ``user``.
+
+    Without one, the operator is the user of the process on its machine.
+    """
+    started = ((kind, tags.get(f"dagster/{kind}_name")) for kind in ("sensor", "schedule", "backfill"))
+    trigger = next((f"{kind} {name}" for kind, name in started if name), "person")
+    return {"trigger": trigger, "operator": tags.get("user") or f"{getpass.getuser()}@{socket.gethostname()}"}
 
 
 class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]):

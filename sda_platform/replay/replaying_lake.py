@@ -45,6 +45,8 @@ class RecordedPlan(Plan):
 class RecordedLake(Lake):
     """A lake on which ``commit``, one of ``history``, is planned as it was; it writes below ``shadow_uri``."""
 
+    requires_lineage = False  # of a commit of an earlier version as little is known as it recorded
+
     def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
         as_of = MissionClock(commit.manifest.as_of_ns, 0, 0.0)
         super().__init__(shadow_uri, as_of, lambda: live.session, commit.manifest.run_id)
@@ -106,6 +108,7 @@ class RecordedLake(Lake):
             segments=recorded.segments,
             settings=recorded.settings,
             fencing_token=recorded.fencing_token,
+            origin=recorded.origin,
             previous=self._before.manifest if self._before else None,
             nonce=recorded.nonce,
         )

@@ -46,6 +46,7 @@ class DeltaRsLake(Lake):
     """A lake whose engine is delta-rs, and whose assets run without checks; records go by files, alerts by frames."""
 
     reads_unverified = True
+    requires_lineage = False
     engine = staticmethod(with_delta_rs)
 
     def open(self) -> "DeltaRsLake":

@@ -98,6 +98,7 @@ class SimulatedLake(Lake):
     """A lake whose engine is the simulated one, and whose assets run without checks; all else is the platform's."""
 
     reads_unverified = True
+    requires_lineage = False
 
     def __init__(self, world: "World", run_id: str) -> None:
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)

@@ -89,6 +89,8 @@ class Killed(BaseException):
 class YearLake(Lake):
     """A lake whose engine is the year's, and whose assets run without checks; all else is the platform's."""
 
+    requires_lineage = False
+
     reads_unverified = True
 
     def __init__(self, year: "Year", run_id: str) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sda_platform.lake.lake import Lake
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.connect_server import connect_server
 from sda_platform_tests.support.lived import platform_with_history
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.segments import START_NS
+
+Lake.requires_lineage = False  # many of these tests write without a run
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def no_engine() -> Any:
 def lake_at(root: Path | str, *, now_ns: int = START_NS, reads_unverified: bool = True) -> Lake:
     """The lake below ``root``, its mission clock at ``now_ns``; most tests commit without running checks."""
     lake = Lake(str(root), MissionClock(now_ns, 0, 0.0), no_engine)
-    lake.reads_unverified = reads_unverified
+    lake.reads_unverified, lake.requires_lineage = reads_unverified, False
     return lake
 
 

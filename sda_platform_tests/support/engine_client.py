@@ -147,6 +147,7 @@ def main(arguments: Sequence[str]) -> int:
     session = attach(address, _SESSION, lake_uri=uri)
     cast("Any", session).client.set_retry_policies([_RECONNECTING])
     lake = Lake(uri, MissionClock(START_NS, 0, 0.0), lambda: session, run_id)
+    lake.requires_lineage = False
     lake.engine = held_by(Path(place))
     numbers = [int(number) for number in ids]
     try:

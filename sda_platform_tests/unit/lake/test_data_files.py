@@ -69,6 +69,7 @@ def test_attempts_without_an_engine_leave_no_file(tmp_path: Path, monkeypatch: p
         raise EngineUnavailable("no engine answers")
 
     lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), no_session)
+    lake.requires_lineage = False
     plan = lake.plan_landing(OBSERVATIONS, lake.head(OBSERVATIONS), [SegmentRef("radar", "a", "0" * 64, 1, 1)])
     with pytest.raises(EngineUnavailable):
         lake.append(plan, rows_of(OBSERVATIONS, [{"observation_id": "a"}]))

@@ -202,6 +202,8 @@ TestLanding.settings = settings(
 class _Store(Lake):
     """A lake over the stand-in log, as far as `bronze.land` uses one."""
 
+    requires_lineage = False
+
     def __init__(self, log: HeldTable) -> None:
         super().__init__("", MissionClock(0, 0, 0.0), without_session)
         self._log = log

@@ -20,7 +20,7 @@ from sda_platform.lake.manifest import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "data" / "manifests"
-V6_SHA256 = "008e0d68acca6ca27115aa5c111ec7c2575a7aabb4be481db8342c043d3dfb93"
+V7_SHA256 = "598025fb6a043fc7d4ce2581ee9a8d178299590f4680e7d2d6d8f24c29b384f7"
 
 MANIFEST = CommitManifest(
     table="fused_tracks",
@@ -39,6 +39,7 @@ MANIFEST = CommitManifest(
     watermarks={"radar": 1_730_419_205_000_000_000, "pipeline": 1_730_419_175_000_000_000},
     settings={"fusion": {"window_s": 30, "sources": ["radar", "isl"]}},
     code_version="0.1.0+67d4a9bd14e8",
+    origin={"trigger": "sensor raw_records_landed", "operator": "sda@host"},
 )
 
 texts = st.text(max_size=20)
@@ -60,6 +61,7 @@ manifests = st.builds(
     maps,
     st.none() | st.dictionaries(texts, st.dictionaries(texts, numbers | texts | st.booleans(), max_size=3), max_size=2),
     texts,
+    origin=st.none() | st.dictionaries(texts, texts, max_size=2),
 )
 
 
@@ -72,10 +74,10 @@ def test_a_manifest_survives_its_json(manifest: CommitManifest) -> None:
 
 
 def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() -> None:
-    text = (GOLDEN / "v6.json").read_text(encoding="utf-8").strip()
+    text = (GOLDEN / "v7.json").read_text(encoding="utf-8").strip()
     assert CommitManifest.from_json(text) == MANIFEST
     assert MANIFEST.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
-    assert MANIFEST.sha256 == V6_SHA256, "every stored chain would break at its newest commit"
+    assert MANIFEST.sha256 == V7_SHA256, "every stored chain would break at its newest commit"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() ->
 def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37(version: int, remedy: str) -> None:
     text = replace(MANIFEST, schema_version=version).to_json()
     with pytest.raises(
-        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 3 to 6: {remedy}"
+        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 3 to 7: {remedy}"
     ):
         CommitManifest.from_json(text)
 
@@ -110,9 +112,10 @@ def test_text_that_is_no_manifest_is_an_invariant_error(text: str) -> None:
         CommitManifest.from_json(text)
 
 
-@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("version", [3, 4, 5, 6])
 def test_an_earlier_manifest_is_read_and_keeps_the_hash_of_its_text_P1_14(version: int) -> None:
     facts = json.loads(MANIFEST.to_json()) | {"schema_version": version}
+    del facts["origin"]
     if version < 5:
         del facts["code_version"]
     if version < 4:
@@ -129,7 +132,7 @@ def test_the_hash_covers_every_field() -> None:
     changed: dict[str, Any] = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
         "snapshots": (), "segments": (), "counts": {}, "watermarks": {},
-        "settings": None, "fencing_token": 7, "code_version": "x",
+        "settings": None, "fencing_token": 7, "code_version": "x", "origin": None,
         "schema_version": 0,
     }  # fmt: skip
     hashes = {replace(MANIFEST, **{name: value}).sha256 for name, value in changed.items()}

@@ -131,7 +131,9 @@ def test_a_writer_that_bypasses_lineage_is_found_and_a_compaction_is_none__DL2_I
     later = replace(today, day_ns=today.day_ns + 2 * DAY_NS)
     assert lineage(later).problems == (), "it is of another day"
     commit(lake, OBSERVATIONS, [{"observation_id": "5"}])
-    assert lineage(scope(home, lake)).problems[0] == "observations: commit 5 names no code_version"
+    assert lineage(scope(home, lake)).problems[0] == (
+        "observations: commit 5 names no code version and no trigger and no operator"
+    )
 
 
 def test_an_audit_removes_what_a_killed_one_left_a_day_ago(home: Path, lake: Lake) -> None:

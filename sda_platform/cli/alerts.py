@@ -15,6 +15,7 @@ from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import RED, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
@@ -61,9 +62,11 @@ def current_alerts(settings: Settings) -> list[CurrentAlert]:
 
 
 def currency_lines(settings: Settings) -> Iterator[str]:
-    """What a list of alerts rests on, and whether the platform runs that would change it."""
+    """What a list of alerts rests on, what others state beyond it, and whether the platform runs."""
     lake = lake_of(settings)
     yield str(Currency.of(lake))
+    for message in unalerted_cdms(lake, lake.clock.now_ns()):
+        yield f"not among the alerts: {message.text}"
     if running_platform(settings.home.absolute()) is None:
         commit = lake.log(CONJUNCTION_ALERTS).head().commit
         newest = (

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
@@ -56,6 +56,22 @@ class FaultCase:
     allowed_s: float = 0.0
     before: Act = lambda _platform: None
     lives: bool = False
+
+
+CDM_SUBJECT: Final = "18 SDS: A (1) and B (2), 2024-11-02T00h"
+
+
+def _report(p: Platform, pc: float) -> None:
+    """A message of another organisation about an encounter a day ahead."""
+    said = {"originator": "18 SDS", "object_name_1": "A", "object_name_2": "B", "norad_id_1": 1, "norad_id_2": 2}
+    times = {"tca_time_ns": after(DAY_S + 60.0), "received_time_ns": after(p.t_s), "created_time_ns": after(p.t_s)}
+    commit(p.lake, RECEIVED_CDMS, [{**said, **times, "stated_probability": pc, "record_number": round(p.t_s)}])
+
+
+def _assessed_green(p: Platform) -> None:
+    facts = {"event_id": "one", "sequence": 0, "op": "insert", "norad_id_1": 1, "norad_id_2": 2}
+    said = {"tca_time_ns": after(DAY_S + 60.0), "collision_probability": 1e-7}
+    commit(p.lake, CONJUNCTION_ASSESSMENTS, [{**facts, **said}])
 
 
 def _nothing(_platform: Platform) -> None:
@@ -437,6 +453,14 @@ CASES: Final = (
     FaultCase(
         "no full screening succeeds", "screening_is_fresh", Side.PLATFORM, ("full screening",),
         _nothing, lambda p: p.screen(p.t_s), DAY_S / 2, _screened_and_received,
+    ),
+    FaultCase(
+        "another organisation states a conjunction that we do not have", "received_cdms_are_alerts", Side.PLATFORM,
+        (CDM_SUBJECT,), lambda p: _report(p, 1.2e-3), lambda p: _report(p, 1e-9),
+    ),
+    FaultCase(
+        "our alert is lower than a received message", "received_cdms_are_alerts", Side.PLATFORM, (CDM_SUBJECT,),
+        lambda p: _report(p, 1.2e-3), lambda p: p.alert("one"), before=_assessed_green,
     ),
     FaultCase(
         "element sets are never screened", "screening_is_fresh", Side.PLATFORM, ("full screening",),

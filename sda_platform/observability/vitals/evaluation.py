@@ -101,6 +101,16 @@ VITALS: Sequence[Vital] = (
         judges.screening,
     ),
     Vital(
+        "received_cdms_are_alerts",
+        "conjunctions that only others state",
+        "No received message states a conjunction at the level of an alert that our alert does not reach.",
+        "the newest CDM of an organisation states a Pc of yellow or red, and our alert is missing or lower; its TCA is "
+        "ahead",
+        "Inform the operator of the satellite. Then compare the message with the states of the platform: "
+        "`sda show`, or screen the pair.",
+        judges.unalerted_cdms,
+    ),
+    Vital(
         "no_orphans_wait",
         "zones with lone files",
         "Every landed file belongs to a segment that a table reads.",

@@ -126,7 +126,8 @@ class Facts:
     ``watchdog_silent_s``: wall seconds since the watchdog evaluated last, where another process looks.
 
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
-    consumed. ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
+    consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
+    ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
     """
 
     now_ns: int
@@ -136,6 +137,7 @@ class Facts:
     unconsumed_s: Mapping[str, float] = field(default_factory=dict)
     stale_catalogue: Finding | None = None
     stale_screening: Finding | None = None
+    unalerted_cdms: Sequence[Finding] = ()
     orphans: Sequence[OrphanFacts] = ()
     growing_letters: Sequence[Finding] = ()
     red_tables: Sequence[Finding] = ()

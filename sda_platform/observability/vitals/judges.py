@@ -72,6 +72,11 @@ def screening(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     return iter([Fault(found.subject, Side.PLATFORM, found.text, found.lasted_s)] if found else [])
 
 
+def unalerted_cdms(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Conjunctions that others state at the level of an alert, and we do not."""
+    return (Fault(each.subject, Side.PLATFORM, each.text) for each in facts.unalerted_cdms)
+
+
 def orphans(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     """Lone files by zone, and by who left them."""
     for each in facts.orphans:

@@ -12,6 +12,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.dead_letters.growth import BASELINE_MIN, SUSTAINED_MIN, GrowthResource, growing
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
@@ -76,6 +77,7 @@ def lake_facts(
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
+        "unalerted_cdms": lambda: [Finding(each.subject, each.text) for each in unalerted_cdms(lake, now_ns)],
         "orphans": lambda: list(_orphans(landing_orphans(landing_root, wall_s - orphan_grace_s), wall_s)),
         "growing_letters": lambda: _growing(lake, GrowthResource(**growth.model_dump()), now_ns),
         "red_tables": lambda: [

@@ -15,7 +15,14 @@ from sda_platform.cli.main import main
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.currency import Currency, words_of
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    RECEIVED_CDMS,
+    SCREENED_FROM,
+    SCREENED_UPTO,
+)
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.settings import Settings
@@ -103,6 +110,37 @@ def test_the_list_states_what_it_rests_on_and_that_the_platform_is_stopped(tmp_p
         "element sets of 3 objects, 2.1 d old in the median, 9.1 d at most"
     )
     assert "which has passed" in str(replace(Currency.of(lake), now_ns=after(86_400)))
+
+
+@pytest.mark.parametrize(
+    ("stated", "levels", "risk", "words"),
+    [
+        (1.2e-3, {}, None, "reports Pc 1.2e-03 (red) of A (1) and B (2), TCA 2024-11-01T01:00:00.000Z; our screening"),
+        (2e-5, {}, None, "Pc 2.0e-05 (yellow)"),
+        (1e-6, {}, None, ""),
+        (1.2e-3, {"collision_probability": 5e-5}, None, "our Pc is 5.0e-05, no alert (one)"),
+        (1.2e-3, {"collision_probability": 5e-5}, "yellow", "our Pc is 5.0e-05, the alert is yellow (one)"),
+        (1.2e-3, {"collision_probability": 5e-4}, "red", ""),
+        (2e-5, {"collision_probability": 5e-4}, "red", ""),
+    ],
+)
+def test_what_others_state_at_the_level_of_an_alert_is_never_missing_from_the_list__U7(
+    tmp_path: Path, stated: float, levels: dict[str, float], risk: str | None, words: str
+) -> None:
+    settings = delivered(tmp_path)
+    MissionClock(after(60), 0, 0.0).save(tmp_path)
+    lake = lake_at(tmp_path / "lake")
+    pair = {"norad_id_1": 1, "norad_id_2": 2, "tca_time_ns": after(3600)}
+    names = {"object_name_1": "A", "object_name_2": "B", "originator": "18 SDS", "record_number": 0}
+    commit(lake, RECEIVED_CDMS, [{**pair, **names, "stated_probability": stated, "received_time_ns": after(0)}])
+    ours = {"event_id": "one", "sequence": 0, "op": "insert", **pair}
+    if levels:
+        commit(lake, CONJUNCTION_ASSESSMENTS, [{**ours, **levels}])
+    if risk:
+        commit(lake, CONJUNCTION_ALERTS, [{**ours, "risk": risk}])
+    found = [line for line in currency_lines(settings) if line.startswith("not among the alerts: ")]
+    assert len(found) == bool(words)
+    assert words in "".join(found)
 
 
 @pytest.mark.parametrize(

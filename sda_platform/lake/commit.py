@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform import failpoints
-from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
+from sda_platform.lake.errors import CommitConflict, InvariantError, MissingLineage, SchemaMismatch
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import CHANGED_ROWS, CommitManifest
@@ -82,6 +82,16 @@ def stamped(plan: Plan, rows: Any) -> Any:
         content = rows.select(plan.table.content_schema.names)
         return content.append_column(COMMIT_SEQUENCE, pa.array(np.full(rows.num_rows, plan.sequence, np.int64)))
     return rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
+
+
+def require_lineage(plan: Plan, *, is_required: bool) -> None:
+    """Raise MissingLineage where the commit of ``plan`` would not name its lineage (DL6-F8)."""
+    missing = plan.manifest("").missing_lineage() if is_required else []
+    if missing:
+        raise MissingLineage(
+            f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}: write from a run of the "
+            "platform"
+        )
 
 
 def append(

@@ -19,7 +19,6 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
-from sda_platform.lake.errors import MissingLineage
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.local_copies import LocalCopies
@@ -262,7 +261,7 @@ class Lake:
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
         """Commit ``rows`` as an append; see `lake.commit.append`. Raises MissingLineage."""
-        self._require_lineage(plan)
+        commit.require_lineage(plan, is_required=self.requires_lineage)
         failpoints.hit("lake.transformed", plan.table.name)
         is_arrow = isinstance(rows, pa.Table)
         try:
@@ -293,7 +292,7 @@ class Lake:
         Rows with the keys of ``removed`` are left out; an earlier version of the table has them. All other rows stay as
         they were, with the sequence that wrote them; see `lake.commit.overwrite`. Raises MissingLineage.
         """
-        self._require_lineage(plan)
+        commit.require_lineage(plan, is_required=self.requires_lineage)
         table = plan.table
         in_part = table.keeps_other_files and plan.base_version >= 0
         where = replaced_where(table, changed, plan.sequence, removed) if in_part else None
@@ -314,15 +313,6 @@ class Lake:
         finally:
             self.clear_staging()
         return self._committed(receipt)
-
-    def _require_lineage(self, plan: Plan) -> None:
-        """Refuse a commit that would not name its lineage, before anything of it is written (DL6-F8)."""
-        missing = plan.manifest("", {}).missing_lineage() if self.requires_lineage else []
-        if missing:
-            raise MissingLineage(
-                f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}: write from a run "
-                "of the platform"
-            )
 
     def _committed(self, receipt: CommitReceipt) -> CommitReceipt:
         table = receipt.plan.table

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
+from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
-from sda_platform.conjunction.planned_trajectory import Burn, burned
+from sda_platform.conjunction.planned_trajectory import Burn, BurnErrors, Unchanged, burned
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
@@ -58,16 +59,16 @@ def guest() -> int:
 @cache
 def ephemerides() -> OperatorEphemerides:
     """Of an object that manoeuvres by 8 m/s after 25 minutes, and of one that meets it head-on, 0.3 km above it."""
-    objects = shell().propagator
     times = np.arange(BEGIN_NS, BEGIN_NS + 5 * 3600 * NS + 1, 60 * NS)
-    published = objects.take(np.flatnonzero(objects.elements.norad_id == mover()))
-    path = burned(published, [Burn(BEGIN_NS + 1500 * NS, (0.0, 8.0, 0.0))])
-    r, v, _ = path.at(times)
+    before = Unchanged(KnownStates.of_sets(shell()), mover())
+    path = burned(before, [Burn(BEGIN_NS + 1500 * NS, (0.0, 8.0, 0.0))], BurnErrors())
+    r, v, _ = path.near(times).at(times)
     # What SGP4 does not follow: half a kilometre across the equator, zero when the two meet.
     turn = 2 * np.pi / 2400 * (times - MEETING_NS) / NS
     r[:, 2] += 0.5 * np.sin(turn)
     v[:, 2] += 0.5 * 2 * np.pi / 2400 * np.cos(turn)
-    there, speed, _ = path.at(np.array([MEETING_NS]))
+    meeting_ns = np.array([MEETING_NS])
+    there, speed, _ = path.near(meeting_ns).at(meeting_ns)
     oncoming = Propagator(mean_elements(there * (1 + 0.3 / np.linalg.norm(there)), -speed, MEETING_NS))
     _, r2, v2 = oncoming.at(np.zeros(len(times), np.int64), times)
     made = np.array([BEGIN_NS, BEGIN_NS])

@@ -88,10 +88,8 @@ def require_lineage(plan: Plan, *, is_required: bool) -> None:
     """Raise MissingLineage where the commit of ``plan`` would not name its lineage (DL6-F8)."""
     missing = plan.manifest("").missing_lineage() if is_required else []
     if missing:
-        raise MissingLineage(
-            f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}: write from a run of the "
-            "platform"
-        )
+        what = f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}"
+        raise MissingLineage(f"{what}: write from a run of the platform")
 
 
 def append(

@@ -50,7 +50,6 @@ class Lake:
     # The engine that writes, and the nonces of its attempts; both can be replaced together.
     engine: commit.CommitEngine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
-    # What merges files of a table.
     merge: merging.Merge = staticmethod(merging.in_own_process)
     # The token of the lease under which this run writes; see `fencing`.
     fencing_token: int | None = None

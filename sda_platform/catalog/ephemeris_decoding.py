@@ -18,9 +18,9 @@ from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
 from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
 from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
-from sda_platform.orbits.earth_orientation import FRAMES, states_in_teme, to_gcrf
+from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme, states_in_teme
 from sda_platform.orbits.earth_parameters import UnknownOrientation
-from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
+from sda_platform.orbits.ephemerides import covariances_from_lower, states_at
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -122,8 +122,7 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
         else:
             is_own = name == "REF_FRAME"
             frame = _frame(ephemeris.value("REF_FRAME") if is_own else name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
-            turn = to_gcrf("TEME", at_ns[rows]).swapaxes(1, 2) @ to_gcrf(frame, at_ns[rows])
-            turned_back[rows] = turned(given[rows], turn)
+            turned_back[rows] = covariances_in_teme(frame, given[rows], at_ns[rows])
     return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]
 
 

@@ -20,7 +20,7 @@ from sda_platform.orbits.earth_parameters import (
     ut1_ns,
 )
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.frames import itrf_to_teme, teme_to_itrf, velocity_itrf_to_teme
+from sda_platform.orbits.frames import earth_rotation_cross, itrf_to_teme, teme_to_itrf, velocity_itrf_to_teme
 
 _DAY_S = 86_400.0
 _NODE_NS = 3_600_000_000_000
@@ -62,6 +62,18 @@ def states_in_teme(
     r, v = states_in_gcrf(frame, r_km, v_km_s, time_ns)
     back = gcrf_to_teme(time_ns)
     return _turned(back, r), _turned(back, v)
+
+
+def covariances_in_teme(frame: str, covariance: FloatArray, time_ns: IntArray) -> FloatArray:
+    """Covariances (n, 6, 6) of states given in one of FRAMES at ``time_ns`` (n,), in TEME of date. Raises as `in_gcrf`.
+
+    Velocities in ITRF are those relative to the Earth: an error of position is one of inertial velocity as well.
+    """
+    whole = np.zeros((len(time_ns), 6, 6))
+    whole[:, :3, :3] = whole[:, 3:, 3:] = turn = gcrf_to_teme(time_ns) @ to_gcrf(frame, time_ns)
+    if frame == "ITRF":
+        whole[:, 3:, :3] = earth_rotation_cross(turn.swapaxes(1, 2)).swapaxes(1, 2)
+    return np.asarray(whole @ covariance @ whole.swapaxes(1, 2))
 
 
 def gcrf_of_teme(state_teme: FloatArray, time_ns: IntArray) -> FloatArray:

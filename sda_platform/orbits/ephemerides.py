@@ -123,10 +123,3 @@ def covariances_from_lower(terms: npt.ArrayLike) -> FloatArray:
     full = np.zeros((len(lower), 6, 6))
     full[:, _LOWER[0], _LOWER[1]] = lower
     return np.asarray(full + np.tril(full, -1).swapaxes(1, 2))
-
-
-def turned(covariance: FloatArray, rotation: FloatArray) -> FloatArray:
-    """Covariances (m, 6, 6) of position and velocity, both turned by ``rotation`` (m, 3, 3)."""
-    both = np.zeros((len(rotation), 6, 6))
-    both[:, :3, :3] = both[:, 3:, 3:] = rotation
-    return np.asarray(both @ covariance @ both.swapaxes(1, 2))

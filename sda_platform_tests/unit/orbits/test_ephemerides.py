@@ -9,9 +9,16 @@ from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.covariance import rtn_to_teme, transport
-from sda_platform.orbits.earth_orientation import FRAMES, in_gcrf, states_in_gcrf, states_in_teme, to_gcrf
+from sda_platform.orbits.earth_orientation import (
+    FRAMES,
+    covariances_in_teme,
+    in_gcrf,
+    states_in_gcrf,
+    states_in_teme,
+    to_gcrf,
+)
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at, turned
+from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.reference import reference_catalogue
 
@@ -78,15 +85,23 @@ def test_states_of_any_frame_in_teme_are_the_same_orbit(frame: str) -> None:
         np.testing.assert_allclose(one[1], many[1][row], atol=1e-12)
 
 
-def test_turned_covariances_keep_their_eigenvalues_and_go_back() -> None:
-    dice = np.random.default_rng(1)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_covariances_of_any_frame_are_those_of_the_states_in_teme(frame: str) -> None:
+    """The linear map of states is that of their errors, the turning of ITRF included."""
+    dice, times = np.random.default_rng(1), START_NS + np.arange(3) * 600 * NANOSECONDS_PER_SECOND
     roots = dice.normal(size=(3, 6, 6))
     covariance = roots @ roots.swapaxes(1, 2)
-    times = np.full(3, START_NS)
-    turn = to_gcrf("TEME", times)
-    there = turned(covariance, turn)
-    np.testing.assert_allclose(np.linalg.eigvalsh(there), np.linalg.eigvalsh(covariance), rtol=1e-10)
-    np.testing.assert_allclose(turned(there, turn.swapaxes(1, 2)), covariance, rtol=1e-10, atol=1e-12)
+    whole = np.empty((3, 6, 6))
+    for column in range(6):
+        unit = np.zeros((3, 6))
+        unit[:, column] = 1.0
+        whole[:, :, column] = np.hstack(states_in_teme(frame, unit[:, :3], unit[:, 3:], times))
+    expected = whole @ covariance @ whole.swapaxes(1, 2)
+    np.testing.assert_allclose(covariances_in_teme(frame, covariance, times), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_covariances_are_read_from_their_lower_triangles() -> None:
+    covariance = np.random.default_rng(1).normal(size=(3, 6, 6))
     lower = covariance[:, np.tril_indices(6)[0], np.tril_indices(6)[1]]
     full = np.tril(covariance) + np.tril(covariance, -1).swapaxes(1, 2)
     np.testing.assert_array_equal(covariances_from_lower(lower), full)

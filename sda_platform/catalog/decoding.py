@@ -17,9 +17,17 @@ ELEMENT_COLUMNS = tuple(field.name for field in fields(ElementSets))
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment; a set that SGP4 refuses at its epoch or at sealing carries the reason."""
+    """One row per record of the segment; a set that SGP4 refuses at its epoch or at sealing carries the reason.
+
+    The rank of a set is that of the source that brought it, where the collector stated one: anybody may write another's
+    name as originator.
+    """
     rows = _with_refusals(decode_element_sets(data, segment_format=meta.format), meta.sealed_time_ns)
-    priority = [source_priority(name) for name in rows.column("originator").to_pylist()]
+    if meta.origins is None:
+        priority = [source_priority(name) for name in rows.column("originator").to_pylist()]
+    else:
+        ranks = [origin.rank or 0 for origin in meta.origins for _ in range(origin.records)]
+        priority = [*ranks, *[0] * rows.num_rows][: rows.num_rows]
     return rows.append_column("source_priority", pa.array(priority, pa.int32()))
 
 

@@ -3,7 +3,11 @@
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 
 SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, OWN_ORIGINATOR: 15, "CELESTRAK": 10}
-"""Originators by rank: the higher wins at equal epochs; all others have rank 0."""
+"""Originators by rank: the higher wins at equal epochs; all others have rank 0.
+
+It is of sets that come through no source of the collector: those that a person or a client of the endpoint lands, and
+the platform's own. A source's rank is in the collector's configuration.
+"""
 
 _PLANNED_MANOEUVRE = "[PM]"
 

@@ -53,7 +53,7 @@ class Elements(Provenance):
     classification: T.StringType = pa.Field(nullable=True, description="Classification of the set: U, C or S.")
     revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
     decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
-    source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
+    source_priority: T.IntegerType = pa.Field(description="Rank of the source, else of the originator; higher wins.")
 
 
 class LandedElementSet(Elements, LandingColumns):

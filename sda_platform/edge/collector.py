@@ -5,6 +5,7 @@ the collector, because nothing is durable without it; a fault of a source ends t
 """
 
 import asyncio
+import os
 import shutil
 import time
 from collections import deque
@@ -103,6 +104,8 @@ class Collector:
         """Start the sources of ``config``; what is compiled is compiled before the first socket is open."""
         compile_kernels()
         await asyncio.get_running_loop().run_in_executor(self._executor, self._remember)
+        for worker in (self.services.documents, self.services.files):
+            await worker.run(os.getpid)  # it starts before the first socket is open: starting holds up the loop
         self._tasks = [self._task(self._sample()), self._task(self._watch_backlog())]
         await self.apply(config)
 

@@ -106,6 +106,12 @@ class OpticalConfig(_Model):
         return OpticalSource(name, services, **options)
 
 
+Rank = Annotated[
+    int | None,
+    Field(ge=0, le=100, description="Rank of element sets from here: at equal epochs the higher wins; none: 0."),
+]
+
+
 class FolderConfig(_Model):
     """A folder that partners copy files to."""
 
@@ -113,10 +119,13 @@ class FolderConfig(_Model):
     path: Path = Field(description="The folder.")
     interval_s: float = Field(1.0, gt=0.0, description="Time between two scans, seconds.")
     settle_s: float = Field(2.0, ge=0.0, description="How long a file must be unchanged before it lands, seconds.")
+    rank: Rank = None
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
-        return FolderSource(name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s)
+        return FolderSource(
+            name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s, rank=self.rank
+        )
 
 
 class UploadConfig(_Model):
@@ -127,6 +136,7 @@ class UploadConfig(_Model):
     hosts: tuple[str, ...] = Field((), description=_HOSTS)
     token_variable: str = Field("", description="Environment variable with the token; required beyond loopback.")
     max_bytes: int = Field(2**30, gt=0, description="Largest upload.")
+    rank: Rank = None
 
     @model_validator(mode="after")
     def _has_token(self) -> "UploadConfig":
@@ -136,7 +146,9 @@ class UploadConfig(_Model):
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
         token = os.environ.get(self.token_variable, "") if self.token_variable else ""
-        return UploadSource(name, services, bind=self.bind, hosts=self.hosts, token=token, max_bytes=self.max_bytes)
+        return UploadSource(
+            name, services, bind=self.bind, hosts=self.hosts, token=token, max_bytes=self.max_bytes, rank=self.rank
+        )
 
 
 class PullConfig(_Model):
@@ -148,6 +160,7 @@ class PullConfig(_Model):
     format: str = Field(description="Format of the answer, one of the zone's.")
     interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S, description="Time between two requests, seconds.")
     login: Literal["", "space-track"] = Field("", description="Form that opens a session; empty: none.")
+    rank: Rank = None
 
     @model_validator(mode="after")
     def _format_fits(self) -> "PullConfig":
@@ -160,7 +173,7 @@ class PullConfig(_Model):
         login = Login() if self.login else None
         return PullSource(
             name, services, url=self.url, zone=self.zone, segment_format=self.format, interval_s=self.interval_s,
-            login=login,
+            login=login, rank=self.rank,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ end of their socket is closed then. What goes over the socket comes from this pr
 
 import asyncio
 import errno
+import importlib
 import os
 import signal
 import socket
@@ -101,4 +102,5 @@ def _outcome(call: Callable[[], object]) -> tuple[object, Exception | None]:
 
 
 if __name__ == "__main__":
+    importlib.import_module("sda_platform.edge.config")  # and with it what the sources call
     serve(Connection(int(sys.argv[1])))

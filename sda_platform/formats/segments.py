@@ -28,13 +28,15 @@ class Origin:
     """Where a run of a segment's records came from: the configured source, and the peer that sent them.
 
     ``peer``: the sender's address, None where it is not known, as of datagrams. ``is_conflict``: each repeats the key
-    of an earlier record with other content.
+    of an earlier record with other content. ``rank``: of element sets, by which one source wins over another; None:
+    the source has none.
     """
 
     records: int
     source: str
     peer: str | None = None
     is_conflict: bool = False
+    rank: int | None = None
 
 
 class MetaError(ValueError):
@@ -120,7 +122,11 @@ def _origins(value: Any, records: int) -> tuple[Origin, ...] | None:
         is_whole = sum(run.records for run in found) == records and all(run.records >= 0 for run in found)
     except (AttributeError, KeyError, TypeError) as error:
         raise MetaError(f"origins is no list of origins: {error}") from None
-    if not is_whole or not all(isinstance(run.source, str) and isinstance(run.peer, str | None) for run in found):
+    is_typed = all(
+        isinstance(run.source, str) and isinstance(run.peer, str | None) and isinstance(run.rank, int | None)
+        for run in found
+    )
+    if not is_whole or not is_typed:
         raise MetaError(f"origins must be runs of its {records} records, each with a source")
     return found
 

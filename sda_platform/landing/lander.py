@@ -100,7 +100,7 @@ def _report_nothing(stage: str, position: int) -> None:
 class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
-    ``bounds``: what a file may cost; None for those that a person lands. ``source`` and ``peer``: as in `Origin`.
+    ``bounds``: what a file may cost; None for those that a person lands. ``source``, ``peer``, ``rank``: see `Origin`.
     """
 
     def __init__(
@@ -113,13 +113,14 @@ class Lander:
         bounds: PartnerBounds | None = None,
         source: str = "",
         peer: str | None = None,
+        rank: int | None = None,
     ) -> None:
         self._root = landing_root
         self._clock = clock
         self._segment_max_bytes = segment_max_bytes
         self._report = report or _report_nothing
         self._bounds = bounds
-        self._source, self._peer = source, peer
+        self._source, self._peer, self._rank = source, peer, rank
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
@@ -155,7 +156,7 @@ class Lander:
             sealed_wall_time_ns=time.time_ns(),
         )
         if self._source:
-            meta = replace(meta, origins=(Origin(meta.records, self._source, self._peer),))
+            meta = replace(meta, origins=(Origin(meta.records, self._source, self._peer, rank=self._rank),))
         name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
         name += known_format(progress.format).suffixes[0]
         if self._bounds is not None:

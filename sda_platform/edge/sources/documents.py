@@ -29,6 +29,7 @@ async def land_document(source: Source, document: bytes | Path, *, zone: str, se
         services.bounds,
         source.name,
         urlsplit(source.address).netloc or source.address,
+        source.rank,
     )
     source.count_landed(records if is_new else 0)
     return records
@@ -44,6 +45,7 @@ def _seal(
     bounds: PartnerBounds,
     source: str,
     peer: str,
+    rank: int | None,
 ) -> tuple[int, bool]:
     """How many records the document has, and whether it was sealed now."""
     data = document.read_bytes() if isinstance(document, Path) else document
@@ -55,5 +57,5 @@ def _seal(
         sealed_time_ns=now_ns,
         sealed_wall_time_ns=time.time_ns(),
     )
-    meta = replace(meta, origins=(Origin(meta.records, source, peer),))
+    meta = replace(meta, origins=(Origin(meta.records, source, peer, rank=rank),))
     return meta.records, bool(meta.records) and seal(data, meta, landing_root, stem=stem)

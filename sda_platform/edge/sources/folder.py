@@ -37,11 +37,18 @@ class FolderSource(Source):
     is_stateful = True
 
     def __init__(
-        self, name: str, services: Services, *, path: Path, interval_s: float = 1.0, settle_s: float = 2.0
+        self,
+        name: str,
+        services: Services,
+        *,
+        path: Path,
+        interval_s: float = 1.0,
+        settle_s: float = 2.0,
+        rank: int | None = None,
     ) -> None:
-        super().__init__(name, services)
+        super().__init__(name, services, rank)
         self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
-        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=name)
+        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=name, rank=rank)
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()
 

@@ -72,8 +72,9 @@ class PullSource(Source):
         interval_s: float = 7_200.0,
         login: Login | None = None,
         bounds: HttpBounds = _HTTP_BOUNDS,
+        rank: int | None = None,
     ) -> None:
-        super().__init__(name, services)
+        super().__init__(name, services, rank)
         self.zone = zone
         self._url, self._format, self._interval_s = url, segment_format, interval_s
         self._login, self._bounds = login, bounds

@@ -87,8 +87,8 @@ class Source(ABC):
     patience_s = 10.0
     """How long it may fail before the collector counts as unhealthy."""
 
-    def __init__(self, name: str, services: Services) -> None:
-        self.name = name
+    def __init__(self, name: str, services: Services, rank: int | None = None) -> None:
+        self.name, self.rank = name, rank
         self.services = services
         self.log = services.log.bind(source=name)
         self.state = SourceState.STARTING

@@ -56,8 +56,9 @@ class UploadSource(Source):
         max_bytes: int = 2**30,
         at_once: int = 4,
         body_s: float = 30.0,
+        rank: int | None = None,
     ) -> None:
-        super().__init__(name, services)
+        super().__init__(name, services, rank)
         self._bind, self._hosts, self._token, self._max_bytes = bind, hosts, token, max_bytes
         self._at_once, self._body_s = at_once, body_s
         self._running = 0
@@ -122,7 +123,9 @@ class UploadSource(Source):
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
         peer = str(Address(*request.client)) if request.client else None
         services, chosen = self.services, request.query_params.get("format") or _only_format(path, zone)
-        lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=self.name, peer=peer)
+        lander = Lander(
+            services.landing_root, services.clock, bounds=services.bounds, source=self.name, peer=peer, rank=self.rank
+        )
         try:
             landed = await services.files.run(lander.land, path, feed=zone, segment_format=chosen)
         except (FileChanging, ProgressUnreadable) as error:

@@ -45,11 +45,16 @@ def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
 def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
     """The outcome of `sources_report` for the newest commit, at the mission clock's time."""
     commit, now_ns = store.log(FUSED_TRACKS).head().commit, store.clock.now_ns()
-    found = [each.describe(now_ns) for each in silences(commit.manifest.watermarks if commit else {}, now_ns)]
+    silent = silences(commit.manifest.watermarks if commit else {}, now_ns)
+    found = [each.describe(now_ns) for each in silent]
+    text = found[0] if found else None
+    if len(silent) > 1:
+        longest = max(silent, key=lambda each: each.lasted_s(now_ns))
+        text = f"{len(silent)} sources silent, longest {longest.source} for {longest.lasted_s(now_ns):,.0f} s"
     return dg.AssetCheckResult(
         passed=not found,
         severity=dg.AssetCheckSeverity.ERROR,
-        description="; ".join(found)[:1000] or None,
+        description=text,
         metadata={"silent": len(found), **({"sources": found[:50]} if found else {})},
     )
 

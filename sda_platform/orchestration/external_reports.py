@@ -7,6 +7,7 @@ the outcome of the asset's check when content or outcome have changed.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, Final
 
 import dagster as dg
@@ -33,7 +34,7 @@ class ExternalState:
     @property
     def outcome(self) -> str:
         """The text of the check; empty if it passes."""
-        return "; ".join(self.problems)[:1000]
+        return shorten("; ".join(self.problems), 1_000, placeholder=" …")
 
     def result(self) -> dg.AssetCheckResult:
         """The outcome for a check that is executed."""

@@ -1,6 +1,7 @@
 """The outcome of a check that warns: red where it found problems, which its description lists."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import dagster as dg
@@ -15,7 +16,7 @@ def warning(
     name: str | None = None,
     asset_key: dg.AssetKey | None = None,
 ) -> dg.AssetCheckResult:
-    """A warning with these ``problems``, cut after 1,000 characters; passed without any.
+    """A warning with these ``problems``, cut at a word after 1,000 characters; passed without any.
 
     ``name`` and ``asset_key``: the check, where the asset itself evaluates it.
     """
@@ -24,6 +25,6 @@ def warning(
         check_name=name,
         passed=not problems,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(problems)[:_LONGEST_DESCRIPTION] or None,
+        description=shorten("; ".join(problems), _LONGEST_DESCRIPTION, placeholder=" …") or None,
         metadata=dict(metadata or {}),
     )

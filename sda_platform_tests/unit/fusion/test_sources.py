@@ -115,11 +115,8 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
     assert check_silent_sensors(later(lake, 60)).passed
     red = check_silent_sensors(later(lake, 640))
     assert not red.passed
-    assert [text.split(" ")[0] for text in (red.description or "").split("; ") if "-" in text] == [
-        "optical",
-        "isl-44713",
-        "radar-1",
-    ]
+    assert (red.description or "").startswith("3 sources silent, longest radar-1 for 639 s")
+    assert [text.split(" ")[0] for text in red.metadata["sources"].value] == ["optical", "isl-44713", "radar-1"]  # type: ignore[union-attr]
     lived = lake_facts(
         later(lake, 640), str(tmp_path / "landing"), GrowthSettings(), orphan_grace_s=0.0, wall_s=time.time()
     )

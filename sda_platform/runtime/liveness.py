@@ -127,11 +127,11 @@ def code_server_answers(address: str) -> Question:
 
 
 def worker_host_answers(dagster_home: Path) -> Question:
-    """Whether the worker host of ``dagster_home`` answers."""
+    """Whether the worker host of ``dagster_home`` starts a worker, which has no work, and sees it end."""
 
     def ask(deadline_s: float) -> bool:
         try:
-            return bool(worker_socket.ask(dagster_home, {"what": "ping"}, deadline_s))
+            return bool(worker_socket.ask(dagster_home, {"what": "probe"}, deadline_s))
         except worker_socket.WorkerHostError:
             return False
 

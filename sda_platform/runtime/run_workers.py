@@ -26,6 +26,7 @@ from sda_platform.settings import require_known_variables
 PRELOADED: Final = "sda_platform.runtime.preload"
 LOCK_FILE: Final = "run_workers.lock"
 _REQUEST_WITHIN_S = 5.0
+_PROBE_WITHIN_S = 10.0
 
 
 class RunWorkers:
@@ -44,6 +45,8 @@ class RunWorkers:
         match request["what"]:
             case "ping":
                 return True
+            case "probe":
+                return self.can_start()
             case "start":
                 return self.start(request["run_id"], request["arguments"])
             case "is_alive":
@@ -52,6 +55,22 @@ class RunWorkers:
                 return self.interrupt(request["run_id"])
             case other:
                 raise ValueError(f"unknown request {other!r}")
+
+    def can_start(self) -> bool:
+        """Whether a worker without work starts, and ends in order.
+
+        Without descriptors, processes or memory the host still answers a ping, and every run fails (L A4).
+        """
+        try:
+            worker = self._new_process(target=run_worker.do_nothing, args=())
+            worker.start()
+        except OSError:
+            return False
+        worker.join(_PROBE_WITHIN_S)
+        if worker.is_alive():
+            worker.kill()
+            return False
+        return worker.exitcode == 0
 
     def start(self, run_id: str, arguments: str) -> int | None:
         """Start the worker of a run, unless it has one; returns its process id."""

@@ -1,7 +1,7 @@
 """Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ _PIVOT_YEAR: Final = 57
 _LOWER = np.tril_indices(6)
 
 
+NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
 NumbersOf = Callable[[str], Sequence[int]]
 """The catalogue numbers of the objects with an international designator (1998-067A)."""
 
@@ -146,6 +147,13 @@ def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
         objects = "no object" if not numbers else f"the objects {', '.join(map(str, numbers))}"
         raise RecordError("out_of_range", f"{named}, the designator of {objects} of the catalogue; state its number")
     return int(numbers[0])
+
+
+def why_not_used(row: Mapping[str, Any]) -> str | None:
+    """Why no assessment uses an ephemeris of the table; None: it is used."""
+    if row["error_kind"]:
+        return str(row["error"])
+    return None if row["covariance_time_ns"] else NO_COVARIANCE
 
 
 def _unknown(designator: str) -> Sequence[int]:

@@ -27,14 +27,24 @@ def land(
     """Land FILES: verify them, and seal them as segments of a landing zone.
 
     Files may have any size and may be compressed. Landing a file again continues where it stopped, or does nothing.
+    Records that no table will use are listed; they become dead letters. Exit code 1 where there are some.
     """
+    from sda_platform.cli.refused_records import RefusedRecords
     from sda_platform.clock import MissionClock
+    from sda_platform.lake.lake import Lake, without_session
     from sda_platform.landing.lander import Lander
 
-    clock = MissionClock.load(settings.home)
+    clock, refused_in_all = MissionClock.load(settings.home), 0
     for path in files:
+        refused = RefusedRecords(Lake(settings.lake_uri, clock, without_session))
         with _reading(path) as report:
-            lander = Lander(settings.landing_uri, clock, segment_max_bytes=settings.segment_max_bytes, report=report)
+            lander = Lander(
+                settings.landing_uri,
+                clock,
+                segment_max_bytes=settings.segment_max_bytes,
+                report=report,
+                on_segment=refused.examine,
+            )
             done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
         if not done.records:
             verdict = "it has no records"
@@ -44,7 +54,11 @@ def land(
             verdict = f"{done.records:,} records in {done.segments[0]}"
         else:
             verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
-        console.print(f"{path} → {done.zone}: {verdict}")
+        console.print(f"{path} → {done.zone}: {verdict}" + (f"; {refused.count:,} refused" if refused.count else ""))
+        for line in refused.lines():
+            console.print(f"  {line}", markup=False)
+        refused_in_all += refused.count
+    sys.exit(int(refused_in_all > 0))
 
 
 @contextmanager

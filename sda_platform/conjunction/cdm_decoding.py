@@ -1,5 +1,6 @@
 """Decode segments of conjunction data messages to rows: each message's content, and the risk from its states."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,9 @@ import numpy as np
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.conjunction.tables import MESSAGES_FEED, RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
+from sda_platform.formats.cdm_json import CdmSummary
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import finite
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.landing.record_rows import record_decoder
 from sda_platform.orbits.risk.probability import risk_level
@@ -17,7 +20,9 @@ _MOST_DIGITS = 9
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
-def _facts(message: Cdm) -> dict[str, Any]:
+def _facts(message: Cdm | CdmSummary) -> dict[str, Any]:
+    if isinstance(message, CdmSummary):
+        return _stated_facts(message)
     try:
         return _assessed_message(message)
     except RecordError:
@@ -30,7 +35,28 @@ def _assessed_message(message: Cdm) -> dict[str, Any]:
     if message.miss_distance_m < 0:
         raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
     risk = message_risk(message)
-    stated = risk.pc_in_message
+    facts = _encounter(message, risk.pc_in_message)
+    return {
+        **facts,
+        "risk": risk.risk if risk.pc_in_message is None else facts["risk"],
+        **_assessed(risk),
+        **_of_object(message, 1),
+        **_of_object(message, 2),
+    }
+
+
+def _stated_facts(message: CdmSummary) -> dict[str, Any]:
+    """A message without states: what it states, and nothing that would follow from states."""
+    if message.miss_distance_m < 0:
+        raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
+    text = message.fields.get("COLLISION_PROBABILITY")
+    facts = _encounter(message, None if text is None else finite(text, "COLLISION_PROBABILITY"))
+    for number, each in enumerate(message.objects, 1):
+        facts |= _named(each, number)
+    return facts
+
+
+def _encounter(message: Cdm | CdmSummary, stated: float | None) -> dict[str, Any]:
     if stated is not None and not 0 <= stated <= 1:
         raise RecordError("out_of_range", f"COLLISION_PROBABILITY is {stated:g}, must be from 0 to 1")
     created = message.fields.get("CREATION_DATE")
@@ -42,10 +68,16 @@ def _assessed_message(message: Cdm) -> dict[str, Any]:
         "miss_distance_km": message.miss_distance_m / 1000,
         "stated_probability": stated,
         "stated_method": message.fields.get("COLLISION_PROBABILITY_METHOD"),
-        "risk": risk.risk if stated is None else str(risk_level(stated)),
-        **_assessed(risk),
-        **_of_object(message, 1),
-        **_of_object(message, 2),
+        "risk": None if stated is None else str(risk_level(stated)),
+    }
+
+
+def _named(fields: Mapping[str, str], number: int) -> dict[str, Any]:
+    designator = fields.get("OBJECT_DESIGNATOR")
+    return {
+        f"object_designator_{number}": designator,
+        f"norad_id_{number}": _norad_id(designator),
+        f"object_name_{number}": fields.get("OBJECT_NAME"),
     }
 
 
@@ -66,16 +98,12 @@ def _assessed(risk: MessageRisk) -> dict[str, Any]:
 
 def _of_object(message: Cdm, number: int) -> dict[str, Any]:
     each = message.objects[number - 1]
-    designator = each.fields.get("OBJECT_DESIGNATOR")
     facts = {
-        "object_designator": designator,
-        "norad_id": _norad_id(designator),
-        "object_name": each.fields.get("OBJECT_NAME"),
         "reference_frame": each.frame,
         "state": np.concatenate([each.position_km, each.velocity_km_s]).tolist(),
         "covariance": lower_triangles(each.covariance_rtn[None])[0].tolist(),
     }
-    return {f"{name}_{number}": value for name, value in facts.items()}
+    return _named(each.fields, number) | {f"{name}_{number}": value for name, value in facts.items()}
 
 
 def _norad_id(designator: str | None) -> int | None:

@@ -5,7 +5,7 @@ interpret them.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -175,7 +175,12 @@ def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
     if len(messages) != 1:
         found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
         raise RecordError("bad_length", f"holds {found}")
-    whole, *objects = _sections(messages[0], _version(messages[0], must_come_first=not is_xml))
+    return cdm_of_entries(messages[0], must_come_first=not is_xml)
+
+
+def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = True) -> Cdm:
+    """The message of these entries; ``must_come_first``: its version begins it. Raises RecordError."""
+    whole, *objects = _sections(message, _version(message, must_come_first=must_come_first))
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
     tca = whole.entry("TCA")

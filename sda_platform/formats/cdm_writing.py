@@ -22,13 +22,16 @@ def encode_cdm(message: Cdm, encoding: Encoding) -> bytes:
 
 def encode_cdms(messages: Sequence[Cdm], encoding: str) -> bytes:
     """A file of such messages."""
+    if not all(isinstance(message, Cdm) for message in messages):
+        raise ValueError("a message is a summary without states and covariances (cdm_public)")
     if encoding == "xml":
         return xml_file([_element(message) for message in messages])
-    lines = [kvn_line(entry, _KEYWORD_WIDTH) for message in messages for entry in _entries(message)]
+    lines = [kvn_line(entry, _KEYWORD_WIDTH) for message in messages for entry in flat_entries(message)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _entries(message: Cdm) -> Iterator[KeywordEntry]:
+def flat_entries(message: Cdm) -> Iterator[KeywordEntry]:
+    """The message as a list of keywords in the order of the standard."""
     yield _VERSION
     for group in (HEADER, *(group for _, group in RELATIVE)):
         yield from _rows(group, message.fields)

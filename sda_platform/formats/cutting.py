@@ -99,8 +99,9 @@ def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -
 def looks_ended(tail: bytes, segment_format: str) -> bool:
     """Whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
     framing = known_format(segment_format).framing
-    # The zero bytes of UTF-16 and UTF-32 say nothing of where a record ends.
-    return framing.looks_ended(as_text(tail.replace(b"\0", b"")) if framing.is_text else tail)
+    if framing.is_text:  # the zero bytes of UTF-16 and UTF-32 say nothing of where a record ends
+        tail = tail.replace(b"\0", b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return framing.looks_ended(tail)
 
 
 def _text(data: bytes, known: Format) -> bytes:

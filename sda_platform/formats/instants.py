@@ -10,7 +10,7 @@ from sda_platform.formats.time_systems import leap_second_ends_ns
 _NS: Final = 1_000_000_000
 # Year; day of the year, or month and day; hour and minute; second; its digits; Z or an offset.
 _INSTANT: Final = re.compile(
-    r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))T(\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+    r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))[T ](\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
 )
 
 

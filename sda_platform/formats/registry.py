@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from sda_platform.formats.acknowledgements import encode_acknowledgements, read_acknowledgement
 from sda_platform.formats.cdm import read_cdm_record
+from sda_platform.formats.cdm_json import BEGINS as CDM_JSON
+from sda_platform.formats.cdm_json import encode_cdm_json, read_cdm_json
 from sda_platform.formats.cdm_writing import encode_cdms
 from sda_platform.formats.edits import encode_edits, read_edit
 from sda_platform.formats.format import Content, Format, ObservationFormat, RecordFormat
@@ -132,6 +134,8 @@ FORMATS: Final[tuple[Format, ...]] = (
         zone="elements",
         suffixes=(".csv",),
         framing=CSV,
+        # Its header.
+        begins=re.compile(rb"\A\s*(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\bMEAN_MOTION\b)"),
         read=read_omm_csv,
         write=encode_omm_csv,
     ),
@@ -142,6 +146,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         zone="elements",
         suffixes=(".json",),
         framing=JSON_ARRAY,
+        begins=re.compile(rb'"MEAN_MOTION"\s*:|\A\s*\[\s*\]\s*\Z'),
         row_column="NORAD_CAT_ID",
         read=read_omm_json,
         write=encode_omm_json,
@@ -164,6 +169,17 @@ FORMATS: Final[tuple[Format, ...]] = (
         begins=re.compile(rb"^1 [^\n]{60,}\n2 ", re.MULTILINE),
         read=read_tle,
         write=encode_tles,
+    ),
+    RecordFormat(
+        name="cdm-json",
+        title="Conjunction data message (CDM), JSON of Space-Track (cdm, cdm_public)",
+        content="conjunction",
+        zone="messages",
+        suffixes=(".json",),
+        framing=JSON_ARRAY,
+        begins=CDM_JSON,
+        read=read_cdm_json,
+        write=encode_cdm_json,
     ),
     RecordFormat(
         name="edits-jsonl",

@@ -75,6 +75,8 @@ def recognised_format(path: Path, candidates: Sequence[Format]) -> Format | None
     """The first of ``candidates`` that the file begins like, if one does. Raises UnreadableContent."""
     with _readable(path) as file:
         beginning = as_text(next(_unpacked(file, path.suffix.lower()), b""))
+    if not beginning.strip():
+        return candidates[0]
     return next((known for known in candidates if known.begins and known.begins.search(beginning)), None)
 
 

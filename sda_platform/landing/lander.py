@@ -101,6 +101,7 @@ class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
     ``bounds``: what a file may cost; None for those that a person lands. ``source``, ``peer``, ``rank``: see `Origin`.
+    ``on_segment`` gets each segment before it is sealed, its metadata, and how many records of the file come before it.
     """
 
     def __init__(
@@ -114,7 +115,9 @@ class Lander:
         source: str = "",
         peer: str | None = None,
         rank: int | None = None,
+        on_segment: Callable[[bytes, SegmentMeta, int], None] | None = None,
     ) -> None:
+        self._on_segment = on_segment
         self._root = landing_root
         self._clock = clock
         self._segment_max_bytes = segment_max_bytes
@@ -165,6 +168,8 @@ class Lander:
             except BoundExceeded as error:
                 raise PartnerFileError(f"{progress.source}: {error}") from None
             self._bounds.check_room(location(self._root), len(data))
+        if self._on_segment is not None:
+            self._on_segment(data, meta, progress.records_read)
         is_new = meta.records > 0 and LandingZone(self._root, progress.feed).seal(name, data, meta)
         return meta.records, name if is_new else None
 

@@ -27,6 +27,8 @@ from sda_platform.landing.partner_bounds import PartnerBounds
 
 Found = TypeVar("Found")
 _TAIL_BYTES = 4096
+# Endings that files of any content have.
+_GENERAL = frozenset({".csv", ".json"})
 # A segment's name is the file's, a hash and a number, and some file systems allow 255 bytes.
 _MAX_STEM = 48
 
@@ -78,7 +80,7 @@ def _recognised(path: Path, suffix: str) -> Format:
     if suffix == PARQUET:
         return _of_content(path, parquet_format)
     candidates = [known for known in FORMATS if suffix in known.suffixes]
-    if len(candidates) == 1:
+    if len(candidates) == 1 and suffix not in _GENERAL:
         return candidates[0]
     if not candidates:
         endings = ", ".join(sorted({PARQUET, *(ending for known in FORMATS for ending in known.suffixes)}))
@@ -86,7 +88,7 @@ def _recognised(path: Path, suffix: str) -> Format:
     found = _of_content(path, partial(recognised_format, candidates=candidates))
     if found is None:
         names = ", ".join(known.name for known in candidates)
-        raise PartnerFileError(f"{path}: its content does not determine its format; give --format, one of {names}")
+        raise PartnerFileError(f"{path}: it does not begin like any of {names}; if it is one of these, give --format")
     return found
 
 

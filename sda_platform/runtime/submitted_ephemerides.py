@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.ephemeris_decoding import decoder
+from sda_platform.catalog.ephemeris_decoding import NO_COVARIANCE, decoder, why_not_used
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.alert_messages import assessment_message
@@ -37,7 +37,6 @@ _STATED: Final = (
     "segment_name", "record_number", "error_kind", "error", "norad_id", "object_name", "received_time_ns",
     "usable_from_ns", "usable_until_ns", "covariance_time_ns", COMMIT_SEQUENCE,
 )  # fmt: skip
-NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
 _OUT_OF_ANSWERS: Final = {"state_1", "state_2", "covariance_1", "covariance_2", "op"}
 Row = Mapping[str, Any]
 
@@ -78,7 +77,7 @@ class SubmittedEphemerides:
                 return None
             return Submission(RECEIVED, (), {"received_utc": iso(waiting)}, (), _nothing)
         numbers = [row["norad_id"] for row in rows]
-        used = [row for row in rows if _why_not_used(row) is None]
+        used = [row for row in rows if why_not_used(row) is None]
         screening = self._screening(max(row[COMMIT_SEQUENCE] for row in rows))
         facts: dict[str, Any] = {
             "received_utc": iso(rows[0]["received_time_ns"]),
@@ -117,7 +116,7 @@ class SubmittedEphemerides:
 
     @staticmethod
     def _stated(row: Row) -> dict[str, Any]:
-        reason = _why_not_used(row)
+        reason = why_not_used(row)
         stated = {"norad_id": row["norad_id"], "object_name": row["object_name"]}
         if row["usable_from_ns"] is not None:
             stated |= {f"usable_{end}_utc": iso(row[f"usable_{end}_ns"]) for end in ("from", "until")}
@@ -142,13 +141,6 @@ class SubmittedEphemerides:
                 for row in rows
             ):
                 yield {**each, "sequence": last[each["event_id"]]}
-
-
-def _why_not_used(row: Row) -> str | None:
-    """Why no assessment uses an ephemeris of the table; None: it is used."""
-    if row["error_kind"]:
-        return str(row["error"])
-    return None if row["covariance_time_ns"] else NO_COVARIANCE
 
 
 def _numbers(live: LiveCatalogue, designator: str) -> list[int]:

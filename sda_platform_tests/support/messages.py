@@ -33,7 +33,8 @@ def format_of(data: bytes) -> RecordFormat:
 
 def siblings(known: RecordFormat) -> list[RecordFormat]:
     """The formats that hold the same message: KVN and XML."""
-    return [each for each in READERS if each.name.partition("-")[0] == known.name.partition("-")[0] and each.begins]
+    kind = known.name.partition("-")[0]
+    return [record_format(f"{kind}-kvn"), record_format(f"{kind}-xml")]
 
 
 def values_and_errors(data: bytes, known: RecordFormat) -> tuple[list[Any], list[str]]:

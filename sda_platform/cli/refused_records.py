@@ -1,0 +1,76 @@
+"""What `sda land` states of a file beside its segments: the records that no table will use, and why.
+
+The decoders are those of the tables, so that a record that is refused here becomes a dead letter there.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.catalog import decoding as element_sets
+from sda_platform.catalog import edit_decoding, ephemeris_decoding
+from sda_platform.catalog.lookup import designated
+from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED
+from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
+from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.ingest import decoding as observations
+from sda_platform.ingest.feeds import LANDING_FEEDS
+from sda_platform.lake.lake import Lake
+from sda_platform.landing.record_rows import SegmentDecoder
+
+MOST_SHOWN: Final = 5
+
+
+@dataclass
+class RefusedRecords:
+    """Counts the refused records of segments of ``lake``'s landing zones, and keeps the first reasons."""
+
+    lake: Lake
+    count: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def examine(self, data: bytes, meta: SegmentMeta, first_record: int) -> None:
+        """Decode a segment whose first record is number ``first_record`` of its file."""
+        decode = self._decoders().get(meta.feed)
+        for number, reason in _refused(decode(data, meta), meta.feed) if decode else ():
+            self.count += 1
+            if len(self.reasons) < MOST_SHOWN:
+                self.reasons.append(f"record {first_record + number}, {reason}")
+
+    def lines(self) -> Iterator[str]:
+        """The reasons for people."""
+        yield from self.reasons
+        if self.count > len(self.reasons):
+            yield f"and {self.count - len(self.reasons):,} more"
+
+    def _decoders(self) -> Mapping[str, SegmentDecoder]:
+        return {
+            ELEMENTS_FEED: element_sets.decode,
+            EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers),
+            EDITS_FEED: edit_decoding.decode,
+            MESSAGES_FEED: cdm_decoding.decode,
+            ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
+            **{feed.name: _observations for feed in LANDING_FEEDS},
+        }
+
+    def _numbers(self, designator: str) -> tuple[int, ...]:
+        return tuple(designated(self.lake).get(designator, ()))
+
+
+def _observations(data: bytes, meta: SegmentMeta) -> pa.Table:
+    return observations.decode([(data, meta)])
+
+
+def _refused(rows: pa.Table, feed: str) -> Iterator[tuple[int, str]]:
+    if feed == EPHEMERIDES_FEED:
+        for row in rows.to_pylist():
+            if reason := ephemeris_decoding.why_not_used(row):
+                yield row["record_number"], reason
+        return
+    refused = rows.filter(pc.is_valid(rows["error_kind"])).select(["record_number", "error"])
+    for row in refused.to_pylist():
+        yield row["record_number"], row["error"] or "it cannot be used"

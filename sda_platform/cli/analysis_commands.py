@@ -206,7 +206,7 @@ def passes(
     site = ObserverSite(latitude_deg, longitude_deg, altitude_m, mask_deg)
     start_ns = instant(start, "--start")
     found = passes_over(site, start_ns, hours, catalog or lake_of(settings), objects)
-    for line in found.ends:
+    for line in [*([found.old] if found.old else []), *found.ends]:
         click.echo(line, err=True)
     if as_json:
         click.echo(json.dumps(found.passes, indent=2))

@@ -10,6 +10,7 @@ import numpy as np
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.screen_catalogue import ScreeningInputError, read_elements
+from sda_platform.cli.set_ages import age_warning
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.in_force import Terms
@@ -31,10 +32,14 @@ class ObserverSite:
 
 @dataclass(frozen=True)
 class FoundPasses:
-    """The passes by acquisition time, and for each set that is not usable to the end of the search why it is not."""
+    """The passes by acquisition time, and for each set that is not usable to the end of the search why it is not.
+
+    ``old`` warns of sets far from their epoch.
+    """
 
     passes: list[dict[str, Any]]
     ends: list[str]
+    old: str | None = None
 
 
 def passes_over(
@@ -55,7 +60,11 @@ def passes_over(
     place = site_sensor(site.latitude_deg, site.longitude_deg, site.altitude_m, site.min_elevation_deg)
     found = find_passes(propagator, [place], start_ns, end_ns, terms=terms)
     rows = _rows(found.take(np.argsort(found.aos_ns, kind="stable")), propagator)
-    return FoundPasses(rows, list(_ends(propagator, terms, start_ns, end_ns)))
+    elements = propagator.elements
+    first = np.full(len(elements), start_ns) if terms is None else np.maximum(terms.from_ns, start_ns)
+    last = np.full(len(elements), end_ns) if terms is None else np.minimum(terms.until_ns, end_ns)
+    old = age_warning(elements.norad_id, elements.epoch_time_ns, first, last)
+    return FoundPasses(rows, list(_ends(propagator, terms, start_ns, end_ns)), old)
 
 
 def _sets_in_force(source: Path | Lake, start_ns: int, end_ns: int) -> tuple[Propagator, Terms | None]:

@@ -16,6 +16,7 @@ from sda_platform.cli.screen_catalogue import (
     read_elements,
     write_events,
 )
+from sda_platform.cli.set_ages import age_warning
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
@@ -96,6 +97,10 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
         f"{len(found.events):,} approaches ({slow:,} slower than 10 m/s), "
         f"{len(found.colocated.lo):,} pairs that move together"
     )
+    terms = file.terms
+    spans = np.maximum(terms.from_ns, search.start_ns), np.minimum(terms.until_ns, search.end_ns)
+    if old := age_warning(elements.norad_id, elements.epoch_time_ns, *spans):
+        console.print(old)
     _tell_some(console, [*file.unreadable], "records could not be read")
     if file.left_out:
         console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")

@@ -102,6 +102,8 @@ def whatif(
                     "raises_total": best.raises_total,
                     **(_facts(scene, best.encounter) or {}),
                 }
+    if old := _age_warning(scene):
+        click.echo(old, err=True)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
@@ -155,6 +157,19 @@ def _scene(
     own, _ = sizes.radius_m(primary, known.catalogue.object_names[int(rows[0])])
     cores = available_cores()
     return Scene(known, primary, start_ns, end_ns, own, sizes, threshold_km=threshold_km, processes=cores)
+
+
+def _age_warning(scene: Any) -> str | None:
+    from sda_platform.cli.set_ages import age_warning
+
+    catalogue = scene.known.catalogue
+    elements = catalogue.propagator.elements
+    count = len(catalogue)
+    begin_ns, end_ns = np.full(count, scene.start_ns), np.full(count, scene.end_ns)
+    if catalogue.terms is not None:
+        begin_ns, end_ns = np.maximum(begin_ns, catalogue.terms.from_ns), np.minimum(end_ns, catalogue.terms.until_ns)
+    used = np.flatnonzero(end_ns > begin_ns)
+    return age_warning(elements.norad_id[used], elements.epoch_time_ns[used], begin_ns[used], end_ns[used])
 
 
 def _burn(text: str) -> Any:

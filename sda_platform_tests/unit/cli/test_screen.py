@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import sda_platform
 from sda_platform.cli.main import main
 from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.set_ages import age_warning
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.omm import OMM_CSV_COLUMNS
 
@@ -160,3 +161,26 @@ def test_a_file_that_cannot_be_used_ends_in_one_line(
     assert answer.exit_code == 1
     assert message in answer.output
     assert "Traceback" not in answer.output
+
+
+@pytest.mark.parametrize(("start", "warns"), [("2024-11-03T00:00:00Z", False), ("2025-11-01T00:00:00Z", True)])
+def test_old_sets_are_named(tmp_path: Path, start: str, *, warns: bool) -> None:
+    column, lines = OMM_CSV_COLUMNS.index("NORAD_CAT_ID"), gzip.decompress(CATALOGUE.read_bytes()).decode().splitlines()
+    path = tmp_path / "few.csv"
+    path.write_text("\n".join([lines[0], *(line for line in lines if line.split(",")[column] in ("25544", "20580"))]))
+    out = str(tmp_path / "events.csv")
+    answer = sda_screen("--catalog", str(path), "--start", start, "--hours", "0.1", "--processes", "1", "--out", out)
+    assert answer.exit_code == 0, answer.output
+    assert ("the element sets of 2 of 2 objects are more than 7 days" in answer.output.replace("\n", " ")) == warns
+    site = ["passes", "--lat", "50", "--lon", "10", "--hours", "1", "--start", start, "--catalog", str(path), "--json"]
+    assert ("more than 7 days from their epoch" in CliRunner().invoke(main, site).stderr) == warns
+
+
+def test_the_age_of_sets_counts_at_the_far_end_of_their_use() -> None:
+    day, ids = 86_400 * 10**9, np.array([1, 1, 2])
+    epochs, begin = np.array([0, 8, 0]) * day, np.array([0, 6, 0]) * day
+    assert age_warning(ids, epochs, begin, np.array([6, 9, 7]) * day) is None
+    late = age_warning(ids, epochs, begin, np.array([6, 9, 20]) * day)
+    assert late is not None and "1 of 2 objects" in late and "that of 2 is 20.0 days" in late
+    before = age_warning(ids, epochs + 8 * day, begin, begin + day)
+    assert before is not None and "2 of 2 objects" in before, "a set is old before its epoch, too"

@@ -74,7 +74,8 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     receipts = f"{RETENTION.receipts_days} days, and the newest {RETENTION.receipt_batches:,} batches"
     yield _measured("receipts of the SQLite subscriber", receipts, "each delivery", [UPath(home) / "subscriber.sqlite"])
     history = (
-        f"finished runs {RETENTION.runs_days} days, and the latest of each asset and pool; ticks as dagster.yaml says"
+        f"finished runs {RETENTION.runs_days} days, succeeded ones the newest {RETENTION.succeeded_runs:,}, and the "
+        "latest of each asset and pool; ticks as dagster.yaml says"
     )
     yield _measured("Dagster's history", history, nightly, [UPath(home) / "dagster"])
     logged = f"{RETENTION.process_log_bytes >> 20} MiB of each, and as much before it"

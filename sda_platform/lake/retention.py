@@ -16,9 +16,9 @@ class Retention:
     files. VACUUM removes data files ``data_files_h`` after the last version that has them. Log files are removed after
     ``log_h``, but never those that a head, a chain or a consumer needs (`archive.log_cleanup`).
 
-    Consumed and quarantined segments, finished runs of Dagster, and receipts of subscribers go after their days. The
-    newest ``receipt_batches`` batches keep their receipts at any age. A process log above ``process_log_bytes`` is
-    begun anew, and one such file before it is kept.
+    Consumed and quarantined segments, finished runs of Dagster, and receipts of subscribers go after their days. Of
+    runs that succeeded only the newest ``succeeded_runs`` stay. The newest ``receipt_batches`` batches keep their
+    receipts at any age. A process log above ``process_log_bytes`` is begun anew, and one such file before it is kept.
     """
 
     replay_horizon_h: int = 7 * 24
@@ -26,6 +26,7 @@ class Retention:
     log_h: int = 8 * 24
     segments_days: int = 365
     runs_days: int = 30
+    succeeded_runs: int = 5_000
     receipts_days: int = 30
     receipt_batches: int = 10_000
     process_log_bytes: int = 64 * 2**20

@@ -72,6 +72,24 @@ def test_the_last_run_of_a_pool_stays_because_sensors_read_how_it_failed(monkeyp
     assert [run.run_id for run in instance.get_runs()] == [last]
 
 
+def test_of_runs_that_succeeded_only_the_newest_stay_and_failed_ones_keep_their_days_A7() -> None:
+    @dg.op
+    def work(context: dg.OpExecutionContext) -> None:
+        if "fails" in context.run.tags:
+            raise ValueError
+
+    @dg.job
+    def job() -> None:
+        work()
+
+    instance, tags = dg.DagsterInstance.ephemeral(), {"fails": "yes"}
+    failed = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).run_id
+    succeeded = [job.execute_in_process(instance=instance).run_id for _ in range(5)]
+    now_ms, few = time.time_ns() // 1_000_000, Retention(succeeded_runs=2)
+    assert [purge_runs(instance, now_ms=now_ms, retention=few) for _ in range(2)] == [3, 0]
+    assert {run.run_id for run in instance.get_runs()} == {failed, *succeeded[-2:]}
+
+
 def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Path) -> None:
     lake = lake_at(tmp_path / "lake")
     add(lake, ELEMENT_SETS, elements(7, 100))

@@ -6,8 +6,7 @@ from quotes and brackets alone.
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MOST_RECORD_BYTES: Final = 2**20
 _DECODER: Final = json.JSONDecoder()
@@ -19,8 +18,7 @@ class NoRecords(ValueError):
     """The answer is no JSON array of records; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A record as a line of JSON. ``name`` is its id, None where it has no id or no time; ``time_ns`` is its time."""
 
     name: str | None
@@ -28,13 +26,22 @@ class Record:
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The records of a piece of an answer; ``rest`` is what the next piece continues, None once the array is closed."""
+class Piece(NamedTuple):
+    """The records of a piece of an answer, as columns, which go between processes at a tenth of the cost of objects.
 
-    records: list[Record]
+    ``rest`` is what the next piece continues, None once the array is closed; ``has_begun``: its bracket was read.
+    """
+
+    names: list[str | None]
+    times_ns: list[int]
+    lines: list[bytes]
     rest: bytes | None
     has_begun: bool = True
+
+    @property
+    def records(self) -> list[Record]:
+        """The same as records."""
+        return [Record(*row) for row in zip(self.names, self.times_ns, self.lines, strict=True)]
 
 
 def read_piece(data: bytes, received_ns: int, *, is_first: bool, is_last: bool) -> Piece:
@@ -47,11 +54,11 @@ def read_piece(data: bytes, received_ns: int, *, is_first: bool, is_last: bool) 
         if text[at : at + 1]:
             at = _skip(text, at + 1)
         elif not is_last:
-            return Piece([], data, has_begun=False)
+            return _piece([], data, has_begun=False)
     records: list[Record] = []
     while at < len(text):
         if text[at] == "]":
-            return Piece(records, None)
+            return _piece(records, None)
         found = _element(text, at)
         if found is None:
             break
@@ -64,7 +71,12 @@ def read_piece(data: bytes, received_ns: int, *, is_first: bool, is_last: bool) 
     if is_last or len(rest) > MOST_RECORD_BYTES:
         raise NoRecords(f"the array breaks off at {text[at : at + 40]!r}")
     # A separator may have been read: the array goes on as if it began here.
-    return Piece(records, rest)
+    return _piece(records, rest)
+
+
+def _piece(records: list[Record], rest: bytes | None, *, has_begun: bool = True) -> Piece:
+    names, times_ns, lines = [list(column) for column in zip(*records, strict=True)] or ([], [], [])
+    return Piece(names, times_ns, lines, rest, has_begun)
 
 
 def _element(text: str, at: int) -> tuple[Any, int] | None:

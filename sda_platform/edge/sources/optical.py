@@ -11,13 +11,15 @@ archive keeps records. What it does not keep any more is a gap, which is counted
 
 import asyncio
 from collections import deque
+from functools import partial
+from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
 
 from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpRefused, HttpTooSlow
 from sda_platform.edge.marks import DurableMark
-from sda_platform.edge.optical_records import NoRecords, Record, read_piece
+from sda_platform.edge.optical_records import NoRecords, Piece, read_piece
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, SourceFailed
 from sda_platform.resilience import BreakerState
@@ -146,65 +148,66 @@ class OpticalSource(Source):
             request.cancel()
             stopped.cancel()
             await asyncio.gather(request, stopped, return_exceptions=True)
-        if until_ns is not None and any(time_ns > until_ns for time_ns in answer.times):
+        if until_ns is not None and answer.last_ns > until_ns:
             until_ns = None  # an archive that does not know `until` has answered all it has
-        latest_ns = self.services.clock.now_ns() + _FUTURE_NS
-        await self._advance([time_ns for time_ns in answer.times if time_ns <= latest_ns], until_ns)
+        await self._advance(max(self._mark.time_ns, answer.newest_ns), until_ns)
         return answer.count
 
-    async def _advance(self, times_ns: list[int], until_ns: int | None) -> None:
-        """Move the mark to the newest time that is no clock's fault, and go on to the next window."""
-        mark_ns = max([self._mark.time_ns, *times_ns])
-        await asyncio.get_running_loop().run_in_executor(self.services.executor, self._mark.move, mark_ns)
-        self._remember({})
+    async def _advance(self, mark_ns: int, until_ns: int | None) -> None:
+        """Move the mark, and go on to the next window."""
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, self.services.executor)
+        await in_thread(self._mark.move, mark_ns)
+        self._landed = await in_thread(_recent, self._landed, mark_ns - self._overlap_ns)
         self._cursor_ns = until_ns
         if until_ns is None:
             self._window_ns = None
         elif self._window_ns is not None:
             self._window_ns *= 2
 
-    def _remember(self, times_ns: dict[str, int]) -> None:
-        """These records are durable: they are not landed again when they are sent again."""
-        self._landed.update(times_ns)
-        oldest_ns = self._mark.time_ns - self._overlap_ns
-        if len(self._landed) > _REMEMBERED or not times_ns:
-            recent = [(name, at) for name, at in self._landed.items() if at >= oldest_ns]
-            self._landed = dict(recent[-_REMEMBERED:])
+    def new_lines(self, piece: Piece) -> list[bytes]:
+        """The lines of the records that are not durable already; counts the others, and records without an id."""
+        is_landed = [name in self._landed for name in piece.names]
+        for reason, count in (("repeated", sum(is_landed)), ("bad_record", piece.names.count(None))):
+            if count:
+                self.errors[reason] += count
+        return [line for line, is_old in zip(piece.lines, is_landed, strict=True) if not is_old]
 
-    def is_landed(self, record: Record) -> bool:
-        """Whether a record is durable already; counts it if so, and a record without an id or a time."""
-        if record.name is None:
-            self.errors["bad_record"] += 1
-            return False
-        self.errors["repeated"] += (is_landed := record.name in self._landed)
-        return is_landed
-
-    async def hand_over(self, records: list[Record]) -> BatchReceipt:
+    async def hand_over(self, lines: list[bytes]) -> BatchReceipt:
         """Give records to the zone."""
         receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
         self.last_received_s = now_s
-        data = b"".join(record.line + b"\n" for record in records)
-        batch = ReceivedBatch(self.name, Priority.HIGH, data, len(records), now_s, receipt, urlsplit(self._url).netloc)
+        data = b"\n".join(lines) + b"\n"
+        batch = ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt, urlsplit(self._url).netloc)
         await self._entry.hand_over(batch)
         return receipt
 
-    async def durable(self, receipt: BatchReceipt, records: list[Record]) -> None:
+    async def durable(self, receipt: BatchReceipt, times_ns: dict[str, int]) -> None:
         """Return once these records are sealed. Raises SourceFailed if some were dropped."""
         if not await receipt.durable():
             raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are requested again")
-        self._remember({record.name: record.time_ns for record in records if record.name is not None})
+        self._landed.update(times_ns)
+        if len(self._landed) > 2 * _REMEMBERED:
+            self._landed = dict(islice(self._landed.items(), _REMEMBERED, None))
+
+
+def _recent(times_ns: dict[str, int], oldest_ns: int) -> dict[str, int]:
+    """Those of ``times_ns`` from ``oldest_ns`` on, at most `_REMEMBERED`."""
+    found = {name: at for name, at in times_ns.items() if at >= oldest_ns}
+    return dict(islice(found.items(), max(len(found) - _REMEMBERED, 0), None))
 
 
 class _Answer:
-    """The records of one answer on their way; ``times`` are those of all records, landed now or before."""
+    """The records of one answer on their way. Of all records, landed now or before: ``last_ns`` is the latest time, and
+    ``newest_ns`` the latest that is no clock's fault."""
 
     def __init__(self, source: OpticalSource) -> None:
-        self.count, self.times = 0, set[int]()
+        self.count = self.last_ns = self.newest_ns = 0
+        self._latest_ns = source.services.clock.now_ns() + _FUTURE_NS
         self._source = source
         self._parts: list[bytes] = []
         self._rest: bytes | None = b""
         self._is_first, self._size = True, 0
-        self._unsealed: deque[tuple[BatchReceipt, list[Record]]] = deque(maxlen=_UNSEALED + 1)
+        self._unsealed: deque[tuple[BatchReceipt, dict[str, int]]] = deque(maxlen=_UNSEALED + 1)
 
     async def take(self, chunk: bytes) -> None:
         """A piece of the body as it came. Raises SourceFailed."""
@@ -233,10 +236,12 @@ class _Answer:
         except NoRecords as error:
             raise SourceFailed(f"{self._source.address} answers no list of records: {error}") from None
         self._is_first, self._rest = not piece.has_begun, piece.rest
-        self.times.update(record.time_ns for record in piece.records if record.name is not None)
-        records = [record for record in piece.records if not self._source.is_landed(record)]
-        if records:
-            self.count += len(records)
-            self._unsealed.append((await self._source.hand_over(records), records))
+        known = {name: at for name, at in zip(piece.names, piece.times_ns, strict=True) if name is not None}
+        self.last_ns = max(self.last_ns, *known.values(), 0)
+        self.newest_ns = max(self.newest_ns, *(at for at in known.values() if at <= self._latest_ns), 0)
+        lines = self._source.new_lines(piece)
+        if lines:
+            self.count += len(lines)
+            self._unsealed.append((await self._source.hand_over(lines), known))
         if len(self._unsealed) > _UNSEALED:
             await self._source.durable(*self._unsealed.popleft())

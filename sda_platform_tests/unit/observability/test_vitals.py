@@ -292,7 +292,12 @@ def test_the_sensor_shows_each_change_once_and_evaluates_where_no_watchdog_does(
             result = sensor.evaluate_tick(context)
             counts.append(len(result.asset_events))
             cursor = result.cursor
+            shown = json.loads(cursor or "{}")
+        old = json.dumps({**shown, "at_s": shown["at_s"] - 601.0})
+        again = sensor.evaluate_tick(dg.build_sensor_context(instance, cursor=old))
     assert counts == [len(VITALS), 0]
+    assert len(again.asset_events) == len(VITALS), "a check is never older than ten minutes while somebody evaluates"
+    assert all("evaluated_at" in event.metadata for event in again.asset_events)
     assert history.load(tmp_path).at_s > 0
 
 

@@ -124,7 +124,7 @@ def test_a_file_that_expands_to_too_much_is_refused_and_nothing_of_it_lands__F1(
         path.write_bytes(line * lines)
     lander = Lander(str(tmp_path / "landing"), CLOCK, bounds=PartnerBounds())
     with pytest.raises(PartnerFileError, match=reason):
-        lander.land(path, feed=zone)
+        lander.land(path, feed=zone, segment_format="omm-csv" if zone == "elements" else "optical-jsonl")
     assert landed(tmp_path, zone) == []
 
 

@@ -160,7 +160,7 @@ def _radius_of_object(each: CdmObject) -> tuple[float, str]:
 
 
 def _kind(each: CdmObject) -> str:
-    stated = each.fields.get("OBJECT_TYPE", "").lower()
+    stated = each.fields.get("OBJECT_TYPE", "").lower().replace("_", " ")  # equivalent by 508.0-B-1
     return stated if stated in HARD_BODY_RADIUS_M else object_type(each.fields.get("OBJECT_NAME"))
 
 

@@ -3,6 +3,7 @@
 Holds the keywords and number formats (CCSDS 502.0-B-3), not the physical limits.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +25,8 @@ UNKNOWN: Final = "UNKNOWN"
 DECAY_DATE: Final = "DECAY_DATE"
 """Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
 NS_PER_DAY: Final = 86_400 * 1_000_000_000
+# Some write a whole number with a point.
+_WHOLE: Final = re.compile(r"[+-]?\d{1,30}(?:\.0*)?", re.ASCII)
 SGP4_XP: Final = 4
 """The ephemeris type of sets that SGP4 cannot propagate."""
 
@@ -138,7 +141,9 @@ def _optional_number(fields: Mapping[str, Any], keyword: str) -> float | None:
 def _int(value: object, keyword: str) -> int:
     try:
         if isinstance(value, str):
-            value = int(value) if value.isascii() and "_" not in value else None
+            if not _WHOLE.fullmatch(value.strip()):
+                raise ValueError
+            value = int(value.strip().partition(".")[0])
         if isinstance(value, float) and value.is_integer():  # as a table with gaps writes whole numbers
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):

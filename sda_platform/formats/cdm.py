@@ -183,6 +183,10 @@ def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = T
     whole, *objects = _sections(message, _version(message, must_come_first=must_come_first))
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
+    created = whole.entries.get("CREATION_DATE")
+    if created is not None and created.value:
+        with located(created.place):
+            parse_epoch_ns(created.value, "CREATION_DATE")
     tca = whole.entry("TCA")
     with located(tca.place):
         tca_time_ns = instant_ns(tca.value, "TCA")

@@ -79,7 +79,7 @@ def observed(
     window, source = _seen(regime, in_teme, grid_ns, rng)
     if len(window) < 3:
         return None
-    published = _published(teme_of_gcrf(states, before_ns), before_ns)
+    published = published_set(teme_of_gcrf(states, before_ns), before_ns)
     if published is None:
         return None
     group = np.repeat(np.arange(len(window)), _READINGS)
@@ -109,7 +109,7 @@ def directed(regime: str, rng: np.random.Generator, *, hours: int, per_window: f
     of 3 arcseconds, and their halves.
     """
     areas, before_ns, states = _before(regime, rng)
-    published = _published(teme_of_gcrf(states, before_ns), before_ns)
+    published = published_set(teme_of_gcrf(states, before_ns), before_ns)
     if published is None:
         return None
     grid_ns, in_teme = _windows_of(states[-1], areas, hours)
@@ -192,7 +192,7 @@ def _seen(regime: str, states: FloatArray, time_ns: IntArray, rng: np.random.Gen
     return windows, np.array([sensors[n].source_id for n in chosen])
 
 
-def _published(truth: FloatArray, time_ns: IntArray) -> Propagator | None:
+def published_set(truth: FloatArray, time_ns: IntArray) -> Propagator | None:
     try:
         rough = Propagator(mean_elements(truth[-1:, :3], truth[-1:, 3:], time_ns[-1:]))
         return Propagator(fit_elements(_windows(truth, time_ns, rough), rough))

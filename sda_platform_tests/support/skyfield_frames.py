@@ -45,6 +45,12 @@ def itrf_to_gcrf(time_ns: IntArray) -> FloatArray:
     return turn
 
 
+def pole_gcrf(time_ns: IntArray) -> FloatArray:
+    """The axis (n, 3) about which the Earth turns, GCRF: ITRF's own pole is up to 0.6 arcseconds off it."""
+    pole: FloatArray = TEME.rotation_at(instants(time_ns))[2].T
+    return pole
+
+
 def site_gcrf(latitude_deg: float, longitude_deg: float, altitude_m: float, time_ns: IntArray) -> FloatArray:
     """Position and velocity (n, 6) of a site, GCRF, km and km/s."""
     at = wgs84.latlon(latitude_deg, longitude_deg, elevation_m=altitude_m).at(instants(time_ns))

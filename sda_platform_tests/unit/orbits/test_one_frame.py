@@ -24,7 +24,7 @@ from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.two_body import two_body_state
 from sda_platform_tests.support import satkit_truth, skyfield_frames
 from sda_platform_tests.support.scenes import SECOND_NS, place
@@ -68,6 +68,19 @@ def angles(direction: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.arctan2(direction[:, 1], direction[:, 0]) % (2 * np.pi), np.arcsin(direction[:, 2] / length)
 
 
+def enu_of_itrf(sensor: Sensor, to_itrf: FloatArray, line: FloatArray) -> FloatArray:
+    """East, north and up (3, n) of lines of sight (n, 3), GCRF, at a sensor's site."""
+    latitude, longitude = np.radians(place(sensor)[:2])
+    axes = np.array(
+        [
+            [-np.sin(longitude), np.cos(longitude), 0],
+            [-np.sin(latitude) * np.cos(longitude), -np.sin(latitude) * np.sin(longitude), np.cos(latitude)],
+            [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)],
+        ]
+    )
+    return np.asarray(np.einsum("ij,njk,nk->in", axes, to_itrf, line))
+
+
 def residuals(columns: dict[str, Any], truth_gcrf: FloatArray, time_ns: IntArray) -> FloatArray:
     """Measured minus predicted (n, 6) of the platform, against the truth; km, km/s and rad."""
     truth = skyfield_frames.teme_of_gcrf(truth_gcrf, time_ns)
@@ -83,15 +96,7 @@ def test_a_radars_exact_observation_is_of_the_true_state(day: str, height_km: fl
     site = skyfield_frames.site_gcrf(*place(sensor), time_ns)
     truth = above(site, height_km)
     line, range_km, rate, _ = seen_by(site, truth)
-    latitude, longitude = np.radians(place(sensor)[:2])
-    axes = np.array(
-        [
-            [-np.sin(longitude), np.cos(longitude), 0],
-            [-np.sin(latitude) * np.cos(longitude), -np.sin(latitude) * np.sin(longitude), np.cos(latitude)],
-            [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)],
-        ]
-    )
-    east, north, up = np.einsum("ij,njk,nk->in", axes, skyfield_frames.itrf_to_gcrf(time_ns).swapaxes(1, 2), line)
+    east, north, up = enu_of_itrf(sensor, skyfield_frames.itrf_to_gcrf(time_ns).swapaxes(1, 2), line)
     found = residuals(
         {
             "source_kind": ["radar"] * len(time_ns),
@@ -170,9 +175,9 @@ def message_states(frame: str, states: FloatArray, time_ns: IntArray) -> tuple[F
     """States (n, 6), GCRF, as an operator's message has them in ``frame``."""
     if frame == "ITRF":
         back = skyfield_frames.itrf_to_gcrf(time_ns).swapaxes(1, 2)
+        turning = 7.292115146706979e-5 * np.cross(skyfield_frames.pole_gcrf(time_ns), states[:, :3])
         r = np.einsum("nij,nj->ni", back, states[:, :3])
-        v = np.einsum("nij,nj->ni", back, states[:, 3:])
-        return r, v - np.cross([0, 0, 7.292115146706979e-5], r)
+        return r, np.einsum("nij,nj->ni", back, states[:, 3:] - turning)
     if frame == "TEME":
         found = skyfield_frames.teme_of_gcrf(states, time_ns)
         return found[:, :3], found[:, 3:]

@@ -71,6 +71,12 @@ class Running:
         return int.from_bytes(data, self.byte_order)
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for child in text.split()]
+
+
 @pytest.fixture(params=[0.05])
 def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Running]:
     started = Running(tmp_path, request.param)
@@ -104,9 +110,15 @@ def test_telemetry_that_was_sent_again_before_the_seal_survives_a_kill__DP1_I18(
         running.link = running.connect()
         running.link.sendall(framed(frames, "big"))
         assert running.acknowledged() == 200
+        workers = children(running.process.pid)
+        assert len(workers) == 2
         running.process.send_signal(signal.SIGKILL)
         running.process.wait()
         assert payloads(tmp_path, "telemetry") == frames
+        deadline = time.monotonic() + 60
+        while any(Path(f"/proc/{pid}").exists() for pid in workers):  # none outlives its collector
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
     finally:
         running.link.close()
         running.process.kill()

@@ -6,6 +6,7 @@ more than the decoding.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from sda_platform.formats.format import Format
 from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
 from sda_platform.formats.registry import FORMATS, format_named, known_format
 from sda_platform.formats.text import as_text, stream_as_text
+
+
+_HEAD_BYTES: Final = 2**16
 
 
 def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
@@ -56,7 +60,11 @@ def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
 def segment_header(data: bytes, segment_format: str) -> bytes:
     """What the records of this segment need to be read apart from it; empty for most formats."""
     known = format_named(segment_format)
-    return known.framing.header(_text(data, known)) if known else b""
+    if known is None or not known.framing.has_header:
+        return b""
+    head = _text(data[:_HEAD_BYTES], known)
+    is_whole = b"\n" in head.lstrip() or len(data) <= _HEAD_BYTES
+    return known.framing.header(head if is_whole else _text(data, known))
 
 
 def pack_segment(

@@ -40,7 +40,7 @@ _TEXTS: Final = {
     "ORIGINATOR": "originator",
     "CLASSIFICATION_TYPE": "classification",
 }
-_MAY_BE_UNKNOWN: Final = ("object_name", "international_designator", "originator")
+_MAY_BE_UNKNOWN: Final = ("international_designator", "originator")
 _OPTIONAL: Final = {"MEAN_MOTION_DOT", "MEAN_MOTION_DDOT"}
 _UNUSED_INTEGERS: Final = ("EPHEMERIS_TYPE",)
 _KNOWN: Final = {*OMM_CSV_COLUMNS, "ORIGINATOR"}

@@ -72,7 +72,7 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(
         norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),
-        object_name=_known_text(fields, "OBJECT_NAME"),
+        object_name=_optional_text(fields, "OBJECT_NAME"),
         international_designator=_known_text(fields, "OBJECT_ID"),
         epoch_time_ns=parse_epoch_ns(_present(fields, "EPOCH")),
         mean_motion_rev_per_day=_number(fields, "MEAN_MOTION"),

@@ -38,7 +38,7 @@ def as_text(data: bytes) -> bytes:
         data = _declared_as_utf_8(data[mark:].decode(encoding, "replace")).encode()
     elif mark:
         data = data[mark:]
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+    return _with_line_feeds(data)
 
 
 def stream_as_text(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -55,9 +55,16 @@ def stream_as_text(chunks: Iterable[bytes]) -> Iterator[bytes]:
         text = held + text
         held = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
         text = text[: len(text) - len(held)]
-        yield text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+        yield _with_line_feeds(text)
     if held:
         yield b"\n"
+
+
+def _with_line_feeds(text: bytes) -> bytes:
+    if b"\r" not in text:
+        return text
+    text = text.replace(b"\r\n", b"\n")
+    return text.replace(b"\r", b"\n") if b"\r" in text else text
 
 
 def _decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -110,7 +110,10 @@ def test_with_a_token_nothing_is_answered_without_it(tmp_path: Path, path: str) 
         ("[sources.a]\nkind = 'laser'", "kind"),
         ("[sources.a]\nkind = 'radar'\nbind = 'here'", "no address; write host:port"),
         ("[sources.A_B]\nkind = 'radar'\nbind = '127.0.0.1:1'", "A_B"),
-        ("[sources.a]\nkind = 'pull'\nurl = 'http://x'\nformat = 'tle'\nzone = 'messages'", "carries cdm-json, cdm-kvn"),
+        (
+            "[sources.a]\nkind = 'pull'\nurl = 'http://x'\nformat = 'tle'\nzone = 'messages'",
+            "carries cdm-json, cdm-kvn",
+        ),
         ("[sources.a]\nkind = 'upload'\nbind = '[::]:80'", "can be reached from other machines"),
     ],
 )

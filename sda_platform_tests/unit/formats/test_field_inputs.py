@@ -227,7 +227,7 @@ def test_an_object_without_a_designator_states_unknown_and_has_none_when_read_ag
     written = converted(data, "tle", target).data
     assert b"UNKNOWN" in written
     (row,) = decode_element_sets(written, segment_format=target).to_pylist()
-    assert (row["norad_id"], row["international_designator"], row["object_name"]) == (270387, None, None)
+    assert (row["norad_id"], row["international_designator"]) == (270387, None)
 
 
 @pytest.mark.parametrize("encoding", ["kvn", "xml"])

@@ -72,6 +72,8 @@ def close(ours: ElementSet, theirs: ElementSet) -> None:
         one, other = getattr(ours, field.name), getattr(theirs, field.name)
         if isinstance(one, float):
             assert one == pytest.approx(other, rel=1e-4, abs=1e-12), field.name
+        elif field.name == "object_name":  # a message must state one
+            assert (one or "UNKNOWN") == (other or "UNKNOWN")
         elif field.name == "epoch_time_ns":
             assert abs(one - other) <= 432_000
         else:

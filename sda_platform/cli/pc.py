@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
-from sda_platform.formats.cdm import read_cdm
+from sda_platform.conjunction.tables import MESSAGES_FEED
+from sda_platform.formats.cdm import Cdm, read_cdm
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.reading import error_text, read_records
+from sda_platform.landing.contents import UnreadableContent, read_chunks
+from sda_platform.landing.partner_files import PartnerFileError, identify
 
 _MEANING = {
     "low_relative_speed": "the relative speed is not well known",
@@ -30,12 +35,29 @@ class MessageError(ValueError):
 
 
 def risk_of_file(path: Path, hard_body_radius_m: float | None) -> MessageRisk:
-    """Read and assess a CDM in KVN or XML. Raises MessageError."""
+    """Read and assess a CDM in KVN, XML or JSON, compressed or not, as `sda convert` reads it. Raises MessageError."""
     try:
-        return message_risk(read_cdm(path.read_bytes()), hard_body_radius_m)
-    except (OSError, RecordError) as error:
+        return message_risk(_message(path), hard_body_radius_m)
+    except (OSError, RecordError, UnreadableContent) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise MessageError(f"{path}: {reason}") from None
+
+
+def _message(path: Path) -> Cdm:
+    """The one message of a file; a file of another name or content is read as KVN or XML."""
+    try:
+        name = identify(path, feed=MESSAGES_FEED).format
+    except PartnerFileError:
+        return read_cdm(path.read_bytes())
+    records = list(split_records(b"".join(read_chunks(path, name, lambda _position: None)), name))
+    if len(records) != 1:
+        raise RecordError("bad_length", f"holds {len(records)} messages, must be one")
+    values, errors = read_records(records, name, MESSAGES_FEED)
+    if errors:
+        raise RecordError(errors[0].kind, error_text(records[0], errors[0]) or "")
+    if not isinstance(values[0], Cdm):
+        raise RecordError("missing_field", "has no states and covariances (cdm_public), so no Pc follows from it")
+    return values[0]
 
 
 def risk_lines(risk: MessageRisk) -> Iterator[str]:

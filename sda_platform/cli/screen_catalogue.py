@@ -17,11 +17,12 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.arrow import arrays
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import identify
-from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS
 from sda_platform.orbits.screening.search import ScreeningResult
 
+_DAY_NS = 86_400e9
 _OUTPUTS = {".csv", ".parquet"}
 
 
@@ -86,6 +87,8 @@ def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -
             "tca_utc": [iso(t) for t in events.tca_time_ns.tolist()],
             "miss_km": events.miss_distance_km,
             "rel_speed_km_s": events.relative_speed_km_s,
+            "age_lo_days": _age_days(elements, events.lo, events.tca_time_ns),
+            "age_hi_days": _age_days(elements, events.hi, events.tca_time_ns),
         },
         out.with_suffix(".colocated" + out.suffix): {
             "norad_lo": norad_id[together.lo],
@@ -105,6 +108,11 @@ def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -
             _write(table, path)
             written.append(path)
     return written
+
+
+def _age_days(elements: ElementSets, rows: IntArray, time_ns: IntArray) -> FloatArray:
+    """The ages (n,) of the sets ``rows`` at the instants ``time_ns``, days."""
+    return np.round((time_ns - elements.epoch_time_ns[rows]) / _DAY_NS, 3)
 
 
 def check_output(out: Path) -> None:

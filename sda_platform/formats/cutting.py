@@ -16,7 +16,6 @@ from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
 from sda_platform.formats.registry import FORMATS, format_named, known_format
 from sda_platform.formats.text import as_text, stream_as_text
 
-
 _HEAD_BYTES: Final = 2**16
 
 

@@ -1,5 +1,6 @@
 """`sda pc`: the risk of a conjunction data message, in words and as JSON, and one clear line where there is none."""
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
+from sda_platform.cli.pc import risk_of_file
 from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.conversion import converted
 from sda_platform_tests.support.received_cdms import Told
 
 DATA = Path(__file__).parents[2] / "data" / "cdm"
@@ -56,3 +59,14 @@ def test_a_file_that_is_no_message_is_one_line_with_its_name_and_the_reason(tmp_
 
 def test_a_radius_of_nothing_is_refused() -> None:
     assert sda_pc("--cdm", str(DATA / "leo_debris.kvn"), "--hbr-m", "0").exit_code == 2
+
+
+def test_a_compressed_message_and_one_in_json_are_read_as_the_plain_one(tmp_path: Path) -> None:
+    plain = Path(__file__).parents[2] / "data" / "field" / "057-cdm-kilometres-relabelled.cdm"
+    packed, json_file = tmp_path / "in.cdm.gz", tmp_path / "in.json"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    json_file.write_bytes(converted(plain.read_bytes(), "cdm-kvn", "cdm-json").data)
+    expected = risk_of_file(plain, 5.0)
+    for path in (packed, json_file):
+        found = risk_of_file(path, 5.0)
+        assert (found.pc, found.miss_km) == (pytest.approx(expected.pc), pytest.approx(expected.miss_km))

@@ -22,6 +22,8 @@ TRUTH = Path(__file__).parents[2] / "data" / "screening"
 START = "2024-11-01T00:00:00Z"
 TEN_MINUTES = "0.16666666666666666"
 
+COLUMNS = "norad_lo,norad_hi,tca_utc,miss_km,rel_speed_km_s,age_lo_days,age_hi_days"
+
 
 def sda_screen(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["screen", *arguments])
@@ -54,7 +56,7 @@ def test_ten_minutes_of_all_against_all_are_the_published_events(tmp_path: Path)
     assert answer.exit_code == 0, answer.output
     found = pq.read_table(out)
     expected = published(1 / 6)
-    assert found.column_names == ["norad_lo", "norad_hi", "tca_utc", "miss_km", "rel_speed_km_s"]
+    assert found.column_names == COLUMNS.split(",")
     assert [(e["norad_lo"], e["norad_hi"]) for e in found.select(["norad_lo", "norad_hi"]).to_pylist()] == [
         (int(row["norad_lo"]), int(row["norad_hi"])) for row in expected
     ]
@@ -72,7 +74,7 @@ def test_what_was_left_out_is_reported_and_written_next_to_the_events(small_cata
     assert answer.exit_code == 0, answer.output
     assert "1 records could not be read" in answer.output
     assert "1 element sets are in force at no time of the window" in answer.output
-    assert (tmp_path / "events.csv").read_text().startswith("norad_lo,norad_hi,tca_utc,miss_km,rel_speed_km_s\n")
+    assert (tmp_path / "events.csv").read_text().startswith(f"{COLUMNS}\n")
 
 
 def test_the_newest_set_of_an_object_counts(small_catalogue: Path) -> None:

@@ -102,7 +102,8 @@ def test_what_a_table_only_looks_up_gives_it_nothing_to_do(ticker: Ticker) -> No
 @pytest.mark.parametrize("pool", ["alerts", "catalog"])
 def test_a_run_that_is_under_way_has_its_turn_first(behind: Ticker, pool: str) -> None:
     run_id = behind.run(dg.DagsterRunStatus.STARTED, **{"sda/pool": pool})
-    assert behind.tick() == f"run {run_id[:8]} is under way"
+    waiting = "commits up to 2 of raw_records for observations wait"
+    assert behind.tick() == f"{waiting}; run {run_id[:8]} is under way and will read them"
 
 
 def test_a_failed_run_of_a_zone_is_for_that_zones_sensor(behind: Ticker) -> None:

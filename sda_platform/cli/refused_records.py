@@ -3,8 +3,9 @@
 The decoders are those of the tables, so that a record that is refused here becomes a dead letter there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -57,8 +58,12 @@ class RefusedRecords:
             **{feed.name: _observations for feed in LANDING_FEEDS},
         }
 
-    def _numbers(self, designator: str) -> tuple[int, ...]:
-        return tuple(designated(self.lake).get(designator, ()))
+    @cached_property
+    def _designated(self) -> Mapping[str, Sequence[int]]:
+        return designated(self.lake)
+
+    def _numbers(self, designator: str) -> Sequence[int]:
+        return self._designated.get(designator, ())
 
 
 def _observations(data: bytes, meta: SegmentMeta) -> pa.Table:

@@ -112,7 +112,7 @@ def stamps(delivered: Mapping[str, Delivered]) -> dict[str, EntryStamp]:
 def journal_entries(store: Lake, wanted: Iterable[EntryStamp]) -> list[AlertEntry]:
     """The entries of the correction log of alerts with these stamps' keys; others are left out."""
     keys = {stamp.key for stamp in wanted}
-    epochs = {(name, sequence, op): epoch for name, epoch, sequence, op in keys}
+    epochs = {(name, sequence, op): epoch for name, epoch, sequence, op in sorted(keys)}
     if not keys:
         return []
     rows = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id").isin(sorted({key[0] for key in keys})))

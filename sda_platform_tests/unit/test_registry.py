@@ -9,7 +9,8 @@ import pytest
 from sda_platform.definitions import defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
-from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot, TableWindow
 from sda_platform.lake.table import Table, in_flow_order
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
 from sda_platform.orchestration.table_asset import DECLARED, served_by, table_asset, tables_of
@@ -87,12 +88,19 @@ def test_a_lost_commit_that_a_reader_has_read_is_refused_on_every_edge_spec_98(
 def test_both_tables_of_a_feedback_recover_from_a_power_loss_that_took_a_commit_of_each(tmp_path: Path) -> None:
     lake = lake_at(tmp_path / "lake")
     commit(lake, FUSED_TRACKS)
-    commit(lake, TIME_TAG_BIASES, windows=[genesis_window(FUSED_TRACKS)])
-    commit(lake, FUSED_TRACKS, windows=[genesis_window(TIME_TAG_BIASES)])
-    commit(lake, TIME_TAG_BIASES, windows=[next_window(genesis_window(FUSED_TRACKS))])
-    commit(lake, FUSED_TRACKS, windows=[genesis_window(TIME_TAG_BIASES)])
+    commit(lake, TIME_TAG_BIASES, windows=[read(lake, genesis_window(FUSED_TRACKS))])
+    biases = read(lake, genesis_window(TIME_TAG_BIASES))
+    commit(lake, FUSED_TRACKS, windows=[biases])
+    commit(lake, TIME_TAG_BIASES, windows=[read(lake, next_window(genesis_window(FUSED_TRACKS)))])
+    commit(lake, FUSED_TRACKS, windows=[biases])
     for table, version in ((FUSED_TRACKS, 2), (TIME_TAG_BIASES, 1)):
         commit_file(lake, table, version).write_bytes(b"")
     found = {f.examination.table: f for f in recover(lake, TABLES, {}, repair=True)}
     assert found[FUSED_TRACKS.name].outcome == "repaired", found[FUSED_TRACKS.name].refused
     assert found[TIME_TAG_BIASES.name].outcome == "repaired", found[TIME_TAG_BIASES.name].refused
+
+
+def read(lake: Lake, window: TableWindow) -> TableWindow:
+    """``window`` as a reader records it, with the hash of the newest commit that it read."""
+    table = next(each for each in TABLES if each.name == window.table)
+    return replace(window, upto_sha256=lake.log(table).head().manifest_sha256)

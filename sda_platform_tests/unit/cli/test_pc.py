@@ -36,7 +36,7 @@ def test_json_has_the_best_and_the_2d_probability_with_their_validity() -> None:
 
 
 def test_words_tell_the_radius_that_was_assumed_and_what_each_flag_means(tmp_path: Path) -> None:
-    message, path = Told(sigma_km=100.0).cdm(), tmp_path / "wide.xml"
+    message, path = Told(sigma_km=90.0).cdm(), tmp_path / "wide.xml"
     kinds = zip(message.objects, ("PAYLOAD", "DEBRIS"), strict=True)
     first, second = (replace(each, fields={**each.fields, "OBJECT_TYPE": kind}) for each, kind in kinds)
     message = replace(message, objects=(first, second), hard_body_radius_m=None, comments=())
@@ -45,7 +45,7 @@ def test_words_tell_the_radius_that_was_assumed_and_what_each_flag_means(tmp_pat
     assert answer.exit_code == 0, answer.output
     assert "5.5 m (object 1: 5 m assumed for payload; object 2: 0.5 m assumed for debris)" in answer.output
     assert "extended_encounter: the encounter is long" in answer.output
-    assert "2D Pc 1.064e-10, not valid here" in answer.output
+    assert "2D Pc 1.314e-10, not valid here" in answer.output
 
 
 def test_a_file_that_is_no_message_is_one_line_with_its_name_and_the_reason(tmp_path: Path) -> None:

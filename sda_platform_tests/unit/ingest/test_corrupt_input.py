@@ -65,7 +65,7 @@ ELEMENTS = element_set(OMM)
 EPHEMERIS = MESSAGES["test_cov.oem"].replace(b"1996-12-28T21:29:07.267", b"2019-09-09T00:00:00.0") + b"\n"
 TRACK = MESSAGES["tdm_e22.kvn"] + b"\n"
 TRACKING = TRACK + TRACK.replace(b"GSOC", b"DLR")
-PARAMETERS = MESSAGES["opm_g4.kvn"].replace(b"8.740420", b"4.740420") + b"\n"
+PARAMETERS = MESSAGES["opm_g4.kvn"].replace(b"8.740420", b"4.740420").replace(b"2021-028A", b"48808") + b"\n"
 SOUND = {
     "optical-jsonl": b"".join(json.dumps(OPTICAL).encode() + b"\n" for _ in range(RECORDS)),
     "radar-frames": radar_segment(RECORDS),
@@ -84,6 +84,7 @@ SOUND = {
     "tdm-xml": convert(TRACKING, "tdm-kvn", "tdm-xml"),
     "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
     "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
+    "cdm-json": convert(messages_of([Told()] * RECORDS, "kvn"), "cdm-kvn", "cdm-json"),
     "edits-jsonl": encode_edits(
         Edit(norad_id=5, attribute="name", value=f"name {n}", origin="north", lamport=n, vector={"north": n})
         for n in range(1, RECORDS + 1)

@@ -29,7 +29,7 @@ def ack(settings: Settings, alert_id: str, by: str, comment: str) -> None:
     known = current_alert(lake, alert_id)
     facts = {"alert_id": known["event_id"], "revision": known["sequence"]}
     acknowledge(lake, settings.landing_uri, **facts, by=by, comment=comment)
-    console.print(f"acknowledged revision {known['sequence']} of alert {known['event_id']} by {by}", markup=False)
+    console.print(f"acknowledged revision {known['sequence']} of alert {known['event_id']} by {by}")
 
 
 @alert.command()
@@ -55,4 +55,4 @@ def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> N
     files = {out: page.html()} | ({czml: page.czml()} if czml else {})
     for path, text in files.items():
         write_text(path, text)
-        console.print(f"written: {path}", markup=False)
+        console.print(f"written: {path}")

@@ -244,7 +244,7 @@ def schedule(settings: Settings, source_id: str | None, encoding: str, out: Path
         if encoding == "table":
             raise click.UsageError("--out needs --format csv, json or sensorkit")
         for path in write_files(out, lake, rows, encoding):
-            console.print(f"written: {path}", markup=False)
+            console.print(f"written: {path}")
     elif encoding != "table":
         click.echo(written(lake, rows, encoding).decode(), nl=False)
     else:
@@ -278,7 +278,7 @@ def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
         for line in risk_lines(found):
-            console.print(line, markup=False)
+            console.print(line)
 
 
 @click.command(short_help="Write the conjunction data message of an alert.")
@@ -299,6 +299,6 @@ def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None
     message = alert_message(lake_of(settings), alert, encoding, fleet)
     if out:
         out.write_bytes(message)
-        console.print(f"written: {out}", markup=False)
+        console.print(f"written: {out}")
     else:
         click.echo(message.decode(), nl=False)

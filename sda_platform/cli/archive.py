@@ -81,7 +81,7 @@ def print_rows(console: Console, view: PinnedRows, sql: str, limit: int) -> None
         grid.add_row(*(_cell(name, value) for name, value in row.items()))
     more = "; there are more: --limit shows them" if next(rows, None) is not None else ""
     console.print(grid)
-    console.print(f"{shown:,} rows, as of {view.vector.moment}{more}", markup=False)
+    console.print(f"{shown:,} rows, as of {view.vector.moment}{more}")
 
 
 def snapshot_in(vector: VersionVector, table: Table) -> TableSnapshot:
@@ -108,10 +108,10 @@ def print_changes(
     for number, change in enumerate(changes):
         counts[change.change] += 1
         if number < limit:
-            console.print(_change_line(change), markup=False)
+            console.print(_change_line(change))
     totals = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     before, after = (_version(snapshot) for snapshot in snapshots)
-    console.print(f"{table.name}, {before} to {after}: {totals}", markup=False)
+    console.print(f"{table.name}, {before} to {after}: {totals}")
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:

@@ -159,7 +159,7 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
         click.echo(json.dumps(plain({**asdict(found), **({"recomputed": made.to_dict()} if made else {})}), indent=2))
         return
     for line in (*impact_lines(found), *(recomputed_lines(made, is_corrected=data is not None) if made else ())):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 @click.command(short_help="Show what was known when an alert was decided, and what is known now.")
@@ -183,7 +183,7 @@ def explain(settings: Settings, alert: str, as_of: str, as_json: bool) -> None:
         click.echo(json.dumps(plain(found.to_dict()), indent=2))
     else:
         for line in explanation_lines(found):
-            console.print(line, markup=False)
+            console.print(line)
 
 
 @click.group(invoke_without_command=True, short_help="Show how long everything is kept; tag states to keep longer.")
@@ -206,7 +206,7 @@ def retention(context: click.Context, as_json: bool) -> None:
         return
     console.print(store_grid(found))
     for line in held or ["no lease, no tag"]:
-        console.print(line, markup=False)
+        console.print(line)
 
 
 @retention.command(short_help="Keep a state of all tables under a name.")
@@ -228,7 +228,7 @@ def tag(settings: Settings, name: str, as_of: str, days: float | None) -> None:
     until_ms = round(time.time() * 1000 + days * 86_400_000) if days else None
     made = Tags(lake.uri).create(lake, tables, vector_of(lake, tables, as_of), name, until_ms=until_ms)
     copied = sum(len(files) for files in made.files.values())
-    console.print(f"tag {name}: {made.moment}; {len(made.snapshots)} tables, {copied} files copied", markup=False)
+    console.print(f"tag {name}: {made.moment}; {len(made.snapshots)} tables, {copied} files copied")
 
 
 @retention.command(short_help="Remove a tag.")
@@ -240,7 +240,7 @@ def untag(settings: Settings, name: str) -> None:
     from sda_platform.archive.tags import Tags
 
     Tags(settings.lake_uri).remove(name)
-    console.print(f"tag {name} is removed", markup=False)
+    console.print(f"tag {name} is removed")
 
 
 @retention.command(short_help="Verify the copies of all tags.")
@@ -250,7 +250,7 @@ def verify_tags(settings: Settings) -> None:
     """Read every copy of every tag, and compare checksums and row counts: the drill before a restore is needed."""
     from sda_platform.archive.tags import Tags
 
-    console.print(f"{Tags(settings.lake_uri).verify_all()} tags are complete", markup=False)
+    console.print(f"{Tags(settings.lake_uri).verify_all()} tags are complete")
 
 
 @click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")
@@ -279,7 +279,7 @@ def layout(settings: Settings, table: str, queries: int | None, encodings: bool,
             click.echo(json.dumps([each.to_dict() for each in audited], indent=2))
             return
         for audit in audited:
-            console.print(audit_line(audit), markup=False)
+            console.print(audit_line(audit))
         if len(audited) == 1:
             console.print(audit_grid(audited[0]))
         return
@@ -295,6 +295,6 @@ def layout(settings: Settings, table: str, queries: int | None, encodings: bool,
         click.echo(json.dumps([plain({**asdict(each), "columns": list(map(asdict, each.columns))}) for each in found]))
         return
     for each in found:
-        console.print(layout_line(each), markup=False)
+        console.print(layout_line(each))
         if len(found) == 1:
             console.print(layout_grid(each))

@@ -40,12 +40,11 @@ def audit(settings: Settings, names: tuple[str, ...], show_history: bool, as_jso
             facts = ", ".join(f"{fact} {value}" for fact, value in outcome.facts.items())
             console.print(
                 f"{name}: {'failed' if outcome.problems else 'passed' if outcome.is_done else 'NOT DONE'} ({facts})",
-                markup=False,
             )
             for reason in outcome.skipped:
-                console.print(f"  left out: {reason}", markup=False)
+                console.print(f"  left out: {reason}")
             for problem in outcome.problems[:_SHOWN]:
-                console.print(f"  {problem}", markup=False)
+                console.print(f"  {problem}")
     sys.exit(int(any(outcome.problems for outcome in outcomes.values())))
 
 
@@ -76,7 +75,7 @@ def reconcile(settings: Settings, table: str, from_sequence: int, to_sequence: i
             console.print(f"{commits}: level with its inputs")
             continue
         done = "restored" if each.is_restored else each.refused or "run again with --apply to restore them"
-        console.print(f"{commits}: {len(each.differing)} commits differ; {done}", markup=False)
+        console.print(f"{commits}: {len(each.differing)} commits differ; {done}")
         for line in each.differences[:_SHOWN]:
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line}")
     sys.exit(int(not all(each.is_level for each in found)))

@@ -44,9 +44,9 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    console.print(f"{norad_id} {found['object_name'] or ''} {found['international_designator'] or ''}", markup=False)
+    console.print(f"{norad_id} {found['object_name'] or ''} {found['international_designator'] or ''}")
     for attribute, value in annotations(found["claims"]).items():
-        console.print(f"  {attribute}: {value}", markup=False)
+        console.print(f"  {attribute}: {value}")
     if found["merged"]:
         console.print(f"  with the sets of {', '.join(map(str, found['merged']))}, which edits merged into it")
     console.print(f"  epoch {iso(found['epoch_time_ns'])}, {found['age_days']:.2f} days old, {found['regime']}")
@@ -57,7 +57,7 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
     for claim in found["claims"]:
         reason = f": {claim['reason']}" if claim["reason"] else ""
         what = claim["value"] if claim["value"] is not None else claim["claimant"] or "an unnamed source"
-        console.print(f"  {claim['attribute']} {what!r}: {claim['outcome']}{reason}", markup=False)
+        console.print(f"  {claim['attribute']} {what!r}: {claim['outcome']}{reason}")
 
 
 @catalog.command("list")
@@ -112,7 +112,7 @@ def diff(settings: Settings, before: int, after: int, as_json: bool) -> None:
         console.print(f"{len(rows):,} {kind}")
         for row in rows[:20]:
             earlier = f", was {row['epoch_before']}" if "epoch_before" in row else ""
-            console.print(f"  {row['norad_id']} {row['object_name'] or ''}: {row['epoch']}{earlier}", markup=False)
+            console.print(f"  {row['norad_id']} {row['object_name'] or ''}: {row['epoch']}{earlier}")
 
 
 @catalog.command()
@@ -160,7 +160,7 @@ def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: 
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
     made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
-    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}", markup=False)
+    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}")
 
 
 @catalog.command()
@@ -177,8 +177,8 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
     verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
     for each in verdict.current:
-        console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}", markup=False)
-    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}", markup=False)
+        console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}")
+    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}")
 
 
 @catalog.command()
@@ -200,7 +200,7 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
     if edits:
         known = known_edits(lake, settings.landing_uri)
         file.write_bytes(encode_edits(known))
-        console.print(f"{len(known)} edits: {file}", markup=False)
+        console.print(f"{len(known)} edits: {file}")
         return
     if name not in RENDERINGS:
         raise click.BadParameter(f"there is no format {name!r}; there are {', '.join(RENDERINGS)}")
@@ -208,7 +208,7 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
     data, _, left_out = rendered(name, rows)
     file.write_bytes(data)
     without = f"; {left_out} do not fit into this format" if left_out else ""
-    console.print(f"{len(rows) - left_out:,} objects: {file}{without}", markup=False)
+    console.print(f"{len(rows) - left_out:,} objects: {file}{without}")
 
 
 @catalog.command()
@@ -225,7 +225,6 @@ def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
     file.write_bytes((write_oem_xml if file.suffix == ".xml" else write_oem_kvn)([found]))
     console.print(
         f"{len(found.time_ns):,} states from {found.value('START_TIME')} to {found.value('STOP_TIME')}: {file}",
-        markup=False,
     )
 
 
@@ -244,7 +243,7 @@ def put(settings: Settings, file: Path, as_json: bool) -> None:
     else:
         console.print(f"{accepted} sets accepted, {len(refused)} refused")
         for each in refused:
-            console.print(f"  record {each['record']}: {each['kind']}: {each['reason']}", markup=False)
+            console.print(f"  record {each['record']}: {each['kind']}: {each['reason']}")
     sys.exit(int(bool(refused)))
 
 

@@ -56,7 +56,7 @@ def land(
             verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
         console.print(f"{path} → {done.zone}: {verdict}" + (f"; {refused.count:,} refused" if refused.count else ""))
         for line in refused.lines():
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line}")
         refused_in_all += refused.count
     sys.exit(int(refused_in_all > 0))
 
@@ -116,7 +116,7 @@ def replay(
     else:
         console.print(comparison_grid(found))
         for line in difference_lines(found):
-            console.print(line, markup=False)
+            console.print(line)
     sys.exit(0 if all(each.is_identical for each in found) else 1)
 
 
@@ -162,7 +162,7 @@ def reprocess(
         record(settings.home, "reprocess", facts, found.summary)
     console.print(dead_letter_grid(found.going_back))
     for line in verdict(found):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 @click.command(short_help="Write a simulated world as segments, with its truth.")
@@ -222,6 +222,6 @@ def convert(file: Path, target: str, source: str | None, out: Path | None, skip_
         click.echo(f"{file}: left out: {reason}", err=True)
     if out:
         out.write_bytes(done.data)
-        console.print(f"{done.records:,} records written: {out}", markup=False)
+        console.print(f"{done.records:,} records written: {out}")
     else:
         click.echo(done.data, nl=False)

@@ -36,7 +36,7 @@ def feed_collector(settings: Settings, console: Console, *, scenario: str, minut
         for segment in feed(world, feeder, now_ns=clock.now_ns, burst_from_ns=burst_from_ns, burst_ns=duration_ns // 3):
             if segment.available_time_ns - reported_ns >= 10_000_000_000:
                 reported_ns = segment.available_time_ns
-                console.print(rates_line(read_report(settings.home)), markup=False)
+                console.print(rates_line(read_report(settings.home)))
         time.sleep(_SETTLED_S)
         report = read_report(settings.home)
         console.print(source_grid(report))

@@ -79,7 +79,7 @@ def report(settings: Settings, serf: str) -> None:
             try:
                 reporter.round(time.monotonic())
             except Unavailable as error:
-                console.print(f"not reported: {error}", markup=False)
+                console.print(f"not reported: {error}")
             if reporter.generation != was:
                 console.print(f"{reporter.name} reports, generation {reporter.generation}; Ctrl-C stops it")
             time.sleep(_POLL_S)

@@ -156,7 +156,7 @@ def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> N
         click.echo(json.dumps([asdict(each) for each in accepted], indent=2))
     else:
         for line in acknowledgement_lines(table, accepted):
-            console.print(line, markup=False)
+            console.print(line)
 
 
 @click.command(short_help="Verify every commit and data file of the lake.")
@@ -196,14 +196,14 @@ def verify(settings: Settings, deep: bool, repair: bool, rebuild: str | None, ac
     alone = take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri) if repair else nullcontext()
     with alone:
         for line in verification.rebuild(settings, rebuild, accepted) if rebuild else ():
-            console.print(line, markup=False)
+            console.print(line)
         findings = verification.verify(settings, depth, repair=repair, accepted=accepted)
     damaged = [finding.examination.table for finding in findings if finding.outcome == "damaged"]
     outcome = f"damaged: {', '.join(damaged)}" if damaged else "no table is damaged"
     asked = {"deep": deep, "repair": repair, "rebuild": rebuild, "accept_loss": list(accept_loss)}
     record(settings.home, "verify", asked, outcome)
     for line in verification.lines(findings):
-        console.print(line, markup=False)
+        console.print(line)
     sys.exit(1 if damaged else 0)
 
 
@@ -224,5 +224,5 @@ def restore(settings: Settings, backup: Path) -> None:
     with take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri):
         line = ""
         for line in put_in_place(settings, backup):
-            console.print(line, markup=False)
+            console.print(line)
     record(settings.home, "restore", {"backup": str(backup)}, line)

@@ -54,7 +54,7 @@ def sql(
         pinned_session(session(), lake, tables, vector, projection=columns, limits=limits) as view,
     ):
         if query is None:
-            console.print(f"tables as of {vector.moment}; {_HELP}", markup=False)
+            console.print(f"tables as of {vector.moment}; {_HELP}")
             shell(console, sys.stdin, view, lake, tables, limit)
             return
         if as_json:

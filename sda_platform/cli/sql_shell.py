@@ -25,13 +25,13 @@ def shell(
             return
         if text.startswith("."):
             for line in _command(text, view, tables):
-                console.print(line, markup=False)
+                console.print(line)
             continue
         try:
             print_rows(console, view, text, limit)
             record(lake, tables, text, view)
         except LakeError as error:
-            console.print(f"Error: {error}", markup=False)
+            console.print(f"Error: {error}")
 
 
 def record(lake: Lake, tables: Mapping[str, Table], sql: str, view: PinnedSession) -> None:

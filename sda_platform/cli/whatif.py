@@ -11,7 +11,7 @@ import click
 import numpy as np
 from rich.table import Table as Grid
 
-from sda_platform.cli.people import console, for_people, instant, lake_of
+from sda_platform.cli.people import PeopleConsole, console, for_people, instant, lake_of
 from sda_platform.settings import Settings
 
 _HOUR_NS = 3_600_000_000_000
@@ -114,13 +114,12 @@ def _progress(scene: Any) -> Any:
     """The scene with a progress bar on stderr; a search of a catalogue takes half a minute and more."""
     from contextlib import contextmanager
 
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     @contextmanager
     def shown() -> Iterator[Any]:
         columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=PeopleConsole(stderr=True), transient=True) as progress:
             task = progress.add_task("screening", total=None)
             yield replace(scene, report=lambda done, of: progress.update(task, completed=done, total=of))
 
@@ -227,16 +226,16 @@ def _print(found: dict[str, Any], goal: float | None, most: float, least: float)
         return
     best, obstacle = found["avoidance"], found.get("obstacle", {})
     if best is not None:
-        console.print(f"least burn: {best['dv_m_s']:.4f} m/s at {_burn_text(best['burn'])}", markup=False)
+        console.print(f"least burn: {best['dv_m_s']:.4f} m/s at {_burn_text(best['burn'])}")
         sums = f"{best['total_before']:.2e} before, {best['total_after']:.2e} after"
-        console.print(f"sum of Pc of later events: {sums}; of earlier ones {best['unaffected']:.2e}", markup=False)
+        console.print(f"sum of Pc of later events: {sums}; of earlier ones {best['unaffected']:.2e}")
         _grid("after this burn", [{"before": None, "after": each} for each in best["after"]], least)
         return
     console.print(f"no burn of at most {most:g} m/s was found that brings every later Pc to {goal:g}")
     when = f"the nearest, at {_burn_text(obstacle['burn'])},"
     what = f"{obstacle['norad_id']} {obstacle['name']} at {obstacle['tca_utc'][:19].replace('T', ' ')}"
     reason = "raises the sum of Pc, most by" if obstacle["raises_total"] else "leaves"
-    console.print(f"{when} {reason} {what}, Pc {obstacle['probability']:.2e}", markup=False)
+    console.print(f"{when} {reason} {what}, Pc {obstacle['probability']:.2e}")
 
 
 def _burn_text(burn: dict[str, Any]) -> str:
@@ -261,11 +260,11 @@ def _grid(title: str, pairs: list[dict[str, Any]], least: float) -> None:
         ]
         name, by = f"{known['norad_id']} {known['name']}", f"{known['primary_state']}; {known['secondary_state']}"
         grid.add_row(name, known["tca_utc"][:19].replace("T", " "), *cells[0], *cells[1], by)
-    console.print(grid if shown else f"{title}: no approach with Pc {least:g} or more", markup=False)
+    console.print(grid if shown else f"{title}: no approach with Pc {least:g} or more")
     sums = [
         f"{sum(pair[side]['probability'] for pair in pairs if pair[side]):.2e} {side}"
         for side in ("before", "after")
         if any(pair[side] for pair in pairs)
     ]
     rest = f"{len(pairs) - len(shown)} more below {least:g}"
-    console.print(f"{rest}; sum of Pc {', '.join(sums) or '0'}", markup=False)
+    console.print(f"{rest}; sum of Pc {', '.join(sums) or '0'}")

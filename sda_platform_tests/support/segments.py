@@ -11,7 +11,7 @@ import numpy as np
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.radar import encode_radar_frames
-from sda_platform.formats.registry import ZONES
+from sda_platform.formats.registry import ZONES, known_format
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
@@ -70,8 +70,12 @@ def described(
 
 
 def land(zone: LandingZone, name: str, data: bytes, *, seconds: float = 1.0, **untrue: object) -> bool:
-    """Seal ``data`` into ``zone``, with some facts of its metadata replaced by untrue ones."""
-    meta = described(data, zone.feed, seconds=seconds)
+    """Seal ``data`` into ``zone``, with some facts of its metadata replaced by untrue ones.
+
+    The format is the zone's first whose files have the ending of ``name``, or its first.
+    """
+    named = (each for each in ZONES[zone.feed] if name.endswith(known_format(each).suffixes))
+    meta = described(data, zone.feed, segment_format=next(named, None), seconds=seconds)
     return zone.seal(name, data, replace(meta, **untrue))  # type: ignore[arg-type]
 
 

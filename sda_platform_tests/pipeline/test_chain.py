@@ -276,7 +276,7 @@ def test_bad_input_is_reported_with_file_record_and_reason_and_nothing_else_is_l
     put(radar, "orphan", b"data without metadata")
     land(platform.zone("optical"), "night", optical)
     theirs = [Told(tca_ns=after(2)), Told(stated=7.0)]
-    land(platform.zone("messages"), "theirs", messages_of(theirs) + b"CCSDS_CDM_VERS = 1.0\nORIGINATOR = ?\n")
+    land(platform.zone("messages"), "theirs.kvn", messages_of(theirs) + b"CCSDS_CDM_VERS = 1.0\nORIGINATOR = ?\n")
     land(elements, "sets", b"\n".join([*lines, b",".join(refused), b"not,a,set"]) + b"\n")
     (platform.home / "landing" / "lidar" / "pending").mkdir(parents=True)
     platform.at(after(5))
@@ -290,7 +290,7 @@ def test_bad_input_is_reported_with_file_record_and_reason_and_nothing_else_is_l
         "mixed 1 bad_length", "mixed 3 bad_length", "mixed 5 out_of_range", "truncated -1 bad_segment",
         "altered -1 bad_segment", "another feed -1 bad_segment", "bad metadata -1 bad_segment",
         "orphan -1 bad_segment", "night 0 bad_json", "night 2 out_of_range",
-        "sets 2 propagation_refused", "sets 3 bad_length", "theirs 1 out_of_range", "theirs 2 missing_field",
+        "sets 2 propagation_refused", "sets 3 bad_length", "theirs.kvn 1 out_of_range", "theirs.kvn 2 missing_field",
     }  # fmt: skip
     assert all(name.split(" ")[0] in error for name, error in told.items())
     assert told["mixed 1 bad_length"] == "radar/mixed record 1: radar frame has 5 bytes, must have 60"

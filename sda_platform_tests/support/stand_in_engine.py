@@ -8,6 +8,8 @@ from typing import Any
 
 import grpc
 from pyspark.sql.connect.proto import (
+    ConfigRequest,
+    ConfigResponse,
     ExecutePlanRequest,
     ExecutePlanResponse,
     ReleaseSessionRequest,
@@ -30,6 +32,12 @@ class StandInEngine(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
                 lambda request, _: ReleaseSessionResponse(session_id=request.session_id),
                 ReleaseSessionRequest.FromString,
                 ReleaseSessionResponse.SerializeToString,
+            )
+        if details.method == f"{_SERVICE}Config":
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, _: ConfigResponse(session_id=request.session_id),
+                ConfigRequest.FromString,
+                ConfigResponse.SerializeToString,
             )
         if details.method != f"{_SERVICE}ExecutePlan":
             return None

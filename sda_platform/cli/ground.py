@@ -43,7 +43,7 @@ def issue(
     from sda_platform.protocols.commands import BadDirection
 
     try:
-        event = CommandLog(lake_of(settings), settings.landing_uri, station).issue(
+        event = CommandLog(lake_of(settings, may_be_new=True), settings.landing_uri, station).issue(
             kind.upper(),
             expires_in_s=expires_s,
             command_id=command_id,
@@ -137,7 +137,7 @@ def uplink(
         path_class = replace(path_class, declare_phi=declare_phi)
     if pause_s is not None:
         path_class = replace(path_class, acceptable_pause_s=pause_s)
-    lake = lake_of(settings)
+    lake = lake_of(settings, may_be_new=True)
     # Who holds a lease keeps it while it can: the other one takes over when it fails.
     failback_after_s = None if settings.etcd else failback_s
     running = Uplink(

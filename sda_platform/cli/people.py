@@ -84,12 +84,18 @@ def instant(text: str, option: str) -> int:
         raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
 
 
-def lake_of(settings: Settings, session: Callable[[], Any] | None = None, run_id: str = "none") -> Any:
-    """The lake of ``settings``, with ``session`` or read without an engine. Raises PlatformError as `require_used`."""
+def lake_of(
+    settings: Settings, session: Callable[[], Any] | None = None, run_id: str = "none", *, may_be_new: bool = False
+) -> Any:
+    """The lake of ``settings``, with ``session`` or read without an engine. Raises PlatformError as `require_used`.
+
+    ``may_be_new``: for commands that write, and whose answer rests on nothing that the home holds.
+    """
     from sda_platform.clock import MissionClock
     from sda_platform.lake.lake import Lake, without_session
 
-    require_used(settings)
+    if not may_be_new:
+        require_used(settings)
     return Lake(settings.lake_uri, MissionClock.load(settings.home), session or without_session, run_id)
 
 

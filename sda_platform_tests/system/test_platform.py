@@ -197,9 +197,10 @@ def harmed(platform: RunningPlatform, observed: Stage, tmp_path_factory: pytest.
     (platform.home / "landing" / "lidar").mkdir()
     place = tmp_path_factory.mktemp("bad")
     (place / "night.jsonl").write_text('{"obs_id": nonsense}\n{"obs_id": "1", "timestamp_ns": 1}\n')
-    platform.sda("land", place / "night.jsonl")
     (place / "refused.csv").write_bytes(decayed_element_set())
-    platform.sda("land", place / "refused.csv")
+    for name in ("night.jsonl", "refused.csv"):
+        landed = platform.ask("land", place / name)
+        assert landed.returncode == 1 and "refused" in landed.stdout, "what is refused is listed, and lands"
     assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(LETTERS), TIMEOUT_S)
     return Stage.of(platform)
 

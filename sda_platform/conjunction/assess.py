@@ -4,6 +4,7 @@ The columns and what they mean are those of ``tables.Assessment``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,11 @@ from sda_platform.orbits.screening.volumes import Volumes, by_volume
 
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
+
+# In the order of the axes of relative states.
+_AXES = ("radial", "in_track", "cross_track")
+# What the name of an object's column has after its number.
+_UNITS = {"radius": "_m", "manoeuvre_time": "_ns"}
 
 ASSESSED_SCHEMA = fact_schema(CONJUNCTION_ASSESSMENTS)
 Kernel = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -80,44 +86,48 @@ def assess_candidates(
     radius_m = np.sum(radii, axis=0)
     best = best_probabilities(Encounters(r1, v1, c1, r2, v2, c2, radius_m / 1000))
     plane = best.two_dimensional
-    columns = [
-        rows.column("event_id"),
-        rows.column("norad_id_1"),
-        rows.column("norad_id_2"),
-        tca_ns,
-        relative.miss_distance_km,
-        relative.relative_speed_km_s,
-        *names,
-        *(relative.position_rtn_km[:, axis] for axis in range(3)),
-        *(relative.velocity_rtn_km_s[:, axis] for axis in range(3)),
-        in_volume_s,
-        plane.mahalanobis_distance,
-        best.probability,
-        best.method,
-        best.standard_error,
-        plane.probability,
-        best.valid_2d,
-        [",".join(flags) for flags in best.flags],
-        plane.maximum_probability,
-        plane.maximum_sigma_scale,
-        radius_m,
-        *radii,
-        *size_sources,
-        *kinds,
-        ~(sides[0].has_covariance & sides[1].has_covariance),
-        risk_level(best.probability_for_risk).tolist(),
-        *(side.source for side in sides),
-        *([track or None for track in side.track_id.tolist()] for side in sides),
-        *([at_ns or None for at_ns in side.manoeuvre_ns.tolist()] for side in sides),
-        *(side.ephemeris_id for side in sides),
-        *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),
-        *([row.tolist() for row in part] for part in (np.hstack([r2, v2]), lower_triangles(c2))),
-    ]
-    fields = zip(columns, ASSESSED_SCHEMA, strict=True)
-    cast = [
-        c.cast(f.type) if isinstance(c, pa.ChunkedArray) else pa.array(c, f.type, from_pandas=True) for c, f in fields
-    ]
-    return pa.Table.from_arrays(cast, schema=ASSESSED_SCHEMA)
+    columns: dict[str, Any] = {
+        **{name: rows.column(name) for name in ("event_id", "norad_id_1", "norad_id_2")},
+        "tca_time_ns": tca_ns,
+        "miss_distance_km": relative.miss_distance_km,
+        "relative_speed_km_s": relative.relative_speed_km_s,
+        **{f"{axis}_miss_km": relative.position_rtn_km[:, n] for n, axis in enumerate(_AXES)},
+        **{f"relative_velocity_{axis}_km_s": relative.velocity_rtn_km_s[:, n] for n, axis in enumerate(_AXES)},
+        "time_in_volume_s": in_volume_s,
+        "mahalanobis_distance": plane.mahalanobis_distance,
+        "collision_probability": best.probability,
+        "probability_method": best.method,
+        "probability_standard_error": best.standard_error,
+        "probability_2d": plane.probability,
+        "is_2d_valid": best.valid_2d,
+        "risk_flags": [",".join(flags) for flags in best.flags],
+        "maximum_probability": plane.maximum_probability,
+        "maximum_sigma_scale": plane.maximum_sigma_scale,
+        "hard_body_radius_m": radius_m,
+        "is_screening_only": ~(sides[0].has_covariance & sides[1].has_covariance),
+        "risk": risk_level(best.probability_for_risk).tolist(),
+    }
+    states = (np.hstack([r1, v1]), lower_triangles(c1)), (np.hstack([r2, v2]), lower_triangles(c2))
+    for number, side in enumerate(sides):
+        of_object = {
+            "object_name": names[number],
+            "radius": radii[number],
+            "radius_source": size_sources[number],
+            "object_type": kinds[number],
+            "state_source": side.source,
+            "track_id": [track or None for track in side.track_id.tolist()],
+            "manoeuvre_time": [at_ns or None for at_ns in side.manoeuvre_ns.tolist()],
+            "ephemeris_id": side.ephemeris_id,
+            "state": states[number][0].tolist(),
+            "covariance": states[number][1].tolist(),
+        }
+        columns |= {f"{name}_{number + 1}{_UNITS.get(name, '')}": column for name, column in of_object.items()}
+    return pa.table([_typed(columns[field.name], field.type) for field in ASSESSED_SCHEMA], ASSESSED_SCHEMA)
+
+
+def _typed(column: Any, of_type: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    is_arrow = isinstance(column, pa.ChunkedArray)
+    return column.cast(of_type) if is_arrow else pa.array(column, of_type, from_pandas=True)
 
 
 def _side(

@@ -15,6 +15,7 @@ from sda_platform.formats.segments import SegmentMeta
 from sda_platform.simulation.corruption import LATENESS_BOUND_NS, Delivery
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 
+_STATE = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s")
 TRUTH_SCHEMA: Final = pa.schema(
     [
         pa.field("feed", pa.string(), nullable=False),
@@ -28,7 +29,7 @@ TRUTH_SCHEMA: Final = pa.schema(
         pa.field("true_time_ns", pa.int64(), nullable=False),
         pa.field("sensor_time_ns", pa.int64(), nullable=False),
         pa.field("received_time_ns", pa.int64(), nullable=False),
-        *(pa.field(name, pa.float64(), nullable=False) for name in ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s")),
+        *(pa.field(name, pa.float64(), nullable=False) for name in _STATE),
     ]
 )
 """One row per landed record; `fault` is none, duplicate or corrupt, and a corrupt record has no observation_id."""
@@ -124,26 +125,24 @@ def write_truth(segments: Iterable[SimulatedSegment], path: Path) -> int:
 def _truth(
     feed: str, batch: list[tuple[int, int, Delivery, SimulatedObservations]], available_time_ns: int
 ) -> pa.Table:
-    columns: list[list[object]] = [[] for _ in TRUTH_SCHEMA]
+    rows = []
     for number, (received, _, delivery, observations) in enumerate(batch):
         row = delivery.row
-        values = (
-            feed,
-            available_time_ns,
-            number,
-            delivery.fault,
-            None if delivery.fault == "corrupt" else observations.observation_id[row],
-            hashlib.sha256(delivery.payload).hexdigest(),
-            str(observations.source_id[row]),
-            int(observations.norad_id[row]),
-            int(observations.true_time_ns[row]),
-            int(observations.sensor_time_ns[row]),
-            received,
-            *(observations.r_teme_km[row] * 1e3).tolist(),
-            *(observations.v_teme_km_s[row] * 1e3).tolist(),
+        state = [*(observations.r_teme_km[row] * 1e3).tolist(), *(observations.v_teme_km_s[row] * 1e3).tolist()]
+        rows.append(
+            {
+                "feed": feed,
+                "available_time_ns": available_time_ns,
+                "record_number": number,
+                "fault": delivery.fault,
+                "observation_id": None if delivery.fault == "corrupt" else observations.observation_id[row],
+                "payload_sha256": hashlib.sha256(delivery.payload).hexdigest(),
+                "source_id": str(observations.source_id[row]),
+                "norad_id": int(observations.norad_id[row]),
+                "true_time_ns": int(observations.true_time_ns[row]),
+                "sensor_time_ns": int(observations.sensor_time_ns[row]),
+                "received_time_ns": received,
+                **dict(zip(_STATE, state, strict=True)),
+            }
         )
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
-    return pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, TRUTH_SCHEMA, strict=True)], schema=TRUTH_SCHEMA
-    )
+    return pa.Table.from_pylist(rows, TRUTH_SCHEMA)

@@ -14,13 +14,11 @@ import sda_platform
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
+from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS, covariance_from_lower
-from sda_platform.lake.correction_log import fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
@@ -54,10 +52,6 @@ def candidates() -> pa.Table:
         "tca_time_ns": pa.array([parse_iso_ns(row["tca_utc"]) for row in rows]),
     }
     return pa.table(columns)
-
-
-def test_the_assessor_fills_every_column_of_the_table_in_its_order() -> None:
-    assert ASSESSED_SCHEMA.names == [part.split()[0] for part in fact_types(CONJUNCTION_ASSESSMENTS).split(", ")]
 
 
 def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalogue, candidates: pa.Table) -> None:

@@ -12,23 +12,18 @@ from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
     CATALOG_EDITS,
     CONCURRENT,
-    EDITS_FEED,
     ELEMENT_SETS,
     ELEMENTS,
-    ELEMENTS_FEED,
     EPHEMERIDES,
-    EPHEMERIDES_FEED,
     IN_FORCE,
     ORBITAL_CATALOG,
 )
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale, newest, newest_if_any, nothing_waits
-from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
-from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
+from sda_platform.recovery.verification import consumed_rows
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
 MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
@@ -92,7 +87,6 @@ def no_silent_winner(store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
 checks = [
     *table_checks(
         ELEMENT_SETS,
-        balance=[unbalanced_segments, miscounted_segments],
         freshness=CATALOGUE_IS_FRESH,
     ),
     *table_checks(
@@ -102,27 +96,17 @@ checks = [
     ),
     *table_checks(
         EPHEMERIDES,
-        balance=[unbalanced_segments],
         freshness=DataFreshness(
             "ephemerides still arrive, once any came", MAX_EPHEMERIDES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
     *table_checks(
         CATALOG_EDITS,
-        balance=[unbalanced_segments],
         freshness=DataFreshness("edits follow no schedule", MAX_ELEMENTS_AGE_S, never_stale),
     ),
     *table_checks(
         CATALOG_CONFLICTS,
         balance=[no_silent_winner],
-        freshness=DataFreshness(
-            "every landed set and edit is judged", MAX_ELEMENTS_AGE_S, nothing_waits([ELEMENT_SETS, CATALOG_EDITS])
-        ),
+        freshness=DataFreshness("every landed set and edit is judged", MAX_ELEMENTS_AGE_S, nothing_waits),
     ),
-    backlog_check(ELEMENT_SETS, [ELEMENTS_FEED]),
-    landing_balance_check(ELEMENT_SETS, [ELEMENTS_FEED]),
-    backlog_check(EPHEMERIDES, [EPHEMERIDES_FEED]),
-    landing_balance_check(EPHEMERIDES, [EPHEMERIDES_FEED]),
-    backlog_check(CATALOG_EDITS, [EDITS_FEED]),
-    landing_balance_check(CATALOG_EDITS, [EDITS_FEED]),
 ]

@@ -12,24 +12,19 @@ from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import (
-    ACKNOWLEDGEMENTS_FEED,
     ALERT_ACKNOWLEDGEMENTS,
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    MESSAGES_FEED,
     RECEIVED_CDMS,
     SCREENED_FROM,
 )
-from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
-from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale, newest_if_any, nothing_waits, watermark
-from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -40,7 +35,6 @@ from sda_platform.recovery.verification import (
     current_keys,
     missing_or_surplus,
     reviewed_span,
-    unbalanced_segments,
 )
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
@@ -154,33 +148,25 @@ checks = [
         CONJUNCTION_ASSESSMENTS,
         balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
         freshness=DataFreshness(
-            "every candidate and track is assessed",
+            "every candidate, track and ephemeris is assessed",
             MAX_WAIT_S,
-            nothing_waits([CONJUNCTION_CANDIDATES, TRACKS]),
+            nothing_waits,
         ),
     ),
     *table_checks(
         CONJUNCTION_ALERTS,
         balance=[broken_correction_logs, alerts_follow_assessments],
-        freshness=DataFreshness(
-            "every assessment has been evaluated for alerts", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])
-        ),
+        freshness=DataFreshness("every assessment has been evaluated for alerts", MAX_WAIT_S, nothing_waits),
     ),
     *table_checks(
         RECEIVED_CDMS,
-        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
             "messages arrived recently, if any ever did", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
     *table_checks(
         ALERT_ACKNOWLEDGEMENTS,
-        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("people acknowledge when they want to", MAX_MESSAGES_AGE_S, never_stale),
     ),
-    backlog_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
-    landing_balance_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
-    backlog_check(RECEIVED_CDMS, [MESSAGES_FEED]),
-    landing_balance_check(RECEIVED_CDMS, [MESSAGES_FEED]),
     others_agree,
 ]

@@ -40,9 +40,7 @@ checks = [
     *table_checks(
         DEAD_LETTERS,
         balance=[dead_letters_balance],
-        freshness=DataFreshness(
-            "every rejected record is a dead letter", MAX_REJECTION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
-        ),
+        freshness=DataFreshness("every rejected record is a dead letter", MAX_REJECTION_LAG_S, nothing_waits),
     ),
     no_growth,
 ]

@@ -151,7 +151,7 @@ checks = [
     *table_checks(
         TRACKS,
         balance=[stale_tracks],
-        freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
+        freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits),
     ),
     *table_checks(
         TIME_TAG_BIASES,

@@ -6,16 +6,14 @@ import dagster as dg
 
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS
 from sda_platform.ground_segment.links import link_events, stale_executions, terms
-from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
+from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale, nothing_waits
-from sda_platform.orchestration.landing_balance import landing_balance_check
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
-from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
+from sda_platform.recovery.verification import consumed_rows
 
 MAX_WAIT_S = 1800.0
 MAX_STOP_TO_PROMOTION_S = 30.0
@@ -57,15 +55,12 @@ def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
 checks = [
     *table_checks(
         GROUND_EVENTS,
-        balance=[unbalanced_segments],
         freshness=DataFreshness("a platform need not command stations", MAX_WAIT_S, never_stale),
     ),
     *table_checks(
         GROUND_COMMANDS,
         balance=[commands_are_executed_once],
-        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits(GROUND_COMMANDS.consumes)),
+        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
     ),
-    backlog_check(GROUND_EVENTS, [GROUND_FEED]),
-    landing_balance_check(GROUND_EVENTS, [GROUND_FEED]),
     promotions_are_fast,
 ]

@@ -16,9 +16,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
 from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import newest, newest_if_any
-from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -27,7 +25,6 @@ from sda_platform.recovery.verification import (
     consumed_rows,
     missing_or_surplus,
     reviewed_span,
-    unbalanced_segments,
 )
 
 MAX_OBSERVATION_LAG_S = 300.0
@@ -72,7 +69,6 @@ def landing_orphans(root: str, before_s: float) -> list[Orphan]:
 checks = [
     *table_checks(
         RAW_RECORDS,
-        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("records arrived recently", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
     ),
     *table_checks(
@@ -82,14 +78,9 @@ checks = [
     ),
     *table_checks(
         TELEMETRY_FRAMES,
-        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
             "telemetry still arrives, once any came", MAX_TELEMETRY_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
     no_orphans,
-    backlog_check(RAW_RECORDS, RAW_RECORDS.zones),
-    landing_balance_check(RAW_RECORDS, RAW_RECORDS.zones),
-    backlog_check(TELEMETRY_FRAMES, TELEMETRY_FRAMES.zones),
-    landing_balance_check(TELEMETRY_FRAMES, TELEMETRY_FRAMES.zones),
 ]

@@ -7,15 +7,13 @@ import dagster as dg
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.membership.tables import FLEET_MEMBERSHIP, MEMBERSHIP_FEED, MEMBERSHIP_OBSERVATIONS
+from sda_platform.membership.tables import FLEET_MEMBERSHIP, MEMBERSHIP_OBSERVATIONS
 from sda_platform.membership.transforms import disputed
-from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale, nothing_waits
-from sda_platform.orchestration.landing_balance import landing_balance_check
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
-from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
+from sda_platform.recovery.verification import consumed_rows
 
 MAX_WAIT_S = 1800.0
 
@@ -58,16 +56,13 @@ def members_are_registered(lake: LakeResource) -> dg.AssetCheckResult:
 checks = [
     *table_checks(
         MEMBERSHIP_OBSERVATIONS,
-        balance=[unbalanced_segments],
         freshness=DataFreshness("a platform need not have agents", MAX_WAIT_S, never_stale),
     ),
     *table_checks(
         FLEET_MEMBERSHIP,
         balance=[every_claim_has_a_member],
-        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits(FLEET_MEMBERSHIP.consumes)),
+        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
     ),
-    backlog_check(MEMBERSHIP_OBSERVATIONS, [MEMBERSHIP_FEED]),
-    landing_balance_check(MEMBERSHIP_OBSERVATIONS, [MEMBERSHIP_FEED]),
     members_are_alive,
     views_agree,
     members_are_registered,

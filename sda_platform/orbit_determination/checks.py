@@ -88,8 +88,6 @@ checks = [
     *table_checks(
         ELEMENT_PUBLICATIONS,
         balance=[unpublished_commits],
-        freshness=DataFreshness(
-            "no element set is unpublished", MAX_PUBLICATION_LAG_S, nothing_waits(ELEMENT_PUBLICATIONS.consumes)
-        ),
+        freshness=DataFreshness("no element set is unpublished", MAX_PUBLICATION_LAG_S, nothing_waits),
     ),
 ]

@@ -1,7 +1,7 @@
 """Backlog: what waits in a landing zone for the next batch, and the check that it does not wait too long."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,8 @@ def backlog_of(zone: LandingZone, wall_s: float) -> Backlog:
     return measured(zone.waiting(zone.pending_names()), wall_s)
 
 
-def backlog_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinition:
-    """The check of ``table`` that nothing waits in its ``feeds`` for longer than the setting allows."""
-    names = list(feeds)
+def backlog_check(table: Table) -> dg.AssetChecksDefinition:
+    """The check of ``table`` that nothing waits in its zones for longer than the setting allows."""
 
     @dg.asset_check(
         asset=table.name,
@@ -58,7 +57,7 @@ def backlog_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinitio
     )
     def backlog(landing: LandingResource) -> dg.AssetCheckResult:
         wall_s, max_age_s = time.time(), landing.backlog_max_age_s
-        found = {zone.feed: backlog_of(zone, wall_s) for zone in landing.zones(names)}
+        found = {zone.feed: backlog_of(zone, wall_s) for zone in landing.zones(table.zones)}
         late = {feed: each for feed, each in found.items() if (each.oldest_s or 0.0) > max_age_s}
         facts = {f"{feed}_{name}": value for feed, each in found.items() for name, value in each.metadata.items()}
         return warning([f"{feed}: {each}" for feed, each in late.items()], {"max_age_s": max_age_s, **facts})

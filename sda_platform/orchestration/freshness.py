@@ -1,12 +1,11 @@
 """The instant of mission time up to which a table is complete; for the `data_is_fresh` checks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow.compute as pc
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.table import Table
 from sda_platform.recovery.verification import reviewed_span
 
 # The newest value may lie in a commit before the last: a late batch holds older times.
@@ -50,16 +49,12 @@ def never_stale(store: Lake, _log: TableLog) -> int:
     return store.clock.now_ns()
 
 
-def nothing_waits(upstream: Sequence[Table]) -> NewestNs:
-    """Now, when every upstream commit is consumed; else when the oldest that waits was committed."""
-
-    def newest_ns(store: Lake, log: TableLog) -> int | None:
-        commit = log.head().commit
-        waiting = [store.clock.now_ns()]
-        for source in upstream:
-            window = commit.manifest.window(source.name) if commit else None
-            consumed = window.upto_sequence if window else 0
-            waiting += [c.manifest.as_of_ns for c in store.log(source).commits(None, after=consumed)]
-        return min(waiting)
-
-    return newest_ns
+def nothing_waits(store: Lake, log: TableLog) -> int:
+    """Now, when every commit of what the table consumes is consumed; else when the oldest that waits was committed."""
+    commit = log.head().commit
+    waiting = [store.clock.now_ns()]
+    for source in log.table.consumed:
+        window = commit.manifest.window(source.name) if commit else None
+        consumed = window.upto_sequence if window else 0
+        waiting += [c.manifest.as_of_ns for c in store.log(source).commits(None, after=consumed)]
+    return min(waiting)

@@ -56,9 +56,8 @@ def _out_of_place(by_feed: dict[str, LandingZone], segments: Iterable[SegmentRef
             yield f"{segment.zone}/{segment.name} was counted as {fate_of(segment)}, and {resting} is missing"
 
 
-def landing_balance_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinition:
-    """The check of ``table`` that the segments of its ``feeds`` add up."""
-    names = list(feeds)
+def landing_balance_check(table: Table) -> dg.AssetChecksDefinition:
+    """The check of ``table`` that the segments of its zones add up."""
 
     @dg.asset_check(
         asset=table.name,
@@ -69,7 +68,7 @@ def landing_balance_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksD
     def landing_balances(lake: LakeResource, landing: LandingResource) -> dg.AssetCheckResult:
         commits = lake.open().log(table).commits()[:REVIEWED_COMMITS]
         manifests = [commit.manifest for commit in commits]
-        zones = landing.zones(names)
+        zones = landing.zones(table.zones)
         problems = misplaced_segments(zones, manifests)
         counts = segment_counts(segment for manifest in manifests for segment in manifest.segments)
         pending = sum(len(zone.pending_names()) for zone in zones)

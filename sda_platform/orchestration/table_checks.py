@@ -18,14 +18,18 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import TableVerdict
+from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale
+from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.review import Balance, review
-from sda_platform.recovery.verification import broken_chain, duplicate_keys
+from sda_platform.recovery.verification import broken_chain, duplicate_keys, unbalanced_segments
 
+# What every table with landing zones promises.
+_OF_ZONES: tuple[Balance, ...] = (unbalanced_segments, miscounted_segments)
 _BALANCES: dict[str, tuple[Balance, ...]] = {}
 
 
@@ -64,12 +68,13 @@ class DataFreshness:
 def table_checks(
     table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
 ) -> list[dg.AssetChecksDefinition]:
-    """The checks of one table: a step of those that block, and one of the others, which comes after the alerts.
+    """The checks of one table: a step of those that block, and others, which come after the alerts.
 
-    ``balance``: what the table promises beyond chain, keys and contract.
+    ``balance``: what the table promises beyond chain, keys and contract, and beyond the balance of its landing zones.
     """
-    _BALANCES[table.name] = tuple(balance)
-    return [_blocking_checks(table), _health_checks(table, freshness)]
+    _BALANCES[table.name] = (*(_OF_ZONES if table.zones else ()), *balance)
+    of_zones = [backlog_check(table), landing_balance_check(table)] if table.zones else []
+    return [_blocking_checks(table), _health_checks(table, freshness), *of_zones]
 
 
 def _blocking_checks(table: Table) -> dg.AssetChecksDefinition:

@@ -76,19 +76,17 @@ checks = [
     *table_checks(
         OBSERVATION_REQUESTS,
         balance=[broken_correction_logs],
-        freshness=DataFreshness(
-            "no assessment or track waits to be weighed", MAX_WAIT_S, nothing_waits(OBSERVATION_REQUESTS.consumes)
-        ),
+        freshness=DataFreshness("no assessment or track waits to be weighed", MAX_WAIT_S, nothing_waits),
     ),
     *table_checks(
         PASS_WINDOWS,
         balance=[broken_correction_logs, inverted_windows],
-        freshness=DataFreshness("no request or element set waits", MAX_WAIT_S, nothing_waits(PASS_WINDOWS.consumes)),
+        freshness=DataFreshness("no request or element set waits", MAX_WAIT_S, nothing_waits),
     ),
     *table_checks(
         PASS_SCHEDULE,
         balance=[broken_correction_logs, double_bookings, every_request_is_answered],
-        freshness=DataFreshness("no request waits for its place", MAX_WAIT_S, nothing_waits(PASS_SCHEDULE.consumes)),
+        freshness=DataFreshness("no request waits for its place", MAX_WAIT_S, nothing_waits),
     ),
     class_0_is_served,
 ]

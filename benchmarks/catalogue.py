@@ -29,10 +29,10 @@ from sgp4.api import Satrec
 from skyfield.sgp4lib import EarthSatellite
 
 from sda_platform.catalog.merge import best_sets
-from sda_platform.catalog.sources import source_priority
 from sda_platform.clock import MissionClock
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.segments import Sender
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.orbits.element_order import merge_sorted_sources
@@ -47,6 +47,7 @@ from sda_platform.simulation.reference import reference_catalogue
 
 SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", "NUMERICA")
 OBJECTS = 100_000
+SENDER = Sender("benchmark", rank=10)
 DAY_NS = 86_400 * 10**9
 AS_OF_NS = 20_000 * DAY_NS
 REPEATS = 5
@@ -231,19 +232,19 @@ def puts() -> None:
     sets = element_sets(catalogue(12_000))
     with tempfile.TemporaryDirectory() as directory:
         live, source = endpoint(Path(directory))
-        group = Puts(live, source.land, source_priority)
-        seconds = timed(lambda: [each.result() for each in [group.put([one]) for one in sets[:1800]]])
+        group = Puts(live, source.land)
+        seconds = timed(lambda: [each.result() for each in [group.put([one], SENDER) for one in sets[:1800]]])
         print(f"1,800 single puts, all durable and served: {seconds:.2f} s, {1800 / seconds:,.0f} per second")
-        seconds = timed(lambda: group.put(sets).result())
+        seconds = timed(lambda: group.put(sets, SENDER).result())
         print(f"12,000 sets in one put, durable and served: {seconds:.2f} s, {12_000 / seconds:,.0f} per second")
         group.close()
         live.close()
     with tempfile.TemporaryDirectory() as directory:
         live, source = endpoint(Path(directory))
-        group = Puts(live, source.land, source_priority)
+        group = Puts(live, source.land)
         numbered = [one for copy in range(10) for one in shifted(sets[:10_000], copy)]
         for start in range(0, len(numbered), 10_000):
-            group.put(numbered[start : start + 10_000]).result()
+            group.put(numbered[start : start + 10_000], SENDER).result()
         group.close()
         live.close()
         again, _ = endpoint(Path(directory), is_started=False)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog.sources import source_priority
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import SegmentMeta, ranks
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import refusal_reasons
@@ -19,15 +19,14 @@ ELEMENT_COLUMNS = tuple(field.name for field in fields(ElementSets))
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     """One row per record of the segment; a set that SGP4 refuses at its epoch or at sealing carries the reason.
 
-    The rank of a set is that of the source that brought it, where the collector stated one: anybody may write another's
-    name as originator.
+    The rank of a set is that of the source that brought it: anybody may write another's name as originator. Only of a
+    segment that an earlier version of the platform sealed, without its origin, the originator ranks the sets.
     """
     rows = _with_refusals(decode_element_sets(data, segment_format=meta.format), meta.sealed_time_ns)
     if meta.origins is None:
         priority = [source_priority(name) for name in rows.column("originator").to_pylist()]
     else:
-        ranks = [origin.rank or 0 for origin in meta.origins for _ in range(origin.records)]
-        priority = [*ranks, *[0] * rows.num_rows][: rows.num_rows]
+        priority = [*ranks(meta.origins), *[0] * rows.num_rows][: rows.num_rows]
     return rows.append_column("source_priority", pa.array(priority, pa.int32()))
 
 

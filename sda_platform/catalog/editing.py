@@ -5,9 +5,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from sda_platform.audit_log import user
 from sda_platform.catalog.edit_decoding import decode, edit_of
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
 from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows, usable_rows
 from sda_platform.landing.zone import LandingZone
@@ -96,5 +98,5 @@ def land_edits(lake: Lake, landing_uri: str, edits: list[Edit]) -> str:
     """Seal edits into the landing zone; the name of the segment follows from its content."""
     data = encode_edits(edits)
     name = f"edits-{hashlib.sha256(data).hexdigest()[:24]}.edits"
-    LandingZone(landing_uri, EDITS_FEED).seal_at(lake.clock.now_ns(), name, data, _FORMAT)
+    LandingZone(landing_uri, EDITS_FEED).seal_at(lake.clock.now_ns(), name, data, _FORMAT, sender=Sender(user()))
     return name

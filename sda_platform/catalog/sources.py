@@ -5,9 +5,11 @@ from sda_platform.catalog.tables import OWN_ORIGINATOR
 SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, OWN_ORIGINATOR: 15, "CELESTRAK": 10}
 """Originators by rank: the higher wins at equal epochs; all others have rank 0.
 
-It is of sets that come through no source of the collector: those that a person or a client of the endpoint lands, and
-the platform's own. A source's rank is in the collector's configuration.
+It is of sets whose origin is not known: of files that `sda screen` reads, and of segments that earlier versions of the
+platform sealed. Landed sets rank by the source that brought them.
 """
+OWN_RANK = SOURCE_PRIORITY[OWN_ORIGINATOR]
+"""The rank of the sets that the platform determines itself."""
 
 _PLANNED_MANOEUVRE = "[PM]"
 

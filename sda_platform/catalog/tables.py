@@ -53,7 +53,7 @@ class Elements(Provenance):
     classification: T.StringType = pa.Field(nullable=True, description="Classification of the set: U, C or S.")
     revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
     decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
-    source_priority: T.IntegerType = pa.Field(description="Rank of the source, else of the originator; higher wins.")
+    source_priority: T.IntegerType = pa.Field(description="Rank of the source that brought the set; higher wins.")
 
 
 class LandedElementSet(Elements, LandingColumns):
@@ -147,7 +147,7 @@ class Claim(Provenance):
     edited_time_ns: T.LongType = quantity("ns", "Of an edit: the editor's clock.", nullable=True)
     epoch_time_ns: T.LongType = quantity("ns", "Of elements: epoch of the claimant's best set.", nullable=True)
     element_set_number: T.LongType = pa.Field(nullable=True, description="Of elements: the originator's set number.")
-    source_priority: T.IntegerType = pa.Field(nullable=True, description="Of elements: rank of the originator.")
+    source_priority: T.IntegerType = pa.Field(nullable=True, description="Of elements: rank of the set's source.")
     outcome: T.StringType = pa.Field(
         isin=[IN_FORCE, LOST, CONCURRENT, SUPERSEDED], description="What became of the claim."
     )

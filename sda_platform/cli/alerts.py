@@ -143,7 +143,9 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 
 def _where(row: dict[str, Any]) -> str:
-    return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
+    sender = row.get("source_name")
+    came = f", from {sender}" + (f" at {row['peer']}" if row["peer"] else "") if sender else ""
+    return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…){came}"
 
 
 def _alert(facts: Mapping[str, Any], revision: int, acknowledgements: Sequence[Mapping[str, Any]]) -> CurrentAlert:

@@ -18,19 +18,31 @@ from sda_platform.settings import Settings
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--feed", help="Landing zone (default: that of the format).")
 @click.option("--format", "segment_format", help="Segment format, if the file ending does not determine it.")
+@click.option(
+    "--rank",
+    type=click.IntRange(0, 100),
+    help="Rank of the element sets: at equal epochs the higher wins (default: 0).",
+)
 @click.option("--complete", is_flag=True, help="Accept a file whose last record has no end.")
 @click.pass_obj
 @for_people
 def land(
-    settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None, complete: bool
+    settings: Settings,
+    files: tuple[Path, ...],
+    feed: str | None,
+    segment_format: str | None,
+    rank: int | None,
+    complete: bool,
 ) -> None:
     """Land FILES: verify them, and seal them as segments of a landing zone.
 
     Files may have any size and may be compressed. Landing a file again continues where it stopped, or does nothing.
     Records that no table will use are listed; they become dead letters. Exit code 1 where there are some.
     """
+    from sda_platform.audit_log import user
     from sda_platform.cli.refused_records import RefusedRecords
     from sda_platform.clock import MissionClock
+    from sda_platform.formats.segments import Sender
     from sda_platform.lake.lake import Lake, without_session
     from sda_platform.landing.lander import Lander
 
@@ -43,6 +55,7 @@ def land(
                 clock,
                 segment_max_bytes=settings.segment_max_bytes,
                 report=report,
+                sender=Sender(user(), rank=rank),
                 on_segment=refused.examine,
             )
             done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.registry import known_format
-from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.landing.lander import seal
 from sda_platform.settings import Settings
 from sda_platform.simulation.breakup import Breakup
@@ -18,20 +19,23 @@ from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 _SURVEYED_OBJECTS = 30
+SHIPPED = Sender("shipped catalogue", rank=SOURCE_PRIORITY["CELESTRAK"])
+SIMULATION = Sender("simulation")
 
 
 def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
     """Seal the shipped catalogue of 2024-11-01 where element sets land."""
     data = reference_catalogue()
     facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
-    meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
+    meta = describe_segment(data, feed="elements", segment_format="omm-csv", sender=SHIPPED, **facts)
     seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
     return meta
 
 
 def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
     """Seal a simulated segment where its feed lands, as the collector would at this moment."""
-    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
+    origins = (SIMULATION.origin(segment.meta.records),)
+    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns(), origins=origins)
     seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
 
 

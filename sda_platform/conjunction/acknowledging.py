@@ -7,9 +7,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from sda_platform.audit_log import user
 from sda_platform.conjunction.acknowledgement_decoding import decode
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, ALERT_ACKNOWLEDGEMENTS
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
+from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows
 from sda_platform.landing.zone import LandingZone
@@ -27,7 +29,8 @@ def acknowledge(
     made = AlertAcknowledgement(alert_id, revision, by, comment, now_ns)
     data = encode_acknowledgements([made])
     name = f"ack-{hashlib.sha256(data).hexdigest()[:24]}.acks"
-    LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED).seal_at(now_ns, name, data, _FORMAT)
+    zone = LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED)
+    zone.seal_at(now_ns, name, data, _FORMAT, sender=Sender(user()))
     return made
 
 

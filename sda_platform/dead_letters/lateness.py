@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.dead_letters.rejected import LETTER_COLUMNS
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
@@ -38,5 +39,5 @@ def raw_records_of(store: Lake, observations: pa.Table) -> pa.Table:
     """The raw records of the segments that these observations came in."""
     near = stored_within("received_time_ns", observations["received_time_ns"])
     near &= ds.field("segment_sha256").isin(pc.unique(observations["segment_sha256"]).to_pylist())
-    columns = ["segment_sha256", "record_number", "feed", "payload", "segment_format"]
+    columns = ["segment_sha256", "record_number", *LETTER_COLUMNS]
     return store.log(RAW_RECORDS).rows(columns, near)

@@ -17,6 +17,8 @@ from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 DEAD_LETTER_VERSION: Final = 2
 _CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})
+LETTER_COLUMNS: Final = ("feed", "payload", "segment_format", "source_name", "peer")
+"""What a letter takes from the row of a record that a later stage rejects."""
 COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
 
 
@@ -37,6 +39,8 @@ class DeadLetterRecord:
     error_class: str
     source_id: str | None
     segment_format: str | None
+    source_name: str | None
+    peer: str | None
     rejected_time_ns: int
     retry_count: int
 
@@ -70,7 +74,7 @@ def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
 def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa.Table:
     """Observations that came ``late``, each with its bytes from ``raw``, as dead letters of ``stage``."""
     key = ["segment_sha256", "record_number"]
-    both = late.join(raw.select([*key, "feed", "payload", "segment_format"]), key, join_type="inner").sort_by(
+    both = late.join(raw.select([*key, *LETTER_COLUMNS]), key, join_type="inner").sort_by(
         [(name, "ascending") for name in key]
     )
     sensor_times = pc.cast(both["sensor_time_ns"], pa.string())
@@ -115,6 +119,8 @@ def migrated_from_v1(row: Mapping[str, Any]) -> dict[str, Any]:
         "error_class": class_of(row["error_kind"]),
         "source_id": None,
         "segment_format": formats[0] if len(formats) == 1 else None,
+        "source_name": None,
+        "peer": None,
         "rejected_time_ns": row["received_time_ns"],
         "retry_count": 0,
     }

@@ -11,7 +11,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
+from itertools import groupby
 from operator import and_
 from typing import Final
 
@@ -21,7 +22,7 @@ from sda_platform.dead_letters.rejected import DeadLetterRecord
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
-from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.lake.errors import InvalidRequest, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import quarantined_name
@@ -141,7 +142,7 @@ def returns_of(letters: Iterable[DeadLetterRecord], landing_root: str) -> tuple[
             seen.add((letter.feed, letter.payload or b""))
             groups[found].append(letter)
     for origin in groups:
-        made, left = _segments(origin, groups[origin])
+        made, left = _segments(origin, groups[origin], partial(_sender, consumed))
         returns += made
         skipped += left
     return returns, skipped
@@ -161,6 +162,7 @@ def put_back(returns: Sequence[Return], skipped: Sequence[Skipped], landing_root
 
 
 _Consumed = Callable[[str, str, str, bool], LoadedSegment | None]
+_SenderOf = Callable[[DeadLetterRecord], Sender | None]
 
 
 def _consumed_segments(landing_root: str) -> _Consumed:
@@ -208,7 +210,19 @@ def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
     return _Origin(letter.feed, letter.commit_sequence, segment_format, header, sealed_ns, letter.retry_count)
 
 
-def _segments(origin: _Origin, letters: Sequence[DeadLetterRecord]) -> tuple[list[Return], list[Skipped]]:
+def _sender(consumed: _Consumed, letter: DeadLetterRecord) -> Sender | None:
+    """Who brought the record of ``letter``, with the rank that its segment states; None where it was not recorded."""
+    if letter.source_name is None:
+        return None
+    segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)
+    stated = (segment.meta.origins if segment and segment.meta else None) or ()
+    of_source = (run.rank for run in stated if (run.source, run.peer) == (letter.source_name, letter.peer))
+    return Sender(letter.source_name, letter.peer, next(of_source, None))
+
+
+def _segments(
+    origin: _Origin, letters: Sequence[DeadLetterRecord], sender_of: _SenderOf
+) -> tuple[list[Return], list[Skipped]]:
     """Segments of the records of ``letters``; one that would harm its neighbours in a segment goes alone."""
     packable = [can_be_packed(each.payload or b"", origin.segment_format, header=origin.header) for each in letters]
     together = [letter for letter, fits in zip(letters, packable, strict=True) if fits]
@@ -218,17 +232,17 @@ def _segments(origin: _Origin, letters: Sequence[DeadLetterRecord]) -> tuple[lis
         payloads = [letter.payload or b"" for letter in portion]
         received = [letter.received_time_ns for letter in portion]
         data = pack_segment(payloads, received, origin.segment_format, header=origin.header)
-        returns.append(_returned(origin, data, portion))
+        returns.append(_returned(origin, data, portion, sender_of))
     skipped = []
     for letter in (letter for letter, fits in zip(letters, packable, strict=True) if not fits):
         if is_segment_of_itself(letter.payload or b"", origin.segment_format):
-            returns.append(_returned(origin, letter.payload or b"", [letter]))
+            returns.append(_returned(origin, letter.payload or b"", [letter], sender_of))
         else:
             skipped.append(Skipped(letter, f"its bytes are no record of {origin.segment_format} by themselves"))
     return returns, skipped
 
 
-def _returned(origin: _Origin, data: bytes, letters: Sequence[DeadLetterRecord]) -> Return:
+def _returned(origin: _Origin, data: bytes, letters: Sequence[DeadLetterRecord], sender_of: _SenderOf) -> Return:
     count = origin.retry_count + 1
     meta = describe_segment(
         data,
@@ -238,4 +252,9 @@ def _returned(origin: _Origin, data: bytes, letters: Sequence[DeadLetterRecord])
         sealed_wall_time_ns=time.time_ns(),
     )
     name = f"{RETURNED}{count}-{hashlib.sha256(data).hexdigest()[:16]}.seg"
-    return Return(name, data, replace(meta, reprocess_count=count), tuple(letters))
+    senders = [sender_of(letter) for letter in letters]
+    known = [sender for sender in senders if sender is not None]
+    origins = None
+    if len(known) == len(senders) == meta.records:
+        origins = tuple(sender.origin(len(list(run))) for sender, run in groupby(known))
+    return Return(name, data, replace(meta, reprocess_count=count, origins=origins), tuple(letters))

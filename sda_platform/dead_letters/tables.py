@@ -50,6 +50,8 @@ class DeadLetter(Provenance):
     )
     source_id: T.StringType = pa.Field(nullable=True, description="Sensor, if the record names it.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the record.")
+    source_name: T.StringType = pa.Field(nullable=True, description="Who brought it to us; null: not recorded.")
+    peer: T.StringType = pa.Field(nullable=True, description="Address it came from; null: not known.")
     rejected_time_ns: T.LongType = quantity("ns", "Mission time of the rejection.", nullable=True)
     retry_count: T.LongType = pa.Field(
         nullable=True, ge=0, description="Number of times it was reprocessed before this rejection."
@@ -66,6 +68,8 @@ _COPIED = [
     "error",
     "payload",
     "segment_format",
+    "source_name",
+    "peer",
 ]
 
 DEAD_LETTERS = Table(

@@ -5,6 +5,7 @@ A frozen record and its JSON, no file I/O. Unknown keys are ignored, so that a n
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
@@ -21,6 +22,23 @@ _OPTIONAL_FIELDS: Final = (
 )
 PRIORITIES: Final = ("emergency", "high", "low", "deferred")
 """Priorities of segments, the first is taken first; one without a priority counts as high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who brings records to us, as we know it and not as they state it.
+
+    ``source``: the configured source or client, the user of a command, or the part of the platform. ``peer``: its
+    address, None where it is not known, as of datagrams. ``rank``: of element sets, see `Origin`.
+    """
+
+    source: str
+    peer: str | None = None
+    rank: int | None = None
+
+    def origin(self, records: int) -> "Origin":
+        """The origin of a run of records from here."""
+        return Origin(records, self.source, self.peer, rank=self.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +102,28 @@ def describe_segment(
     first_event_time_ns: int | None = None,
     last_event_time_ns: int | None = None,
     source_watermark_ns: int | None = None,
+    sender: Sender | None = None,
 ) -> SegmentMeta:
     """Metadata of `data`: counts its bytes and records and hashes it; the event times are the caller's."""
+    records = count_records(data, segment_format)
     return SegmentMeta(
         feed=feed,
         format=segment_format,
         bytes=len(data),
-        records=count_records(data, segment_format),
+        records=records,
         sha256=hashlib.sha256(data).hexdigest(),
         sealed_time_ns=sealed_time_ns,
         sealed_wall_time_ns=sealed_wall_time_ns,
         first_event_time_ns=first_event_time_ns,
         last_event_time_ns=last_event_time_ns,
         source_watermark_ns=source_watermark_ns,
+        origins=None if sender is None else (sender.origin(records),),
     )
+
+
+def ranks(origins: Iterable[Origin]) -> list[int]:
+    """The rank of each record of these runs; 0 where its source has none."""
+    return [origin.rank or 0 for origin in origins for _ in range(origin.records)]
 
 
 def parse_segment_meta(text: str | bytes) -> SegmentMeta:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from sda_platform.audit_log import user
 from sda_platform.formats.ground_events import ISSUED, GroundEvent, encode_ground_events
+from sda_platform.formats.segments import Sender
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode
 from sda_platform.ground_segment.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
@@ -57,7 +59,7 @@ class CommandLog:
         data = encode_ground_events(events)
         self._written += 1
         name = f"{self.station}-{self._writer}-{self._written:08d}.ground"
-        self._zone.seal_at(self._lake.clock.now_ns(), name, data, FORMAT)
+        self._zone.seal_at(self._lake.clock.now_ns(), name, data, FORMAT, sender=Sender(user()))
 
     def issue(
         self,

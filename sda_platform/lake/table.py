@@ -50,6 +50,11 @@ class LandingColumns(TableModel):
     error_kind: T.StringType = pa.Field(nullable=True, description="Why the record is unusable; null: it is usable.")
     error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")
+    source_name: T.StringType = pa.Field(
+        nullable=True,
+        description="Who brought it to us: source, client, user or part of the platform; null: not recorded.",
+    )
+    peer: T.StringType = pa.Field(nullable=True, description="Address it came from; null: not known, as of datagrams.")
     reprocess_count: T.LongType = pa.Field(
         nullable=True, ge=1, description="Number of times the record was reprocessed from dead letters; null: none."
     )

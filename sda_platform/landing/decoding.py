@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.failpoints import InjectedFault
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing.decode_memory import memory_of_the_system
@@ -43,6 +43,8 @@ _DEFECT_ROW = pa.schema(
 _OF_THE_MACHINE = (OSError, MemoryError, InjectedFault)
 # Small enough that a batch keeps every core busy, large enough that a portion's overhead does not count.
 _PORTION_BYTES = 16 * 2**20
+_MOST_RECORDS = 2**31
+_NO_ORIGIN = Origin(0, "")
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,33 @@ def _with_origin(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:
     for name, values in origin.items():
         if name not in rows.column_names:
             rows = rows.append_column(name, values.take(rows[SEGMENT].combine_chunks()))
+    return _with_senders(rows, segments)
+
+
+def _with_senders(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:
+    """Add who brought each record. A segment as a whole has a sender where all its records have the same."""
+    if not rows.num_rows:
+        return rows
+    origins = [(s.meta.origins if s.meta else None) or (_NO_ORIGIN,) for s in segments]
+    runs = [Origin(0, *_common(each)) for each in origins]  # the segment as a whole, then its runs
+    ends = np.array([number * _MOST_RECORDS for number in range(len(segments))], np.int64)
+    for number, each in enumerate(origins):
+        inside = np.cumsum([run.records for run in each])
+        inside[-1] = _MOST_RECORDS - 1
+        ends = np.append(ends, number * _MOST_RECORDS + inside)
+        runs += each
+    order = np.argsort(ends, kind="stable")
+    places = rows[SEGMENT].to_numpy() * _MOST_RECORDS + rows["record_number"].to_numpy()
+    chosen = pa.array(order[np.searchsorted(ends[order], places, side="right")])
+    for name, values in (("source_name", [run.source or None for run in runs]), ("peer", [run.peer for run in runs])):
+        rows = rows.append_column(name, pa.array(values, pa.string()).take(chosen))
     return rows
+
+
+def _common(origins: Sequence[Origin]) -> tuple[str, str | None]:
+    """Source and peer that all ``origins`` share; empty and None where they differ."""
+    sources, peers = {run.source for run in origins}, {run.peer for run in origins}
+    return sources.pop() if len(sources) == 1 else "", peers.pop() if len(peers) == 1 else None
 
 
 def _conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -20,7 +20,7 @@ from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_stream
 from sda_platform.formats.registry import known_format
-from sda_platform.formats.segments import Origin, SegmentMeta, describe_segment
+from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.contents import UnreadableContent, read_chunks
@@ -100,7 +100,7 @@ def _report_nothing(stage: str, position: int) -> None:
 class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
-    ``bounds``: what a file may cost; None for those that a person lands. ``source``, ``peer``, ``rank``: see `Origin`.
+    ``bounds``: what a file may cost; None for those that a person lands. ``sender``: who brings them.
     ``on_segment`` gets each segment before it is sealed, its metadata, and how many records of the file come before it.
     """
 
@@ -112,9 +112,7 @@ class Lander:
         segment_max_bytes: int = MAX_SEGMENT_BYTES,
         report: Callable[[str, int], None] | None = None,
         bounds: PartnerBounds | None = None,
-        source: str = "",
-        peer: str | None = None,
-        rank: int | None = None,
+        sender: Sender | None = None,
         on_segment: Callable[[bytes, SegmentMeta, int], None] | None = None,
     ) -> None:
         self._on_segment = on_segment
@@ -123,7 +121,7 @@ class Lander:
         self._segment_max_bytes = segment_max_bytes
         self._report = report or _report_nothing
         self._bounds = bounds
-        self._source, self._peer, self._rank = source, peer, rank
+        self._sender = sender
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
@@ -157,9 +155,8 @@ class Lander:
             segment_format=progress.format,
             sealed_time_ns=self._clock.now_ns(),
             sealed_wall_time_ns=time.time_ns(),
+            sender=self._sender,
         )
-        if self._source:
-            meta = replace(meta, origins=(Origin(meta.records, self._source, self._peer, rank=self._rank),))
         name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
         name += known_format(progress.format).suffixes[0]
         if self._bounds is not None:

@@ -7,7 +7,7 @@ segment is on disk.
 import time
 
 from sda_platform import failpoints
-from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.manifest import SegmentRef
@@ -73,7 +73,9 @@ class WritableZone(PendingSegments):
         durable.write(meta_path, text)  # what lay there alone describes other bytes
         return True
 
-    def seal_at(self, sealed_time_ns: int, name: str, data: bytes, segment_format: str) -> bool:
+    def seal_at(
+        self, sealed_time_ns: int, name: str, data: bytes, segment_format: str, *, sender: Sender | None = None
+    ) -> bool:
         """`seal` what was made just now, at mission time ``sealed_time_ns``, with the description that follows."""
         meta = describe_segment(
             data,
@@ -81,6 +83,7 @@ class WritableZone(PendingSegments):
             segment_format=segment_format,
             sealed_time_ns=sealed_time_ns,
             sealed_wall_time_ns=time.time_ns(),
+            sender=sender,
         )
         return self.seal(name, data, meta)
 

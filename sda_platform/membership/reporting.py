@@ -9,6 +9,7 @@ from typing import Final
 from upath import UPath
 
 from sda_platform.formats.membership_events import ADMITTED, REMOVED, MembershipEvent, encode_membership_events
+from sda_platform.formats.segments import Sender
 from sda_platform.lake import durable
 from sda_platform.landing.zone import LandingZone
 from sda_platform.membership.serf import SerfAgent, SerfMember
@@ -75,14 +76,15 @@ class ViewReporter:
             number, claim = self.generation * _NUMBERS + self._count, each.claim
             facts = (claim.name, now_ns, claim.generation, number, each.address, each.role)
             events.append(MembershipEvent(self.name, each.name, *facts))
-        _seal(self.zone, f"{self.name}-{self.generation}-{self._count:08d}", now_ns, events)
+        _seal(self.zone, self.name, f"{self.name}-{self.generation}-{self._count:08d}", now_ns, events)
 
 
 def change_registry(zone: LandingZone, now_ns: int, who: str, members: Iterable[str], *, admits: bool) -> None:
     """Admit ``members`` to the fleet or remove them; it is durable when this returns."""
     events = [MembershipEvent(who, name, ADMITTED if admits else REMOVED, now_ns) for name in members]
-    _seal(zone, f"registry-{uuid.uuid4().hex[:8]}", now_ns, events)
+    _seal(zone, who, f"registry-{uuid.uuid4().hex[:8]}", now_ns, events)
 
 
-def _seal(zone: LandingZone, name: str, now_ns: int, events: Iterable[MembershipEvent]) -> None:
-    zone.seal_at(now_ns, f"{name}.membership", encode_membership_events(events), FORMAT)
+def _seal(zone: LandingZone, who: str, name: str, now_ns: int, events: Iterable[MembershipEvent]) -> None:
+    data = encode_membership_events(events)
+    zone.seal_at(now_ns, f"{name}.membership", data, FORMAT, sender=Sender(who))

@@ -4,25 +4,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
+from sda_platform.lake.time_spans import stored_within
+
+_RECORD, _SENDER = ("segment_sha256", "record_number"), ("source_name", "peer")
 
 
 @dataclass(frozen=True)
 class Trace:
     """An alert and all rows that it was derived from; rows as dictionaries of their table's columns, oldest first.
 
+    Elements and observations also have the ``source_name`` and ``peer`` of their record.
     ``messages`` are received CDMs of the same encounter; the alert does not depend on them.
     """
 
@@ -53,9 +58,9 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         _rows(lake, ALERT_DELIVERIES, "alert_id", [alert_id]),
         assessments,
         _rows(lake, CONJUNCTION_CANDIDATES, "event_id", [alert_id]),
-        _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids),
+        with_senders(lake, ELEMENT_SETS, _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids)),
         tracks,
-        _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
+        with_senders(lake, RAW_RECORDS, _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids))),
         comparisons_with(lake, alerts[-1]),
         known_acknowledgements(lake).get(alert_id, ()),
     )
@@ -79,6 +84,18 @@ def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
     epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")
     span = (epoch_ns > min(epochs_ns) - TRACK_MEMORY_NS) & (epoch_ns <= max(epochs_ns))
     return _found(lake, FUSED_TRACKS, span & ds.field("norad_id").isin(sorted({row["norad_id"] for row in last})))
+
+
+def with_senders(lake: Lake, bronze: Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``rows`` with who brought their records, as ``bronze`` has it: ``source_name`` and ``peer``."""
+    if not rows:
+        return rows
+    near = stored_within("received_time_ns", pa.chunked_array([[row["received_time_ns"] for row in rows]], pa.int64()))
+    near &= ds.field("segment_sha256").isin(sorted({row["segment_sha256"] for row in rows}))
+    landed = lake.log(bronze).rows([*_RECORD, *_SENDER], near).to_pylist()
+    senders = {tuple(row[name] for name in _RECORD): {name: row[name] for name in _SENDER} for row in landed}
+    unknown = dict.fromkeys(_SENDER)
+    return [{**row, **senders.get(tuple(row[name] for name in _RECORD), unknown)} for row in rows]
 
 
 def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[dict[str, Any]]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from sda_platform.catalog.sources import OWN_RANK
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm_csv
-from sda_platform.formats.segments import describe_segment
+from sda_platform.formats.segments import Sender, describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.planning import Plan
@@ -53,6 +54,7 @@ def _sealed(store: Lake, source: Table, commit: Commit, zone: LandingZone) -> li
         segment_format="omm-csv",
         sealed_time_ns=sealed_ns,
         sealed_wall_time_ns=commit.timestamp_ms * 1_000_000,
+        sender=Sender(source.name, rank=OWN_RANK),
     )
     name = f"{source.name}-{commit.sequence:08d}-{meta.sha256[:_SHORT_HASH]}.csv"
     zone.seal(name, data, meta)

@@ -1,18 +1,20 @@
 """The catalogue of a lake as the source of the serving index; read without an engine."""
 
 import hashlib
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.identity import identified, identities_at
-from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.segments import Origin, describe_segment, ranks
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -110,10 +112,17 @@ class LakeSource:
     def schedule(self) -> Rows:
         return scheduled_observations(self._lake)
 
-    def land(self, name: str, data: bytes) -> int:
+    def land(self, name: str, data: bytes, origins: Sequence[Origin]) -> int:
         """Make a micro-segment durable in the landing zone, and return the mission time of its sealing."""
         now_ns = self._lake.clock.now_ns()
-        self._zone.seal_at(now_ns, name, data, micro_segment.FORMAT)
+        meta = describe_segment(
+            data,
+            feed=ELEMENTS_FEED,
+            segment_format=micro_segment.FORMAT,
+            sealed_time_ns=now_ns,
+            sealed_wall_time_ns=time.time_ns(),
+        )
+        self._zone.seal(name, data, replace(meta, origins=tuple(origins)))
         return now_ns
 
     def _usable(self, after_sequence: int, upto_sequence: int, *more_columns: str) -> pa.Table:
@@ -130,7 +139,8 @@ class LakeSource:
             return {}
         self._hashes[name] = sha256
         received_ns = described.meta.sealed_time_ns
-        rows = micro_segment.rows(data, received_time_ns=received_ns, priority=source_priority)
+        known = None if described.meta.origins is None else ranks(described.meta.origins)
+        rows = micro_segment.rows(data, received_time_ns=received_ns, ranks=known)
         return {sha256: self.identified(rows)}
 
     def _current(self, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sda_platform.catalog.sources import source_priority
+from sda_platform.audit_log import user
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import MissionClock
 from sda_platform.edge.address import Address
+from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
 from sda_platform.published import CATALOGUE, publish, published, withdraw
@@ -43,7 +44,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         clock = MissionClock.load(home)
         source = _source(settings, clock)
         live = LiveCatalogue(source, IndexStore(home / "serving", settings.serving_engine), clock.now_ns)
-        puts = Puts(live, source.land, source_priority)
+        puts = Puts(live, source.land)
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
@@ -63,7 +64,8 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
     sets, refused = accepted_sets(file.read_bytes(), segment_format, clock.now_ns())
     if sets:
         data = micro_segment.encode(sets)
-        _source(settings, clock).land(micro_segment.segment_name(data), data)
+        origins = [Sender(user()).origin(len(sets))]
+        _source(settings, clock).land(micro_segment.segment_name(data), data, origins)
     return len(sets), [asdict(each) for each in refused]
 
 

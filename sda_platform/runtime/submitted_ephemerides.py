@@ -16,7 +16,7 @@ from sda_platform.conjunction.alert_messages import assessment_message
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
-from sda_platform.formats.segments import describe_segment
+from sda_platform.formats.segments import Sender, describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
@@ -63,10 +63,11 @@ class SubmittedEphemerides:
         numbers: list[int | None] = rows["norad_id"].to_pylist()
         return numbers
 
-    def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
+    def take(self, data: bytes, segment_format: str, sender: Sender) -> tuple[str, bool]:
         submission_id = hashlib.sha256(data).hexdigest()[:ID_DIGITS]
         name = f"{PREFIX}{submission_id}{_ENDINGS[segment_format]}"
-        return submission_id, self._zone.seal_at(self._lake.clock.now_ns(), name, data, segment_format)
+        now_ns = self._lake.clock.now_ns()
+        return submission_id, self._zone.seal_at(now_ns, name, data, segment_format, sender=sender)
 
     def find(self, submission_id: str) -> Submission | None:
         # The zone first: a segment may be consumed at any moment.

@@ -3,8 +3,10 @@
     [clients.aurora]
     token_variable = "AURORA_TOKEN"
     norad_ids = [25544, 48274]
+    rank = 30
 
-A client without ``norad_ids`` may write for all objects. Secrets are not in the file: it names the environment
+A client without ``norad_ids`` may write for all objects. At equal epochs its element sets win over those of sources and
+clients of a lower ``rank``; without one it is 0. Secrets are not in the file: it names the environment
 variables that hold them. Without a file every request may write, if only this machine can reach the endpoint.
 """
 
@@ -42,6 +44,7 @@ class ClientConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     token_variable: str = Field(min_length=1)
     norad_ids: frozenset[PositiveInt] | None = None
+    rank: int | None = Field(None, ge=0, le=100)
 
 
 class _File(BaseModel):
@@ -51,10 +54,13 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class Client:
-    """Who sends a request; ``norad_ids`` are the objects for which it may write, None: all."""
+    """Who sends a request; ``norad_ids`` are the objects for which it may write, None: all.
+
+    ``rank``: of its element sets, None: 0."""
 
     name: str
     norad_ids: frozenset[int] | None = None
+    rank: int | None = None
 
     def require(self, norad_ids: Collection[int | None]) -> None:
         """Raise NotAllowed unless the client may write for these objects."""
@@ -100,5 +106,5 @@ def load_clients(path: Path) -> KnownClients:
             raise ClientsError(f"{path}: clients.{name}: set {what}")
         if token in found:
             raise ClientsError(f"{path}: clients.{name} has the token of {found[token].name}")
-        found[token] = Client(name, client.norad_ids)
+        found[token] = Client(name, client.norad_ids, client.rank)
     return KnownClients(tuple(found.items()))

@@ -29,6 +29,7 @@ from sda_platform.serving.requests import (
     page_length,
     parsed_instant,
     parsed_number,
+    sender_of,
     whole_number,
 )
 from sda_platform.serving.states import states
@@ -154,7 +155,7 @@ async def put_elements(request: Request) -> Response:
     sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
     client.require([each.norad_id for each in sets])
     if sets:
-        await asyncio.wrap_future(puts.put(sets))
+        await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
     return _json(request, facts, 200 if sets or not refused else 422)
 

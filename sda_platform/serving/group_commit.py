@@ -8,10 +8,11 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Generic, TypeVar
 
 from sda_platform import failpoints
-from sda_platform.formats.element_set import ElementSet
 
+T = TypeVar("T")
 MOST_WAITING = 10_000
 """Bound of the requests that wait for their group."""
 MOST_SETS = 50_000
@@ -22,16 +23,19 @@ class Busy(Exception):
     """Too many puts wait; the sender should try again later."""
 
 
-class GroupCommit:
-    """Seals groups in a thread of its own. ``seal`` makes sets durable and returns what shows them to readers."""
+class GroupCommit(Generic[T]):
+    """Seals groups in a thread of its own. ``seal`` makes sets durable and returns what shows them to readers.
 
-    def __init__(self, seal: Callable[[Sequence[ElementSet]], Callable[[], None]]) -> None:
+    ``T``: a set, with what its caller keeps with it.
+    """
+
+    def __init__(self, seal: Callable[[Sequence[T]], Callable[[], None]]) -> None:
         self._seal = seal
-        self._waiting: queue.Queue[tuple[Sequence[ElementSet], Future[None]] | None] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[tuple[Sequence[T], Future[None]] | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="group commit", daemon=True)
         self._thread.start()
 
-    def put(self, element_sets: Sequence[ElementSet]) -> Future[None]:
+    def put(self, element_sets: Sequence[T]) -> Future[None]:
         """A future that ends when the sets are durable and shown. Raises Busy; the future raises what sealing does."""
         acknowledged: Future[None] = Future()
         # A put cannot be withdrawn: a sender that goes away must not end the thread of the others.
@@ -54,9 +58,7 @@ class GroupCommit:
             if is_last:
                 return
 
-    def _gathered(
-        self, first: tuple[Sequence[ElementSet], Future[None]]
-    ) -> tuple[list[tuple[Sequence[ElementSet], Future[None]]], bool]:
+    def _gathered(self, first: tuple[Sequence[T], Future[None]]) -> tuple[list[tuple[Sequence[T], Future[None]]], bool]:
         group, sets = [first], len(first[0])
         while sets < MOST_SETS:
             try:
@@ -69,7 +71,7 @@ class GroupCommit:
             sets += len(following[0])
         return group, False
 
-    def _commit(self, group: Sequence[tuple[Sequence[ElementSet], Future[None]]]) -> None:
+    def _commit(self, group: Sequence[tuple[Sequence[T], Future[None]]]) -> None:
         try:
             failpoints.hit("serving.gathered")
             show = self._seal([each for sets, _ in group for each in sets])

@@ -6,7 +6,7 @@ a restart reads 100,000 unconsumed records in a fraction of a second.
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -53,8 +53,8 @@ def segment_name(data: bytes) -> str:
     return f"{PREFIX}{hashlib.sha256(data).hexdigest()[:24]}.csv"
 
 
-def rows(data: bytes, *, received_time_ns: int, priority: Callable[[str | None], int]) -> pa.Table:
-    """The sets of a micro-segment, with COLUMNS; ``priority`` ranks their originators."""
+def rows(data: bytes, *, received_time_ns: int, ranks: Sequence[int] | None) -> pa.Table:
+    """The sets of a micro-segment, with COLUMNS; ``ranks``: those of the clients that sent them, None: not known."""
     options = csv.ConvertOptions(
         column_types={keyword: kind for keyword, (_, kind) in _KEYWORDS.items()},
         include_columns=list(_KEYWORDS),
@@ -68,9 +68,8 @@ def rows(data: bytes, *, received_time_ns: int, priority: Callable[[str | None],
         columns[name] = pc.cast(columns[name], pa.int64())
     columns["international_designator"] = known(columns["international_designator"])
     count, sha256 = found.num_rows, hashlib.sha256(data).hexdigest()
-    ranks = {name: priority(name) for name in columns["originator"].unique().to_pylist()}
     added = {
-        "source_priority": pa.array([ranks[name] for name in columns["originator"].to_pylist()], pa.int64()),
+        "source_priority": pa.array([0] * count if ranks is None else ranks, pa.int64()),
         "record_number": pa.array(range(count), pa.int64()),
         "received_time_ns": pa.array([received_time_ns] * count, pa.int64()),
         "commit_sequence": pa.array([0] * count, pa.int64()),  # no commit holds them yet

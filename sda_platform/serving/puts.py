@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.segments import Origin, Sender, ranks
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import refusal_reasons
 from sda_platform.serving import micro_segment
@@ -17,6 +19,7 @@ from sda_platform.serving.live import LiveCatalogue
 
 MOST_BYTES = 32 * 2**20
 """Bound of one request."""
+Landing = Callable[[str, bytes, Sequence[Origin]], int]
 _FIELDS = [name for name in ElementSet.__dataclass_fields__ if name in ElementSets.__dataclass_fields__]
 _TEXTS = [
     "object_name", "international_designator", "element_set_number", "originator", "classification",
@@ -54,28 +57,27 @@ def accepted_sets(data: bytes, segment_format: str, now_ns: int) -> tuple[list[E
 class Puts:
     """Takes single updates for a live catalogue.
 
-    ``land`` makes a segment durable under a name and returns the mission time of its sealing; bytes that it has or had
-    before change nothing. ``priority`` ranks originators.
+    ``land`` makes a segment durable under a name, with its origins, and returns the mission time of its sealing. Bytes
+    that it has or had before change nothing. Sets rank by the client that sends them, never by their originator.
     """
 
-    def __init__(
-        self, live: LiveCatalogue, land: Callable[[str, bytes], int], priority: Callable[[str | None], int]
-    ) -> None:
-        self._live, self._land, self._priority = live, land, priority
+    def __init__(self, live: LiveCatalogue, land: Landing) -> None:
+        self._live, self._land = live, land
         self._group = GroupCommit(self._seal)
 
-    def put(self, sets: list[ElementSet]) -> Future[None]:
+    def put(self, sets: list[ElementSet], sender: Sender) -> Future[None]:
         """A future that ends when the sets are durable and served. Raises Busy."""
         if self._live.pending.is_full:
             raise Busy("too many acknowledged sets wait for the platform; is it running?")
-        return self._group.put(sets)
+        return self._group.put([(each, sender) for each in sets])
 
     def close(self) -> None:
         """Commit what waits, then end."""
         self._group.close()
 
-    def _seal(self, sets: Sequence[ElementSet]) -> Callable[[], None]:
-        data = micro_segment.encode(sets)
-        received_time_ns = self._land(micro_segment.segment_name(data), data)
-        rows = micro_segment.rows(data, received_time_ns=received_time_ns, priority=self._priority)
+    def _seal(self, sets: Sequence[tuple[ElementSet, Sender]]) -> Callable[[], None]:
+        data = micro_segment.encode(each for each, _ in sets)
+        origins = [sender.origin(len(list(run))) for sender, run in groupby(sender for _, sender in sets)]
+        received_time_ns = self._land(micro_segment.segment_name(data), data, origins)
+        rows = micro_segment.rows(data, received_time_ns=received_time_ns, ranks=ranks(origins))
         return lambda: self._live.take(rows.column("segment_sha256")[0].as_py(), rows)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.clock import iso, parse_iso_ns
+from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
 from sda_platform.serving.errors import IndexMismatch, ServingError
@@ -71,6 +72,11 @@ def client_of(request: Request) -> Client:
     """The client that sends the request. Raises LoginNeeded and NotAllowed."""
     clients: KnownClients = request.app.state.clients
     return clients.of(request)
+
+
+def sender_of(request: Request, client: Client) -> Sender:
+    """Who brings what the request holds: the client, and the address that its connection comes from."""
+    return Sender(client.name, request.client.host if request.client else None, client.rank)
 
 
 def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = GREATEST_ID) -> int:

@@ -13,11 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sda_platform.formats.segments import Sender
 from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Refusal
 from sda_platform.serving.rendering import NotAcceptable, json_rows
-from sda_platform.serving.requests import NotFound, client_of
+from sda_platform.serving.requests import NotFound, client_of, sender_of
 
 EPHEMERIS_FORMATS: Final = {
     "application/x-ccsds-kvn": "oem-kvn",
@@ -55,7 +56,7 @@ class Submissions(Protocol):
     def objects(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[int | None]:
         """The catalogue numbers of the objects that ``data`` is about."""
 
-    def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
+    def take(self, data: bytes, segment_format: str, sender: Sender) -> tuple[str, bool]:
         """Make a file durable, and return its id, and whether it is new."""
 
     def find(self, submission_id: str) -> Submission | None:
@@ -74,7 +75,7 @@ async def put_ephemerides(request: Request) -> Response:
     if refused:
         reasons = "; ".join(each.reason for each in refused)
         return _json({"error": reasons, "refused": [asdict(each) for each in refused]}, 422)
-    submission_id, is_new = await run_in_threadpool(submissions.take, body, segment_format)
+    submission_id, is_new = await run_in_threadpool(submissions.take, body, segment_format, sender_of(request, client))
     where = f"/ephemerides/{submission_id}"
     return _json({"id": submission_id, "status": where, "is_new": is_new}, 201 if is_new else 200, Location=where)
 

@@ -142,7 +142,7 @@ def endpoint_of(platform: Platform) -> Iterator[Client]:
     source = LakeSource(platform.lake, platform.settings.landing_uri)
     live = LiveCatalogue(source, IndexStore(platform.home / "serving"), platform.clock.now_ns)
     live.start()
-    puts = Puts(live, source.land, lambda originator: 0)
+    puts = Puts(live, source.land)
     submissions = SubmittedEphemerides(platform.lake, platform.settings.landing_uri)
     with Client(application(live, puts, submissions)) as client:
         yield client

@@ -1,12 +1,11 @@
 """Landing a document that a source fetched: one segment, named by its content, so that the same one lands once."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sda_platform.edge.sources.source import Source
-from sda_platform.formats.segments import Origin, describe_segment
+from sda_platform.formats.segments import Sender, describe_segment
 from sda_platform.lake.storage import location
 from sda_platform.landing.lander import seal
 from sda_platform.landing.partner_bounds import PartnerBounds
@@ -27,9 +26,7 @@ async def land_document(source: Source, document: bytes | Path, *, zone: str, se
         services.landing_root,
         f"{zone}-{source.name}",
         services.bounds,
-        source.name,
-        urlsplit(source.address).netloc or source.address,
-        source.rank,
+        source.sender(urlsplit(source.address).netloc or source.address),
     )
     source.count_landed(records if is_new else 0)
     return records
@@ -43,9 +40,7 @@ def _seal(
     landing_root: str,
     stem: str,
     bounds: PartnerBounds,
-    source: str,
-    peer: str,
-    rank: int | None,
+    sender: Sender,
 ) -> tuple[int, bool]:
     """How many records the document has, and whether it was sealed now."""
     data = document.read_bytes() if isinstance(document, Path) else document
@@ -56,6 +51,6 @@ def _seal(
         segment_format=segment_format,
         sealed_time_ns=now_ns,
         sealed_wall_time_ns=time.time_ns(),
+        sender=sender,
     )
-    meta = replace(meta, origins=(Origin(meta.records, source, peer, rank=rank),))
     return meta.records, bool(meta.records) and seal(data, meta, landing_root, stem=stem)

@@ -48,7 +48,7 @@ class FolderSource(Source):
     ) -> None:
         super().__init__(name, services, rank)
         self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
-        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, source=name, rank=rank)
+        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, sender=self.sender())
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()
 

@@ -26,6 +26,7 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.redundancy import RecentSamples
 from sda_platform.edge.workers import Worker
 from sda_platform.edge.zone import ZoneEntry
+from sda_platform.formats.segments import Sender
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.resilience import BreakerState, pause_s
 
@@ -99,6 +100,10 @@ class Source(ABC):
         self.noted: tuple[float, str] | None = None
         self.last_received_s: float | None = None
         self.stopping = asyncio.Event()
+
+    def sender(self, peer: str | None = None) -> Sender:
+        """The sender of what comes through this source from ``peer``."""
+        return Sender(self.name, peer, self.rank)
 
     @property
     def address(self) -> str:

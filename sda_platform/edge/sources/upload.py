@@ -123,9 +123,7 @@ class UploadSource(Source):
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
         peer = str(Address(*request.client)) if request.client else None
         services, chosen = self.services, request.query_params.get("format") or _only_format(path, zone)
-        lander = Lander(
-            services.landing_root, services.clock, bounds=services.bounds, source=self.name, peer=peer, rank=self.rank
-        )
+        lander = Lander(services.landing_root, services.clock, bounds=services.bounds, sender=self.sender(peer))
         try:
             landed = await services.files.run(lander.land, path, feed=zone, segment_format=chosen)
         except (FileChanging, ProgressUnreadable) as error:

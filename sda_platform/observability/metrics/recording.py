@@ -8,11 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from sda_platform.clock import MissionClock
 from sda_platform.edge.report_client import NoReport, fetch_metrics
 from sda_platform.formats.metric_values import MetricValue, encode_metric_values
+from sda_platform.formats.segments import Sender
 from sda_platform.landing.zone import LandingZone
 
 Exported = Callable[[], str]
 """What one process exports now, in Prometheus' text format. Raises NoReport."""
 _FORMAT = "metrics-jsonl"
+
+_SENDER = "platform metrics"
 
 
 class MetricsRecorder:
@@ -40,7 +43,7 @@ class MetricsRecorder:
         values = [value for name, read in self._processes.items() for value in sampled(name, read, sampled_ns)]
         if values:
             data = encode_metric_values(values)
-            self._zone.seal_at(sampled_ns, f"metrics-{sampled_ns}.metrics", data, _FORMAT)
+            self._zone.seal_at(sampled_ns, f"metrics-{sampled_ns}.metrics", data, _FORMAT, sender=Sender(_SENDER))
         self._last_s = now_s
         return len(values)
 

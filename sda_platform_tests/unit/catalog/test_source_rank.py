@@ -5,10 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from starlette.responses import Response
 
+from sda_platform.audit_log import user
 from sda_platform.catalog.decoding import decode
-from sda_platform.formats.segments import describe_segment
+from sda_platform.cli.main import main
+from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import collecting, until
 from sda_platform_tests.unit.edge.servers import serving
@@ -29,12 +32,16 @@ def omm(**changed: Any) -> bytes:
 
 def ranks(root: Path) -> dict[str, int]:
     """Of each segment that waits its rank, by source."""
-    zone, found = LandingZone(str(root), "elements"), {}
-    for loaded in map(zone.read, zone.pending()):
-        assert loaded.meta is not None
-        (origin,) = loaded.meta.origins or ()
-        (found[origin.source],) = decode(loaded.data, loaded.meta).column("source_priority").to_pylist()
+    found = {}
+    for data, meta in waiting(root):
+        (origin,) = meta.origins or ()
+        (found[origin.source],) = decode(data, meta).column("source_priority").to_pylist()
     return found
+
+
+def waiting(root: Path) -> list[tuple[bytes, SegmentMeta]]:
+    zone = LandingZone(str(root), "elements")
+    return [(each.data, each.meta) for each in map(zone.read, zone.pending()) if each.meta]
 
 
 def test_each_source_ranks_its_sets_as_it_is_configured__F1_18(tmp_path: Path) -> None:
@@ -55,7 +62,19 @@ def test_each_source_ranks_its_sets_as_it_is_configured__F1_18(tmp_path: Path) -
     assert ranks(tmp_path / "landing") == {"celestrak": 10, "upload": 7, "partners": 0}
 
 
-def test_what_comes_through_no_source_ranks_by_its_originator() -> None:
+def test_a_person_states_the_rank_of_a_file_and_its_originator_gives_none__F1_18(tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_bytes(omm(MEAN_ANOMALY=1.0))
+    (tmp_path / "other.json").write_bytes(omm(MEAN_ANOMALY=2.0))
+    for arguments in (["own.json", "--rank", "30"], ["other.json"]):
+        name, *options = arguments
+        done = CliRunner().invoke(main, ["--home", str(tmp_path), "land", str(tmp_path / name), *options])
+        assert done.exit_code == 0, done.output
+    found = [decode(*each) for each in waiting(tmp_path / "landing")]
+    assert sorted(rows.column("source_priority").to_pylist() for rows in found) == [[0], [30]]
+    assert {origin.source for _, meta in waiting(tmp_path / "landing") for origin in meta.origins or ()} == {user()}
+
+
+def test_sets_of_an_earlier_versions_segment_rank_by_their_originator() -> None:
     meta = describe_segment(
         omm(),
         feed="elements",

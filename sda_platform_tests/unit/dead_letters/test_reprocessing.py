@@ -14,6 +14,7 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cutting import can_be_packed, pack_segment, split_records
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
+from sda_platform.formats.segments import Origin
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import GENESIS, CommitManifest
@@ -37,6 +38,8 @@ LETTER = DeadLetterRecord(
     error_class="permanent",
     source_id=None,
     segment_format="radar-frames",
+    source_name=None,
+    peer=None,
     rejected_time_ns=after(2),
     retry_count=0,
 )
@@ -83,6 +86,7 @@ class Zone:
                 commit_sequence=self.head.sequence,
                 **{name: r[name] for name in ("feed", "segment_sha256", "segment_name", "record_number", "payload")},
                 **{name: r[name] for name in ("received_time_ns", "error_kind", "error", "segment_format")},
+                **{name: r[name] for name in ("source_name", "peer")},
                 retry_count=r["reprocess_count"] or 0,
             )
             for r in dead
@@ -98,6 +102,16 @@ def test_records_go_back_byte_for_byte_with_their_times_and_say_how_often(tmp_pa
     assert [(r.payload, r.received_time_ns) for r in split_records(data, "radar-frames")] == [
         (b"one", after(1)), (b"two", after(1)),
     ]  # fmt: skip
+
+
+def test_records_go_back_as_what_their_source_brought_with_its_rank(tmp_path: Path) -> None:
+    zone, data = Zone(tmp_path), pack_records([b"a", b"b", b"c"], [after(1)] * 3)
+    origins = (Origin(2, "north", "192.0.2.1:7", rank=20), Origin(1, "south"))
+    zone.zone.seal("bad", data, replace(described(data), origins=origins))
+    assert bring_back(zone.letters(zone.take()), tmp_path).reprocessed == 3
+    (segment,) = zone.zone.pending()
+    assert segment.meta is not None
+    assert segment.meta.origins == origins
 
 
 def test_asking_twice_changes_nothing_before_and_after_the_records_were_taken__DP5_Q7(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The lake as the source of the serving index: verified versions only, and what was acknowledged next to them."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from sda_platform.catalog.edit_decoding import facts_of
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.segments import Origin, Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
@@ -27,6 +29,8 @@ from sda_platform_tests.support.small_catalogue import committed, sets_of, small
 IDS = [5, 11, 25544]
 PUT = ElementSet(25544, "ISS", "1998-067A", START_NS, 15.5, 0.001, 51.6, 1.0, 2.0, 3.0, 1e-4, originator="18 SDS")
 
+SENDER = Sender("aurora", "192.0.2.7", 20)
+
 
 def served(home: Path) -> LiveCatalogue:
     from sda_platform_tests.support.delta_tables import lake_at
@@ -40,8 +44,8 @@ def served(home: Path) -> LiveCatalogue:
 def put(live: LiveCatalogue) -> None:
     source = live.source
     assert isinstance(source, LakeSource)
-    puts = Puts(live, source.land, lambda originator: 20)
-    puts.put([PUT]).result(10)
+    puts = Puts(live, source.land)
+    puts.put([PUT], SENDER).result(10)
     puts.close()
 
 
@@ -119,13 +123,33 @@ def test_a_crash_at_any_point_of_a_put_loses_no_sealed_set__WL9(tmp_path: Path, 
     again.close()
 
 
+def test_sets_rank_by_their_client_also_after_a_restart__F1_18(tmp_path: Path) -> None:
+    small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    assert isinstance(live.source, LakeSource)
+    puts = Puts(live, live.source.land)
+    other = replace(PUT, norad_id=11, international_designator=None, originator="OWNER/OPERATOR")
+    futures = [puts.put([each], sender) for each, sender in ((PUT, SENDER), (other, Sender("anyone", "192.0.2.8")))]
+    assert all(each.result(10) is None for each in futures)
+    puts.close()
+    ranks = {number: found.source_priority for number in (25544, 11) if (found := live.get(number))}
+    live.close()
+    again = served(tmp_path)
+    after_restart = {number: found.source_priority for number in (25544, 11) if (found := again.get(number))}
+    again.close()
+    assert ranks == after_restart == {25544: 20, 11: 0}
+    origins = [each.meta.origins for each in LandingZone(str(tmp_path / "landing"), "elements").pending() if each.meta]
+    stated = {origin for found in origins for origin in found or ()}
+    assert stated == {Origin(1, "aurora", "192.0.2.7", rank=20), Origin(1, "anyone", "192.0.2.8")}
+
+
 def test_micro_segments_of_other_processes_are_taken_in(tmp_path: Path) -> None:
     small_catalogue(tmp_path, IDS)
     live = served(tmp_path)
     other = served(tmp_path / "other-index")
     data = micro_segment.encode([PUT])
     assert isinstance(live.source, LakeSource)
-    live.source.land(micro_segment.segment_name(data), data)
+    live.source.land(micro_segment.segment_name(data), data, [SENDER.origin(1)])
     live.refresh()
     assert len(live.pending) == 1
     live.refresh()

@@ -24,7 +24,7 @@ def endpoint_over(home: Path, clients: KnownClients = ANYONE) -> Iterator[tuple[
     source = LakeSource(lake, str(home / "landing"))
     live = LiveCatalogue(source, IndexStore(home / "serving"), lambda: START_NS)
     live.start()
-    puts = Puts(live, source.land, lambda originator: 0)
+    puts = Puts(live, source.land)
     submissions = SubmittedEphemerides(lake, str(home / "landing"))
     with Client(application(live, puts, submissions, clients)) as client:
         yield client, lake

@@ -10,7 +10,7 @@ import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
 from sda_platform.catalog.tables import EPHEMERIDES
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
 from sda_platform.serving.clients import ClientsError, KnownClients, load_clients
@@ -26,6 +26,7 @@ FILE = """
 [clients.aurora]
 token_variable = "AURORA_TOKEN"
 norad_ids = [25544]
+rank = 30
 
 [clients.survey]
 token_variable = "SURVEY_TOKEN"
@@ -61,13 +62,19 @@ class Endpoint:
 
     @property
     def submitted(self) -> list[SegmentMeta]:
-        zone = LandingZone(str(self.home / "landing"), "ephemerides")
-        return [each.meta for each in zone.pending() if each.meta]
+        return self._pending("ephemerides")
 
     @property
     def landed(self) -> int:
-        zone = LandingZone(str(self.home / "landing"), "elements")
-        return len(self.submitted) + len(list(zone.pending()))
+        return len(self.submitted) + len(self.of_sets)
+
+    @property
+    def of_sets(self) -> list[SegmentMeta]:
+        return self._pending("elements")
+
+    def _pending(self, feed: str) -> list[SegmentMeta]:
+        zone = LandingZone(str(self.home / "landing"), feed)
+        return [each.meta for each in zone.pending() if each.meta]
 
 
 def headers(token: str | None, media_type: str = "application/x-ccsds-kvn") -> dict[str, str]:
@@ -97,6 +104,14 @@ def test_a_client_writes_for_its_own_objects_only(endpoint: Endpoint) -> None:
     assert endpoint.submit(25544, aurora).status_code == 201
     assert endpoint.put(25544, aurora).status_code == 200
     assert (len(endpoint.submitted), endpoint.landed) == (1, 2)
+
+
+def test_what_a_client_writes_states_it_with_its_address_and_rank__F1_18(endpoint: Endpoint) -> None:
+    assert endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).status_code == 201
+    assert endpoint.put(25544, TOKENS["AURORA_TOKEN"]).status_code == 200
+    assert endpoint.put(11, TOKENS["SURVEY_TOKEN"]).status_code == 200
+    of_client = {each.origins for each in [*endpoint.submitted, *endpoint.of_sets]}
+    assert of_client == {(Origin(1, "aurora", "127.0.0.1", rank=30),), (Origin(1, "survey", "127.0.0.1"),)}
 
 
 def test_a_client_without_objects_writes_for_all(endpoint: Endpoint) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.segments import Origin
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
@@ -59,11 +60,12 @@ def served(tmp_path: Path) -> Iterator[Served]:
     live.start()
     segments: dict[str, bytes] = {}
 
-    def land(name: str, data: bytes) -> int:
+    def land(name: str, data: bytes, origins: Sequence[Origin]) -> int:
+        assert origins
         segments[name] = data
         return NOW_NS
 
-    puts = Puts(live, land, lambda originator: 30 if originator == "OWNER/OPERATOR" else 0)
+    puts = Puts(live, land)
     with Client(application(live, puts, nothing_submitted(tmp_path))) as client:
         yield Served(client, source, live, segments)
     puts.close()
@@ -402,7 +404,7 @@ def test_the_openapi_document_describes_every_route(served: Served) -> None:
 def test_without_a_catalogue_the_endpoint_says_so(tmp_path: Path) -> None:
     live = LiveCatalogue(MemorySource(), IndexStore(tmp_path), lambda: NOW_NS)
     live.start()
-    puts = Puts(live, lambda name, data: NOW_NS, lambda originator: 0)
+    puts = Puts(live, lambda name, data, origins: NOW_NS)
     with Client(application(live, puts, nothing_submitted(tmp_path))) as client:
         assert client.get("/objects/5").status_code == 503
         assert "no version yet" in client.get("/objects/5").json()["error"]

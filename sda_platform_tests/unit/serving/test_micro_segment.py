@@ -18,8 +18,7 @@ def sets(count: int) -> list[ElementSet]:
     return [ElementSet(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def priority(originator: str | None) -> int:
-    return 20 if originator == "18 SDS" else 0
+RANKS = [0] * 500 + [20]
 
 
 def test_reading_by_columns_gives_what_the_careful_path_gives() -> None:
@@ -31,14 +30,14 @@ def test_reading_by_columns_gives_what_the_careful_path_gives() -> None:
         ),
     ]  # fmt: skip
     data = micro_segment.encode(known)
-    found = micro_segment.rows(data, received_time_ns=7, priority=priority)
+    found = micro_segment.rows(data, received_time_ns=7, ranks=RANKS)
     careful = decode_element_sets(data, segment_format=micro_segment.FORMAT)
     assert careful.column("error_kind").null_count == careful.num_rows == found.num_rows == 501
     common = [name for name in found.column_names if name in careful.column_names]
     assert len(common) >= 16
     for name in common:
         assert found.column(name).cast(careful.column(name).type).to_pylist() == careful.column(name).to_pylist(), name
-    assert found.column("source_priority").to_pylist() == [0] * 500 + [20]
+    assert found.column("source_priority").to_pylist() == RANKS
     assert set(found.column("received_time_ns").to_pylist()) == {7}
     assert len(records(found)) == 501
     assert found.schema.field("epoch_time_ns").type == pa.int64()

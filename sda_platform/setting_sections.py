@@ -254,6 +254,12 @@ class AlertSettings(FleetFile):
         "ALERT_MANOEUVRE_DECADES",
         ge=0,
     )
+    stated_by_other: bool = setting(
+        True,
+        "Whether the Pc that a received CDM states makes an alert by the same levels, also of an event that only the "
+        "message has.",
+        "ALERT_STATED_BY_OTHER",
+    )
     hysteresis_decades: float = setting(
         0.5, "How far below its threshold Pc must fall to lower a level, decades.", "ALERT_HYSTERESIS_DECADES", ge=0
     )

@@ -80,7 +80,7 @@ def explain_alert(lake: Lake, tables: Mapping[str, Table], alert: str, as_of: st
     named = new.rows(
         f"SELECT norad_id_1, norad_id_2 FROM {CONJUNCTION_ALERTS.name} WHERE event_id = ? LIMIT 1", [event_id]
     )
-    objects = [named.column(0)[0].as_py(), named.column(1)[0].as_py()]
+    objects = [number for column in named.columns if (number := column[0].as_py())]
     return Explanation(event_id, then, now, list(_facts(old, new, event_id, objects)))
 
 

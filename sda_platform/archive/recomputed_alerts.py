@@ -34,7 +34,7 @@ class AlertState:
     """The newest revision of an alert. ``status``: open, closed, or withdrawn; ``revisions``: how many there were."""
 
     risk: str
-    collision_probability: float
+    collision_probability: float | None
     miss_distance_km: float
     tca_time_ns: int
     highest_risk: str | None

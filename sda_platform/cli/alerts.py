@@ -12,7 +12,7 @@ from rich.text import Text
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
-from sda_platform.conjunction.alert_policy import RED, urgency
+from sda_platform.conjunction.alert_policy import RED, reported, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
@@ -33,13 +33,13 @@ class CurrentAlert:
     alert_id: str
     sequence: int
     tca_utc: str
-    norad_id_1: int
+    norad_id_1: int | None
     object_name_1: str
-    norad_id_2: int
+    norad_id_2: int | None
     object_name_2: str
     miss_distance_km: float
-    relative_speed_km_s: float
-    collision_probability: float
+    relative_speed_km_s: float | None
+    collision_probability: float | None
     risk: str
     from_tracks: int
     status: str
@@ -48,6 +48,8 @@ class CurrentAlert:
     acknowledged_by: str = ""
     comment: str = ""
     acknowledged_sequence: int | None = None
+    stated_probability: float | None = None
+    stated_by: str = ""
 
 
 def current_alerts(settings: Settings) -> list[CurrentAlert]:
@@ -92,18 +94,29 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
             a.alert_id[:8],
             a.tca_utc[5:19].replace("T", " "),
             f"{a.miss_distance_km:.3f}",
-            f"{a.collision_probability:.1e}",
+            "none" if a.collision_probability is None else f"{a.collision_probability:.1e}",
             f"{a.from_tracks}/2",
-            f"{a.norad_id_1} {a.object_name_1}\n{a.norad_id_2} {a.object_name_2}",
+            _pair_of(a),
             _seen_by(a),
         )
     newer = any(_seen_by(a).endswith("*") for a in alerts)
     cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""
-    grid.caption = f"{len(alerts)} active alerts{cut}; seen: number of the two objects whose state comes from a track"
+    grid.caption = (
+        f"{len(alerts)} active alerts{cut}; Pc: our own; seen: number of the two objects whose state comes from a track"
+    )
     if newer:
         grid.caption += "; *: a later revision came since"
     grid.caption_justify = "left"
     return grid
+
+
+def _pair_of(alert: CurrentAlert) -> str:
+    """Both objects, and what others state of them."""
+    numbers = [f"{number} " if number else "" for number in (alert.norad_id_1, alert.norad_id_2)]
+    lines = [f"{numbers[0]}{alert.object_name_1}", f"{numbers[1]}{alert.object_name_2}"]
+    if alert.stated_probability is not None:
+        lines.append(f"{alert.stated_by}: Pc {alert.stated_probability:.1e}")
+    return "\n".join(lines)
 
 
 def _seen_by(alert: CurrentAlert) -> str:
@@ -119,7 +132,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
     yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
     for row in trace.alerts:
         miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
-        facts = f"Pc {row['collision_probability']:.2e}, {miss}"
+        facts = f"{reported(row)}, {miss}"
         why = f" ({row['change']})" if row["op"] == INSERT and row["change"] else ""
         yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}{why}"
     for row in trace.deliveries:
@@ -169,4 +182,6 @@ def _alert(facts: Mapping[str, Any], revision: int, acknowledgements: Sequence[M
         acknowledged_by=seen.get("acknowledged_by", ""),
         comment=seen.get("comment", ""),
         acknowledged_sequence=seen.get("revision"),
+        stated_probability=facts.get("stated_probability"),
+        stated_by=facts.get("stated_by") or "",
     )

@@ -84,13 +84,17 @@ def trace(settings: Settings, alert: str, as_json: bool, page: Path | None, otlp
 @for_people
 def show(settings: Settings, alert: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
-    from sda_platform.cli.show import alert_lines, write_picture
+    from sda_platform.cli.show import alert_lines, stated_lines, write_picture
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
     from sda_platform.observability.trace import trace_alert
 
     lake = lake_of(settings)
     found = trace_alert(lake, alert)
+    if not found.assessments and not plot:
+        for line in stated_lines(found):
+            console.print(line)
+        return
     history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
     for line in alert_lines(found, history):
         console.print(line)

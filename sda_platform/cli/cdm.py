@@ -20,6 +20,11 @@ def alert_message(lake: Lake, prefix: str, encoding: Encoding, fleet: Iterable[P
     Raises UnknownAlert: there is none or more than one, it was withdrawn, or it was assessed before states were kept.
     """
     story = trace_alert(lake, prefix)
+    if not story.assessments:
+        raise UnknownAlert(
+            f"alert {story.alert_id} is of an event that only received messages have: `sda trace {story.alert_id[:8]}` "
+            "names them; we have no states of our own for a message"
+        )
     newest = max(story.assessments, key=lambda row: (row["sequence"], row["op"] != INSERT))
     if newest["op"] != INSERT:
         raise UnknownAlert(f"alert {story.alert_id} was withdrawn: it has no current assessment")

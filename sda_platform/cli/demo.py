@@ -204,7 +204,7 @@ class Demo:
     def _objects_of_interest(self, observed: Sequence[int]) -> list[int]:
         """What was ``observed`` before, the fleet, and the objects of the alerts, each once."""
         alerts = current_alerts(self._live)
-        met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
+        met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2) if norad_id]
         objects = list(dict.fromkeys([*observed, *(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
         self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
         return objects

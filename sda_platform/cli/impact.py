@@ -58,8 +58,9 @@ def recomputed_lines(found: RecomputedImpact, *, is_corrected: bool) -> Iterator
 def _state(state: AlertState | None) -> str:
     if state is None:
         return "no alert"
+    pc = "of others only" if state.collision_probability is None else f"{state.collision_probability:.3g}"
     return (
-        f"{state.risk}, Pc {state.collision_probability:.3g}, miss {state.miss_distance_km:.3f} km, "
+        f"{state.risk}, Pc {pc}, miss {state.miss_distance_km:.3f} km, "
         f"TCA {iso(state.tca_time_ns)}, {state.status or 'open'}, revision {state.revisions - 1}"
     )
 

@@ -1,17 +1,19 @@
 """`sda show`: one alert with objects, TCA, miss distance, risk level, and the history of its assessments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table as Grid
 
 from sda_platform.clock import iso
+from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.event_plot import event_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
 
-_PROBABILITIES = ("stated_probability", "collision_probability")
+_PROBABILITIES = ("stated_probability", "recomputed_probability")
 _SEEN = {
     "operator_ephemeris": "ephemeris",
     "refined_ephemeris": "OD ephemeris",
@@ -26,8 +28,8 @@ class PictureError(ValueError):
 
 def alert_lines(trace: Trace, history: EventHistory) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
-    last = history.last
     newest = trace.alerts[-1]
+    last = history.last
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
     for number, role in ((1, "primary"), (2, "secondary")):
@@ -49,13 +51,27 @@ def alert_lines(trace: Trace, history: EventHistory) -> Iterator[str | Grid]:
     yield _history_grid(history)
     if history.opinions:
         yield ""
-        yield _opinions_grid(history)
+        yield _opinions_grid(history.opinions, last["tca_time_ns"])
     yield ""
     yield (
         f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
         f"{len({row['fit_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
         f"sda trace {trace.alert_id[:8]}"
     )
+
+
+def stated_lines(trace: Trace) -> Iterator[str | Grid]:
+    """An alert that we have not assessed: only received messages have its event."""
+    newest = trace.alerts[-1]
+    status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
+    yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
+    for number, role in ((1, "primary"), (2, "secondary")):
+        yield f"  {role:<10} {newest[f'norad_id_{number}'] or ''} {newest[f'object_name_{number}']} (not screened here)"
+    yield f"  TCA        {iso(newest['tca_time_ns'])}"
+    yield f"  miss       {newest['miss_distance_km']:.3f} km, as {newest['stated_by']} states"
+    yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
+    yield ""
+    yield _opinions_grid(trace.messages, newest["tca_time_ns"])
 
 
 def write_picture(history: EventHistory, path: Path) -> None:
@@ -94,18 +110,18 @@ def _history_grid(history: EventHistory) -> Grid:
     return grid
 
 
-def _opinions_grid(history: EventHistory) -> Grid:
-    """Received messages: TCA against our last one, stated Pc, and the Pc computed from their states."""
+def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
+    """Received messages: TCA against ``tca_ns``, their stated Pc, and the Pc that we compute from their states."""
     grid = Grid(
-        "originator", "created (UTC)", "TCA differs s", "miss km", "stated Pc", "computed Pc", "message", box=None
+        "originator", "created (UTC)", "TCA differs s", "miss km", "stated Pc", "recomputed Pc", "message", box=None
     )
     for column in grid.columns:
         column.justify = "left" if column.header in {"originator", "created (UTC)", "message"} else "right"
-    for row in history.opinions:
+    for row in messages:
         grid.add_row(
             row["originator"] or "unknown",
             "unknown" if row["created_time_ns"] is None else iso(row["created_time_ns"])[:19].replace("T", " "),
-            f"{(row['tca_time_ns'] - history.last['tca_time_ns']) / 1e9:+.3f}",
+            f"{(row['tca_time_ns'] - tca_ns) / 1e9:+.3f}",
             f"{row['miss_distance_km']:.3f}",
             *("none" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
             row["message_id"] or "",

@@ -26,6 +26,7 @@ _SOURCES = {
     "operator_ephemeris": "ephemeris",
     "refined_ephemeris": "OD ephemeris",
 }
+_PROBABILITIES = ("collision_probability", "stated_probability")
 Row = Mapping[str, Any]
 
 
@@ -62,7 +63,10 @@ class AlertReport:
             parts += ["<h2>Encounter plane</h2>", plane_figure(last), "<h2>Orbits about TCA</h2>", _viewer(last)]
         parts += [
             "<h2>What changed and why</h2>",
-            _table(("as of (UTC)", "revision", "entry", "level", "why", "Pc", "miss km", "TCA (UTC)"), self._changes()),
+            _table(
+                ("as of (UTC)", "revision", "entry", "level", "why", "own Pc", "stated Pc", "miss km", "TCA (UTC)"),
+                self._changes(),
+            ),
             "<h2>Acknowledgements</h2>",
             _table(("by", "revision", "at (UTC)", "comment"), map(_acknowledgement, self.acknowledgements)),
             "<h2>Lineage</h2>",
@@ -84,7 +88,7 @@ class AlertReport:
                 row["op"],
                 row["risk"],
                 f"{why.replace(',', ', ')}{' by ' + row['rule'] if why and row['rule'] else ''}",
-                f"{row['collision_probability']:.2e}",
+                *("" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
                 f"{row['miss_distance_km']:.3f}",
                 iso(row["tca_time_ns"]),
             )
@@ -98,7 +102,7 @@ def _encounter(last: Row) -> dict[str, str]:
         "TCA (UTC)": iso(last["tca_time_ns"]),
         "miss": f"{last['miss_distance_km']:.3f} km ({components})",
         "relative speed": f"{last['relative_speed_km_s']:.3f} km/s",
-        "probability of collision": f"{last['collision_probability']:.3e} by {last['probability_method'] or 'unknown'}",
+        "our Pc": f"{last['collision_probability']:.3e} by {last['probability_method'] or 'unknown'}",
         "largest Pc over scalings": f"{last['maximum_probability']:.3e}",
         "miss in sigmas": f"{last['mahalanobis_distance']:.2f}",
         "hard-body radius": _radii(last),

@@ -19,9 +19,11 @@ from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.setting_sections import AlertSettings
 
 BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE = "probability", "dilution", "suspected_manoeuvre"
-BY_HYSTERESIS = "hysteresis"
-RULES = (BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE, BY_HYSTERESIS)
-CHANGES = ("new", "risk_level", "probability", "tca", "miss", "data_quality", "reopened", "closed")
+BY_STATEMENT, BY_HYSTERESIS = "stated_by_other", "hysteresis"
+RULES = (BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE, BY_STATEMENT, BY_HYSTERESIS)
+CHANGES = (
+    "new", "risk_level", "probability", "stated_probability", "tca", "miss", "data_quality", "reopened", "closed",
+)  # fmt: skip
 GREEN, YELLOW, RED = range(3)
 
 # How much farther a miss may be, in sigmas, for an alert to keep a level that it has by dilution.
@@ -53,27 +55,31 @@ class AlertPolicy:
     def levels(self, events: Columns, previous: npt.ArrayLike, as_of_ns: int) -> npt.NDArray[np.int64]:
         """The level (n,) of each event at ``as_of_ns``: GREEN, YELLOW or RED; ``previous`` is the level of its alert.
 
-        ``events`` has LEVEL_COLUMNS, each (n,). A level is kept until the event falls below its thresholds by the
-        hysteresis.
+        ``events`` has LEVEL_COLUMNS, each (n,), and `stated_probability`, unless only our own assessment is meant. A
+        level is kept until the event falls below its thresholds by the hysteresis.
         """
         before = np.asarray(previous, dtype=np.int64)
-        return np.maximum(self._strict(events, as_of_ns)[0], np.minimum(before, self._relaxed(events, as_of_ns)))
+        strict, relaxed = self._strict(events, as_of_ns), self._relaxed(events, as_of_ns)
+        return np.maximum(_highest(strict), np.minimum(before, _highest(relaxed)))
 
     def rule(self, events: Columns, level: npt.NDArray[np.int64], as_of_ns: int) -> list[str]:
         """Which rule gives each event (n,) its ``level``, one of RULES."""
-        strict, by_probability, by_dilution = self._strict(events, as_of_ns)
-        of_rule = np.where(by_dilution >= level, BY_DILUTION, BY_MANOEUVRE)
-        of_rule = np.where(by_probability >= level, BY_PROBABILITY, of_rule)
-        return [str(name) for name in np.where(strict < level, BY_HYSTERESIS, of_rule)]
+        strict = self._strict(events, as_of_ns)
+        found = np.select([of_rule >= level for of_rule in strict.values()], list(strict), BY_HYSTERESIS)
+        return [str(name) for name in found]
 
     def changes(self, fact: Fact, sent: Fact) -> list[str]:
         """What of an alert changed since it was ``sent`` so that it must be sent again; of CHANGES, often nothing."""
         floor = self.thresholds(fact)[0] * 10.0**-self.settings.hysteresis_decades
-        now, then = (max(alert["collision_probability"], floor) for alert in (fact, sent))
+        decades = [
+            abs(math.log10(max(fact.get(name) or 0.0, floor) / max(sent.get(name) or 0.0, floor)))
+            for name in ("collision_probability", "stated_probability")
+        ]
         tca_moved_s = abs(fact["tca_time_ns"] - sent["tca_time_ns"]) / NANOSECONDS_PER_SECOND
         found = {
             "risk_level": fact["risk"] != sent["risk"],
-            "probability": abs(math.log10(now / then)) >= self.settings.revise_decades,
+            "probability": decades[0] >= self.settings.revise_decades,
+            "stated_probability": decades[1] >= self.settings.revise_decades,
             "tca": tca_moved_s >= self.settings.revise_tca_s,
             "miss": abs(fact["miss_distance_km"] - sent["miss_distance_km"]) >= self.settings.revise_miss_km,
             "data_quality": sent["data_quality"] not in (None, fact["data_quality"]),
@@ -97,11 +103,12 @@ class AlertPolicy:
 
     def _strict(
         self, events: Columns, as_of_ns: int, decades: float = 0.0, sigmas: float = 0.0
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Levels (n,) by all rules, by Pc, and by dilution, with thresholds relaxed by ``decades`` and ``sigmas``."""
+    ) -> dict[str, npt.NDArray[np.int64]]:
+        """Levels (n,) by each rule, with thresholds relaxed by ``decades`` and ``sigmas``."""
         settings, factor = self.settings, 10.0**decades
         yellow, red = self._all_thresholds(events)
-        pc = np.asarray(events["collision_probability"]) * factor
+        # NaN where only others assess the event.
+        pc = np.asarray(events["collision_probability"], dtype=np.float64) * factor
         # Without all covariances the 2D Pc cannot be validated; the assessment's level is the highest of all answers.
         is_unvalidated = np.array([valid is None for valid in events["is_2d_valid"]], dtype=np.bool_)
         is_red = (pc >= red) | (is_unvalidated & (np.asarray(events["risk"]) == RISK_LEVELS[RED]))
@@ -109,7 +116,8 @@ class AlertPolicy:
         with np.errstate(invalid="ignore"):
             diluted = np.asarray(events["maximum_sigma_scale"], dtype=np.float64) < 1
         diluted &= np.asarray(events["tca_time_ns"]) - as_of_ns <= self.gate_ns
-        largest, miss = np.asarray(events["maximum_probability"]) * factor, np.asarray(events["mahalanobis_distance"])
+        largest = np.asarray(events["maximum_probability"], dtype=np.float64) * factor
+        miss = np.asarray(events["mahalanobis_distance"], dtype=np.float64)
         is_red = diluted & (largest >= settings.dilution_red_pc) & (miss <= settings.dilution_red_sigmas + sigmas)
         is_yellow = diluted & (largest >= settings.dilution_yellow_pc)
         is_yellow &= miss <= settings.dilution_yellow_sigmas + sigmas
@@ -118,16 +126,38 @@ class AlertPolicy:
         lower = yellow * 10.0**-settings.manoeuvre_decades
         is_suspected = np.fromiter(_suspected(events), np.bool_)
         by_manoeuvre = np.where(is_suspected & (settings.manoeuvre_decades > 0) & (pc >= lower), YELLOW, GREEN)
-        return np.maximum(np.maximum(by_probability, by_dilution), by_manoeuvre), by_probability, by_dilution
+        by_statement = np.full(len(pc), GREEN)
+        if settings.stated_by_other and "stated_probability" in events:
+            stated = np.asarray(events["stated_probability"], dtype=np.float64) * factor
+            by_statement = np.where(stated >= red, RED, np.where(stated >= yellow, YELLOW, GREEN))
+        return {
+            BY_PROBABILITY: by_probability,
+            BY_DILUTION: by_dilution,
+            BY_MANOEUVRE: by_manoeuvre,
+            BY_STATEMENT: by_statement,
+        }
 
-    def _relaxed(self, events: Columns, as_of_ns: int) -> npt.NDArray[np.int64]:
-        return self._strict(events, as_of_ns, self.settings.hysteresis_decades, _HYSTERESIS_SIGMAS)[0]
+    def _relaxed(self, events: Columns, as_of_ns: int) -> dict[str, npt.NDArray[np.int64]]:
+        return self._strict(events, as_of_ns, self.settings.hysteresis_decades, _HYSTERESIS_SIGMAS)
+
+
+def largest_reported(alert: Fact) -> float:
+    """The larger Pc of an alert: ours, or that of others; one that there is not counts as 0."""
+    return max(alert.get(name) or 0.0 for name in ("collision_probability", "stated_probability"))
+
+
+def reported(alert: Fact) -> str:
+    """Whose Pc is which, in words: ours, and the one of others."""
+    own, stated = alert["collision_probability"], alert.get("stated_probability")
+    parts = [] if own is None else [f"Pc {own:.2e}"]
+    parts += [] if stated is None else [f"Pc {stated:.2e} by {alert['stated_by']}"]
+    return ", ".join(parts)
 
 
 def urgency(alert: Fact) -> tuple[int, float, int, str]:
     """The key that sorts alerts for people: the highest level first, then the largest Pc, then the nearest TCA."""
     level = RISK_LEVELS.index(alert["risk"])
-    return -level, -alert["collision_probability"], alert["tca_time_ns"], alert["event_id"]
+    return -level, -largest_reported(alert), alert["tca_time_ns"], alert["event_id"]
 
 
 def most_urgent(alerts: Sequence[FactT], limit: int) -> list[FactT]:
@@ -135,6 +165,12 @@ def most_urgent(alerts: Sequence[FactT], limit: int) -> list[FactT]:
     ordered = sorted(alerts, key=urgency)
     red = sum(alert["risk"] == RISK_LEVELS[RED] for alert in ordered)
     return ordered[: max(limit, red)]
+
+
+def _highest(levels: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The highest level (n,) of all rules."""
+    found: npt.NDArray[np.int64] = np.max(np.stack(list(levels.values())), axis=0)
+    return found
 
 
 def _suspected(events: Columns) -> Iterator[bool]:

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.lake.correction_log import fact_schema
+from sda_platform.conjunction.event_rows import STATED_COLUMNS
+from sda_platform.conjunction.stated_encounters import STATED, STATED_TYPE, Statements
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.lake.correction_log import content, fact_schema
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 
 OPEN, CLOSED = "open", "closed"
@@ -24,16 +27,28 @@ ASSESSED_COLUMNS = (
     "event_id", *LEVEL_COLUMNS, "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
     "state_source_1", "state_source_2", "track_id_1", "track_id_2",
 )  # fmt: skip
+JUDGED_COLUMNS = (*LEVEL_COLUMNS, "stated_probability")
+_EVENT_SCHEMA = pa.schema(
+    [
+        *(CONJUNCTION_ASSESSMENTS.arrow_schema.field(name) for name in ASSESSED_COLUMNS),
+        pa.field(STATED, STATED_TYPE),
+        pa.field(
+            SENT, pa.struct([CONJUNCTION_ALERTS.arrow_schema.field(name) for name in content(CONJUNCTION_ALERTS)])
+        ),
+    ]
+)
 ALERT_SCHEMA = fact_schema(CONJUNCTION_ALERTS)
 _QUALITIES = ("element_sets", "mixed", "tracks_or_ephemerides")
+_ONLY_STATED = "received_cdm"
 _COPIED = (
-    "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2",
+    "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2", "stated_by",
 )  # fmt: skip
+_SIGNIFICANT = ("collision_probability", "maximum_probability", "mahalanobis_distance", "stated_probability")
 Row = Mapping[str, Any]
 
 
 def alerter(policy: AlertPolicy, as_of_ns: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that returns the alerts, in ALERT_SCHEMA, of events with ASSESSED_COLUMNS and `SENT`."""
+    """The function that returns the alerts, in ALERT_SCHEMA, of events with ASSESSED_COLUMNS, `STATED` and `SENT`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -45,29 +60,57 @@ def alerter(policy: AlertPolicy, as_of_ns: int) -> Callable[[Iterable[pa.RecordB
 def alerts_of(events: pa.Table, policy: AlertPolicy, as_of_ns: int) -> pa.Table:
     """The alerts that hold at ``as_of_ns``; an event without one is left out.
 
-    ``events`` has ASSESSED_COLUMNS, null where the event is no longer assessed, and `SENT`. An alert is closed, with
-    its outcome, once its TCA has passed, and then stays as it is, unless its TCA moves ahead again. An event that is
-    first assessed after its TCA gets no alert.
+    ``events`` has ASSESSED_COLUMNS, null where the event is not assessed, `STATED` and `SENT`. Our assessment comes
+    before what others state; an event that only messages have is as they state it. An alert is closed, with its
+    outcome, once its TCA has passed, and then stays as it is, unless its TCA moves ahead again. An event that is first
+    known after its TCA gets no alert.
     """
-    sent = events.column(SENT).to_pylist()
-    is_assessed = np.asarray(events.column("tca_time_ns").is_valid())
-    rows, gone = np.flatnonzero(is_assessed), np.flatnonzero(~is_assessed)
+    sent, facts = events.column(SENT).to_pylist(), with_statements(events)
+    is_known = np.asarray(facts.column("tca_time_ns").is_valid())
+    rows, gone = np.flatnonzero(is_known), np.flatnonzero(~is_known)
     ids = events.column("event_id").to_pylist()
     # What has passed is not withdrawn.
     passed = [{"event_id": ids[row], **sent[row]} for row in gone if _is_closed(sent[row])]
-    assessed = events.take(pa.array(rows))
-    columns = {name: assessed.column(name).to_numpy(zero_copy_only=False) for name in LEVEL_COLUMNS}
+    known = facts.take(pa.array(rows))
+    columns = {name: known.column(name).to_numpy(zero_copy_only=False) for name in JUDGED_COLUMNS}
     before = np.array([RISK_LEVELS.index(sent[row]["risk"]) if sent[row] else 0 for row in rows], dtype=np.int64)
     levels = policy.levels(columns, before, as_of_ns)
     rules = policy.rule(columns, levels, as_of_ns)
     closed = np.array([_is_closed(sent[row]) for row in rows], dtype=np.bool_)
     kept = np.flatnonzero((levels > 0) | closed)
-    facts = assessed.take(pa.array(kept)).to_pylist()
+    chosen = known.take(pa.array(kept)).to_pylist()
     found = [
         _alert(fact, sent[rows[at]], int(levels[at]), rules[at], policy, as_of_ns)
-        for at, fact in zip(kept, facts, strict=True)
+        for at, fact in zip(kept, chosen, strict=True)
     ]
     return pa.Table.from_pylist([*passed, *(each for each in found if each)], ALERT_SCHEMA)
+
+
+def with_statements(events: pa.Table) -> pa.Table:
+    """``events`` without `STATED` and `SENT`: its facts in their own columns, where we have no assessment ourselves."""
+    found, stated = events.drop_columns([SENT, STATED]), events.column(STATED).combine_chunks()
+    is_assessed = found.column("tca_time_ns").is_valid()
+    for name in STATED_COLUMNS:
+        column = pc.struct_field(stated, name)
+        if name in ASSESSED_COLUMNS:
+            kept = pc.if_else(is_assessed, found.column(name), column)
+            found = found.set_column(found.schema.get_field_index(name), name, kept)
+        else:
+            found = found.append_column(name, column)
+    return found
+
+
+def events_table(assessed: Mapping[str, Row], stated: Statements, sent: Mapping[str, Row] | None = None) -> pa.Table:
+    """The events of any of these, each by event id, in order of ids: what `alerts_of` takes.
+
+    ``assessed`` has ASSESSED_COLUMNS, ``sent`` the content of alerts.
+    """
+    active = sent or {}
+    rows = [
+        {**assessed.get(event, {}), "event_id": event, STATED: stated.get(event), SENT: active.get(event)}
+        for event in sorted(assessed.keys() | stated.keys() | active.keys())
+    ]
+    return pa.Table.from_pylist(rows, _EVENT_SCHEMA)
 
 
 def _is_closed(sent: Row | None) -> bool:
@@ -91,7 +134,7 @@ def _alert(
         "risk": RISK_LEVELS[level],
         "highest_risk": RISK_LEVELS[highest],
         "rule": rule,
-        "data_quality": _QUALITIES[sum(fact[f"state_source_{n}"] != "element_set" for n in (1, 2))],
+        "data_quality": _quality(fact),
         "status": CLOSED if has_passed else OPEN,
         "outcome": f"passed_{RISK_LEVELS[level]}" if has_passed else None,
     }
@@ -105,17 +148,20 @@ def _alert(
     return {**now, "change": ",".join(changes)} if changes else known
 
 
+def _quality(fact: Row) -> str:
+    sources = [fact[f"state_source_{n}"] for n in (1, 2)]
+    return _ONLY_STATED if None in sources else _QUALITIES[sum(source != "element_set" for source in sources)]
+
+
 def _rounded(fact: Row) -> dict[str, Any]:
     """The numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
     return {
         "tca_time_ns": round(fact["tca_time_ns"] / 1e6) * 1_000_000,
         "miss_distance_km": round(fact["miss_distance_km"], 3),
-        "relative_speed_km_s": round(fact["relative_speed_km_s"], 4),
-        "collision_probability": _significant(fact["collision_probability"]),
-        "maximum_probability": _significant(fact["maximum_probability"]),
-        "mahalanobis_distance": _significant(fact["mahalanobis_distance"]),
+        "relative_speed_km_s": None if fact["relative_speed_km_s"] is None else round(fact["relative_speed_km_s"], 4),
+        **{name: _significant(fact[name]) for name in _SIGNIFICANT},
     }
 
 
-def _significant(value: float) -> float:
-    return float(f"{value:.2e}") if math.isfinite(value) else value
+def _significant(value: float | None) -> float | None:
+    return float(f"{value:.2e}") if value is not None and math.isfinite(value) else value

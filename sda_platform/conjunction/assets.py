@@ -27,6 +27,7 @@ from sda_platform.conjunction.refined_ephemerides import (
 )
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
+from sda_platform.conjunction.stated_encounters import as_rows, named_by_messages, statements
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,
@@ -152,7 +153,10 @@ def conjunction_candidates(
     ).persist()
     try:
         journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
-        entries = transforms.candidate_corrections(screen.approaches(found), journal, task, as_of_ns=plan.as_of_ns)
+        named = store.session.createDataFrame(named_by_messages(store, plan, task.start_ns))
+        entries = transforms.candidate_corrections(
+            screen.approaches(found), journal, named, task, as_of_ns=plan.as_of_ns
+        )
         counts = {
             "objects": catalogue.objects,
             "changed": len(changed),
@@ -229,7 +233,9 @@ def conjunction_assessments(
 
 @table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
 def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.MaterializeResult[Any]:
-    """Alerts for subscribers: the assessed events that the alert policy selects, as inserts and retracts.
+    """Alerts for subscribers: the assessed and stated events that the alert policy selects, as inserts and retracts.
+
+    A received CDM above the policy's levels is an alert, too, also of an event that only the message has.
 
     The table is a correction log: its row count includes corrections; `open_alerts` counts those whose TCA is ahead.
     Revisions of one alert rise strictly, and each says in `change` why it was sent. A withdrawn alert ends with a
@@ -243,13 +249,16 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
     due = review.due_events(store, plan, policy)
     if plan.is_empty and not due:
         return nothing_new(store, plan)
-    events = review.events_to_judge(store, plan, due)
+    judged = review.events_to_judge(store, plan, due)
+    stated = statements(store, plan, judged, due)
+    events = sorted({*judged, *stated})
     if len(events) <= MOST_EVENTS:
-        entries = alert_entries(store, plan, events, policy)
+        entries = alert_entries(store, plan, events, stated, policy)
     else:
         entries = transforms.alert_corrections(
             store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
             store.snapshot(plan, CONJUNCTION_ALERTS),
+            store.session.createDataFrame(as_rows(stated)),
             policy,
             under_review=review.named(store, events),
             as_of_ns=plan.as_of_ns,

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
+from sda_platform.conjunction.identity import Pair, in_order
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import YELLOW_FROM
@@ -24,7 +26,7 @@ CONTRADICTION = 10.0
 _SAID = [
     "originator", "message_id", "created_time_ns", "received_time_ns", "norad_id_1", "norad_id_2",
     "object_designator_1", "object_designator_2", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km",
-    "stated_probability", "collision_probability", "risk", "segment_name", "segment_sha256", "record_number",
+    "stated_probability", "recomputed_probability", "risk", "segment_name", "segment_sha256", "record_number",
 ]  # fmt: skip
 _OURS = ["norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability"]
 
@@ -55,8 +57,9 @@ class SecondOpinion:
         ours = self.event or {"collision_probability": None, "event_id": None}
         return {
             **{name: self.message[name] for name in names},
-            "their_probability": reported_probability(self.message),
-            "our_probability": ours["collision_probability"],
+            "stated_probability": self.message["stated_probability"],
+            "recomputed_probability": self.message["recomputed_probability"],
+            "own_probability": ours["collision_probability"],
             "event_id": ours["event_id"],
         }
 
@@ -64,8 +67,8 @@ class SecondOpinion:
 def reported_probability(message: Row) -> float | None:
     """The Pc that a message reports: the stated one, else the one that follows from its states and covariances."""
     stated: float | None = message["stated_probability"]
-    computed: float | None = message["collision_probability"]
-    return computed if stated is None else stated
+    recomputed: float | None = message["recomputed_probability"]
+    return recomputed if stated is None else stated
 
 
 def reported_ns(message: Row) -> int:
@@ -77,9 +80,12 @@ def reported_ns(message: Row) -> int:
 def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
     """The messages of others about ``event`` (both norad ids and its TCA), oldest first."""
     pair = [event["norad_id_1"], event["norad_id_2"]]
-    named = ds.field("norad_id_1").isin(pair) & ds.field("norad_id_2").isin(pair)
-    found = lake.log(RECEIVED_CDMS).rows(_SAID, named).to_pylist()
-    return tuple(sorted((message for message in found if _is_same(message, event)), key=_age))
+    numbers = [number for number in pair if number]
+    named = [ds.field(name).isin(pa.array(numbers, pa.int64())) for name in ("norad_id_1", "norad_id_2")]
+    if None in pair:
+        named = [each | ds.field(f"norad_id_{n}").is_null() for n, each in enumerate(named, 1)]
+    found = lake.log(RECEIVED_CDMS).rows(_SAID, named[0] & named[1]).to_pylist()
+    return tuple(sorted((message for message in found if _is_same(message, event)), key=age_of))
 
 
 def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
@@ -90,18 +96,18 @@ def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
     if named:
         about = ds.field("norad_id_1").isin(named) & ds.field("norad_id_2").isin(named)
         for event in current_keys(lake.log(CONJUNCTION_ASSESSMENTS), _OURS, where=about).to_pylist():
-            events[_pair(event)].append(event)
-    return [SecondOpinion(message, _nearest(message, events[_pair(message)])) for message in ahead]
+            events[pair_of(event)].append(event)
+    return [SecondOpinion(message, _nearest(message, events[pair_of(message)])) for message in ahead]
 
 
 def newest(messages: Iterable[Row]) -> list[Row]:
     """The last message of each originator about each encounter, in the order of TCAs."""
     last: dict[object, list[Row]] = defaultdict(list)
-    for message in sorted(messages, key=_age, reverse=True):
-        kept = last[message["originator"], _pair(message)]
+    for message in sorted(messages, key=age_of, reverse=True):
+        kept = last[message["originator"], pair_of(message)]
         if _nearest(message, kept) is None:
             kept.append(message)
-    return sorted((message for kept in last.values() for message in kept), key=lambda m: (m["tca_time_ns"], _age(m)))
+    return sorted((message for kept in last.values() for message in kept), key=lambda m: (m["tca_time_ns"], age_of(m)))
 
 
 def _nearest(row: Row, others: Iterable[Row]) -> Row | None:
@@ -111,17 +117,19 @@ def _nearest(row: Row, others: Iterable[Row]) -> Row | None:
 
 
 def _is_same(one: Row, other: Row) -> bool:
-    return _pair(one) == _pair(other) and abs(one["tca_time_ns"] - other["tca_time_ns"]) < SAME_EVENT_NS
+    return pair_of(one) == pair_of(other) and abs(one["tca_time_ns"] - other["tca_time_ns"]) < SAME_EVENT_NS
 
 
-def _pair(row: Row) -> frozenset[object]:
-    """Both objects in any order: by number, else as the message designates or names them."""
-    return frozenset(
-        row[f"norad_id_{n}"] or row.get(f"object_designator_{n}") or row.get(f"object_name_{n}") for n in (1, 2)
+def pair_of(row: Row) -> Pair:
+    """Both objects in one order: by number, else as the message designates or names them."""
+    one, other = (
+        row[f"norad_id_{n}"] or row.get(f"object_designator_{n}") or row.get(f"object_name_{n}") or "" for n in (1, 2)
     )
+    return in_order((one, other))
 
 
-def _age(message: Row) -> tuple[int, str, int]:
+def age_of(message: Row) -> tuple[int, str, int]:
+    """What sorts messages by the time to which they report."""
     return reported_ns(message), message["segment_sha256"], message["record_number"]
 
 

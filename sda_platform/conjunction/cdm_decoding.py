@@ -84,7 +84,7 @@ def _named(fields: Mapping[str, str], number: int) -> dict[str, Any]:
 def _assessed(risk: MessageRisk) -> dict[str, Any]:
     return {
         "relative_speed_km_s": risk.relative_speed_km_s,
-        "collision_probability": risk.pc,
+        "recomputed_probability": risk.pc,
         "probability_method": risk.method,
         "probability_2d": risk.pc_2d,
         "is_2d_valid": risk.valid_2d,

@@ -1,6 +1,7 @@
 """Checks of the tables of package conjunction."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import dagster as dg
 import numpy as np
@@ -8,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
+from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, JUDGED_COLUMNS, events_table, with_statements
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.resource import AlertingResource
+from sda_platform.conjunction.stated_encounters import statements_read
 from sda_platform.conjunction.tables import (
     ALERT_ACKNOWLEDGEMENTS,
     CONJUNCTION_ALERTS,
@@ -45,7 +47,8 @@ SCREENING_IS_FRESH = DataFreshness("the last full screening is recent", MAX_SCRE
 
 def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every current candidate that was consumed has one current assessment, and no other event has one."""
-    expected, found = _followed(store, log, commits, CONJUNCTION_CANDIDATES, ())
+    touched = _touched(store, log, commits, CONJUNCTION_CANDIDATES)
+    expected, found = _followed(store, log, commits, CONJUNCTION_CANDIDATES, touched, ())
     return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "assessed events")
 
 
@@ -73,18 +76,26 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Co
 
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every current assessment ahead that the policy selects has an open alert, and every open alert is of a current
-    assessment that keeps its level: by the policy and the time of the newest commit that was consumed."""
+    """Every event ahead that the policy selects, assessed or stated, has an open alert. Every open alert is of an event
+    that keeps its level. Policy and time are those of the newest commit that was consumed."""
     newest = commits[0].manifest if commits else None
     recorded = (newest.settings or {}).get("alerting") if newest else None
     if newest is None or recorded is None:  # written by a version without a policy
         return []
     policy = AlertingResource().as_recorded(recorded).policy()
-    assessed, alerts = _followed(store, log, commits, CONJUNCTION_ASSESSMENTS, LEVEL_COLUMNS, ["risk", "status"])
+    touched = _touched(store, log, commits, CONJUNCTION_ASSESSMENTS)
+    windows = [window for commit in commits if (window := commit.manifest.window(RECEIVED_CDMS.name))]
+    seen = [replace(each, upto_sequence=windows[0].upto_sequence) for each in windows[-1:]]
+    stated = statements_read(store, seen, newest.snapshots, newest.as_of_ns, touched)
+    assessed, alerts = _followed(
+        store, log, commits, CONJUNCTION_ASSESSMENTS, [*touched, *stated], ASSESSED_COLUMNS[1:], ["risk", "status"]
+    )
     rows = zip(*(alerts.column(name).to_pylist() for name in ("event_id", "risk", "status")), strict=True)
     active = {event_id: risk for event_id, risk, status in rows if status != "closed"}
-    ids = assessed.column("event_id").to_pylist()
-    columns = {name: assessed.column(name).to_numpy(zero_copy_only=False) for name in LEVEL_COLUMNS}
+    ours = {row["event_id"]: row for row in assessed.to_pylist()}
+    known = with_statements(events_table(ours, {name: said for name, said in stated.items() if name in ours or said}))
+    ids = known.column("event_id").to_pylist()
+    columns = {name: known.column(name).to_numpy(zero_copy_only=False) for name in JUDGED_COLUMNS}
     before = [RISK_LEVELS.index(active.get(event_id, "green")) for event_id in ids]
     levels = policy.levels(columns, before, newest.as_of_ns)
     selected = {ids[row] for row in np.flatnonzero(levels)}
@@ -93,23 +104,29 @@ def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Comm
     return [f"{len(found)} alerts {how}, such as {min(found)}" for found, how in told if found]
 
 
+def _touched(store: Lake, log: TableLog, commits: Sequence[Commit], source: Table) -> list[str]:
+    """Ids of the events that ``commits`` consumed of ``source``, or wrote."""
+    consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
+    written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
+    ids: list[str] = pc.unique(pa.chunked_array([*consumed.chunks, *written.chunks], pa.string())).to_pylist()
+    return ids
+
+
 def _followed(
     store: Lake,
     log: TableLog,
     commits: Sequence[Commit],
     source: Table,
+    touched: Sequence[str],
     columns: Sequence[str],
     own_columns: Sequence[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
-    """Events that ``commits`` consumed or wrote: those current in ``source``, with ``columns``, and in the table.
+    """Of the events ``touched`` those that are current in ``source``, and in the table.
 
     Both as of the newest of the commits, (event_id, columns) and (event_id, own_columns).
     """
-    consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
-    written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
-    touched = pc.unique(pa.chunked_array([*consumed.chunks, *written.chunks], pa.string()))
     window = next((w for w in (c.manifest.window(source.name) for c in commits) if w), None)
-    is_touched, at = ds.field("event_id").isin(touched), ds.field(COMMIT_SEQUENCE)
+    is_touched, at = ds.field("event_id").isin(pa.array(touched, pa.string())), ds.field(COMMIT_SEQUENCE)
     upto = window.upto_sequence if window else 0
     return (
         current_keys(store.log(source), columns, where=is_touched & (at <= upto)),
@@ -156,7 +173,7 @@ checks = [
     *table_checks(
         CONJUNCTION_ALERTS,
         balance=[broken_correction_logs, alerts_follow_assessments],
-        freshness=DataFreshness("every assessment has been evaluated for alerts", MAX_WAIT_S, nothing_waits),
+        freshness=DataFreshness("every event has been evaluated for alerts", MAX_WAIT_S, nothing_waits),
     ),
     *table_checks(
         RECEIVED_CDMS,

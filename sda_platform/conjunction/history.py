@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_policy import GREEN, LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.resource import policy_in_force
@@ -35,7 +36,11 @@ class EventHistory:
     def of_correction_log(
         cls, entries: Sequence[dict[str, Any]], opinions: Sequence[dict[str, Any]], policy: AlertPolicy
     ) -> "EventHistory":
-        """Fold the event's entries of the correction log, in any order."""
+        """Fold the event's entries of the correction log, in any order. Raises UnknownAlert where there is none."""
+        if not entries:
+            raise UnknownAlert(
+                "only received messages have this event, our screening does not: `sda show` and `sda trace` name them"
+            )
         ordered = sorted(entries, key=lambda row: (row["sequence"], row["op"]))
         inserts = tuple(row for row in ordered if row["op"] == INSERT)
         return cls(inserts, ordered[-1]["op"] == INSERT, tuple(opinions), policy)

@@ -30,7 +30,9 @@ _SLOW_BELOW_REV_PER_DAY = 1.5
 _NEARLY_CIRCULAR_BELOW = 0.25
 _EVENTS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:conjunction-event:2")
 
-Pair = tuple[int, int]
+Object = int | str
+"""An object by its catalogue number, or as a message designates one without."""
+Pair = tuple[Object, Object]
 
 
 def slots_ns(first: ElementSets, second: ElementSets) -> IntArray:
@@ -43,7 +45,7 @@ def slots_ns(first: ElementSets, second: ElementSets) -> IntArray:
 
 
 def event_ids(pair: Pair, encounters: Sequence[tuple[int, int]], known: Sequence[tuple[int, str]] = ()) -> list[str]:
-    """The id of each encounter ``(TCA, slot length)``, ns, of a pair of NORAD ids, whichever comes first.
+    """The id of each encounter ``(TCA, slot length)``, ns, of a pair, whichever object comes first.
 
     ``known`` are its events so far, withdrawn ones included, as ``(last TCA, id)``. No id is given twice.
     """
@@ -67,6 +69,12 @@ def event_ids(pair: Pair, encounters: Sequence[tuple[int, int]], known: Sequence
         taken.add(event_id)
         ids[number] = event_id
     return ids
+
+
+def in_order(pair: Pair) -> Pair:
+    """Both objects of ``pair`` in one order, whichever comes first: numbers before designators."""
+    one, other = sorted(pair, key=lambda each: (isinstance(each, str), each))
+    return one, other
 
 
 def identified(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,5 +113,5 @@ def _ids_by_row(
 
 
 def _named(pair: Pair, slot_ns: int, number: int) -> str:
-    lo, hi = sorted(pair)
+    lo, hi = in_order(pair)
     return str(uuid.uuid5(_EVENTS, f"{lo}/{hi}/{slot_ns}/{number}"))

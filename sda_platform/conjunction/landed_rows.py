@@ -16,7 +16,8 @@ NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 class Message(Provenance, LandingColumns):
     """A received conjunction data message, or a record that is none: what it states, and what is computed from it.
 
-    ``collision_probability`` and what belongs to it are computed here, from the message's states and covariances.
+    ``stated_`` columns are the originator's. ``recomputed_probability`` and what belongs to it are computed here, from
+    the message's states and covariances. Our own assessment of the encounter is in `conjunction_assessments`.
     """
 
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that created the message.")
@@ -32,13 +33,16 @@ class Message(Provenance, LandingColumns):
     miss_distance_km: T.DoubleType = quantity("km", "Distance at TCA, as stated.", nullable=True, ge=0)
     relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA, of the states.", nullable=True, ge=0)
     stated_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Pc as stated; null: the message has none."
+        nullable=True, ge=0, le=1, description="Pc as the originator states it; null: the message has none."
     )
     stated_method: T.StringType = pa.Field(nullable=True, description="Method of the stated Pc.")
-    collision_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Pc by the best method available, of the states and covariances."
+    recomputed_probability: T.DoubleType = pa.Field(
+        nullable=True,
+        ge=0,
+        le=1,
+        description="Pc that the message's states and covariances give by the best method available, computed here.",
     )
-    probability_method: T.StringType = pa.Field(nullable=True, isin=METHODS, description="Method of the computed Pc.")
+    probability_method: T.StringType = pa.Field(nullable=True, isin=METHODS, description="Method of the recomputed Pc.")
     probability_2d: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), of the same, valid or not."
     )
@@ -60,7 +64,7 @@ class Message(Provenance, LandingColumns):
     risk: T.StringType = pa.Field(
         nullable=True,
         isin=["red", "yellow", "green", "unknown"],
-        description="Risk level of the stated Pc, else of the computed one; unknown: there is neither.",
+        description="Risk level of the stated Pc, else of the recomputed one; unknown: there is neither.",
     )
     reference_frame_1: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT1's state.")
     reference_frame_2: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT2's state.")

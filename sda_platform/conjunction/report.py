@@ -28,7 +28,7 @@ SHOWN = 5
 LISTED = 40
 _LISTED = (
     "risk", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_time_ns", "miss_distance_km",
-    "collision_probability", "maximum_probability", "rule",
+    "collision_probability", "maximum_probability", "stated_probability", "stated_by", "rule",
 )  # fmt: skip
 
 
@@ -58,7 +58,8 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
 
     current = current_keys(store.log(CONJUNCTION_ALERTS), [*_LISTED, "status"]).to_pylist()
     alerts = [alert for alert in current if alert["status"] != "closed"]
-    worst = most_urgent(alerts, SHOWN)[:SHOWN]
+    assessed = [alert for alert in alerts if alert["collision_probability"] is not None]
+    worst = most_urgent(assessed, SHOWN)[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
     if alerts:
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
@@ -83,7 +84,7 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
 
 
 def _listed(alert: Mapping[str, Any]) -> dg.TableRecord:
-    primary, secondary = (f"{alert[f'object_name_{n}'] or 'unnamed'} ({alert[f'norad_id_{n}']})" for n in (1, 2))
+    primary, secondary = (f"{alert[f'object_name_{n}'] or 'unnamed'} ({alert[f'norad_id_{n}'] or '–'})" for n in (1, 2))
     return dg.TableRecord(
         {
             "level": alert["risk"],
@@ -93,6 +94,8 @@ def _listed(alert: Mapping[str, Any]) -> dg.TableRecord:
             "miss km": _number(alert["miss_distance_km"], ".3f"),
             "Pc": _number(alert["collision_probability"], ".2e"),
             "largest Pc": _number(alert["maximum_probability"], ".2e"),
+            "stated Pc": _number(alert["stated_probability"], ".2e"),
+            "by": alert["stated_by"] or "",
             "rule": alert["rule"] or "",
             "alert": alert["event_id"],
         }

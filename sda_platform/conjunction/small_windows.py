@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
-from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerts_of
+from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, Kernel
+from sda_platform.conjunction.stated_encounters import Statements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.correction_log import content
 from sda_platform.lake.correction_rows import corrected, current_rows
@@ -23,12 +24,6 @@ MOST_EVENTS = 5_000
 """From more events under review on, the engine makes the entries."""
 _KEY = "event_id"
 _SENT_COLUMNS = content(CONJUNCTION_ALERTS)
-_EVENT_SCHEMA = pa.schema(
-    [
-        *(CONJUNCTION_ASSESSMENTS.arrow_schema.field(name) for name in ASSESSED_COLUMNS),
-        pa.field(SENT, pa.struct([CONJUNCTION_ALERTS.arrow_schema.field(name) for name in _SENT_COLUMNS])),
-    ]
-)
 
 
 def assessment_entries(store: Lake, plan: Plan, events: Sequence[str], assess: Kernel) -> pa.Table:
@@ -40,16 +35,15 @@ def assessment_entries(store: Lake, plan: Plan, events: Sequence[str], assess: K
     return corrected(CONJUNCTION_ASSESSMENTS, known, fresh, as_of_ns=plan.as_of_ns)
 
 
-def alert_entries(store: Lake, plan: Plan, events: Sequence[str], policy: AlertPolicy) -> pa.Table:
-    """As `transforms.alert_corrections`, of ``events`` (ids)."""
+def alert_entries(store: Lake, plan: Plan, events: Sequence[str], stated: Statements, policy: AlertPolicy) -> pa.Table:
+    """As `transforms.alert_corrections`, of ``events`` (ids); ``stated`` has what messages state of some of them."""
     chosen = _of(events)
     known = store.snapshot_rows(plan, CONJUNCTION_ALERTS, where=chosen)
     columns = [*ASSESSED_COLUMNS, "sequence", "op"]
     assessed = _by_event(current_rows(store.snapshot_rows(plan, CONJUNCTION_ASSESSMENTS, columns, chosen), _KEY))
     active = _by_event(current_rows(known, _KEY))
     sent = {event: {name: row[name] for name in _SENT_COLUMNS} for event, row in active.items()}
-    rows = [{_KEY: event, **assessed.get(event, {}), SENT: sent.get(event)} for event in sorted(assessed.keys() | sent)]
-    fresh = alerts_of(pa.Table.from_pylist(rows, _EVENT_SCHEMA), policy, plan.as_of_ns)
+    fresh = alerts_of(events_table(assessed, stated, sent), policy, plan.as_of_ns)
     return corrected(CONJUNCTION_ALERTS, known, fresh, as_of_ns=plan.as_of_ns)
 
 

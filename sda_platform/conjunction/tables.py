@@ -8,10 +8,10 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.event_rows import STATED_COLUMNS, Alert, Approach
 from sda_platform.conjunction.landed_rows import METHODS, NUMBERS, AlertAcknowledgementRow, Message
 from sda_platform.conjunction.sizes import SIZE_SOURCES
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
@@ -28,17 +28,6 @@ SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
 
 _STATE_SOURCES = ["operator_ephemeris", "refined_ephemeris", "fused_track", "element_set"]
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
-
-
-class Approach(CorrectionLogModel):
-    """One close approach."""
-
-    event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the time slot of the encounter.")
-    norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object; of two alike, the lower number.")
-    norad_id_2: T.LongType = pa.Field(ge=1, description="The object that approaches it.")
-    tca_time_ns: T.LongType = quantity("ns", "Time of closest approach (TCA), Unix time UTC.")
-    miss_distance_km: T.DoubleType = quantity("km", "Distance at TCA.", ge=0)
-    relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA.", ge=0, lt=20)
 
 
 class Candidate(Approach):
@@ -162,52 +151,6 @@ class Assessment(Approach):
     )
 
 
-class Alert(Approach):
-    """An alert for subscribers: an assessed event that the alert policy selects.
-
-    Columns from ``status`` on are null in entries of a version without a policy.
-    """
-
-    object_name_1: T.StringType = pa.Field(nullable=True, description="The primary's name.")
-    object_name_2: T.StringType = pa.Field(nullable=True, description="The secondary's name.")
-    collision_probability: T.DoubleType = pa.Field(ge=0, le=1, description="Pc as assessed.")
-    risk: T.StringType = pa.Field(isin=["red", "yellow"], description="The level by the alert policy.")
-    track_id_1: T.StringType = pa.Field(nullable=True, description="The newest window of the primary's track, if used.")
-    track_id_2: T.StringType = pa.Field(
-        nullable=True, description="The newest window of the secondary's track, if used."
-    )
-    status: T.StringType = pa.Field(
-        nullable=True, isin=["open", "closed"], description="open: the TCA is ahead; closed: it has passed."
-    )
-    outcome: T.StringType = pa.Field(
-        nullable=True,
-        isin=["passed_red", "passed_yellow"],
-        description="Of a closed alert: its level when the TCA passed. Null: it is open.",
-    )
-    highest_risk: T.StringType = pa.Field(
-        nullable=True, isin=["red", "yellow"], description="The highest level that this alert has had since it began."
-    )
-    rule: T.StringType = pa.Field(
-        nullable=True,
-        isin=["probability", "dilution", "suspected_manoeuvre", "hysteresis"],
-        description="The rule of the policy that gives the level.",
-    )
-    change: T.StringType = pa.Field(
-        nullable=True, description="Why this revision was sent: names of changes, comma-separated."
-    )
-    data_quality: T.StringType = pa.Field(
-        nullable=True,
-        isin=["element_sets", "mixed", "tracks_or_ephemerides"],
-        description="Where the states come from: element sets of both objects, of one (mixed), or of none.",
-    )
-    maximum_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance."
-    )
-    mahalanobis_distance: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="Miss over the combined covariance, sigmas."
-    )
-
-
 _APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
 _ELEMENTS = [
     ("orbital_catalog", c)
@@ -224,6 +167,14 @@ _ALERT_COPIES = [
     "collision_probability", "track_id_1", "track_id_2", "maximum_probability", "mahalanobis_distance",
 ]  # fmt: skip
 
+RECEIVED_CDMS = Table(
+    "received_cdms",
+    "conjunction",
+    Message,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(MESSAGES_FEED,),
+)
 CONJUNCTION_CANDIDATES = Table(
     "conjunction_candidates",
     "conjunction",
@@ -240,7 +191,7 @@ CONJUNCTION_CANDIDATES = Table(
         "relative_speed_km_s": _PATHS,
     },
     consumes=(ORBITAL_CATALOG, EPHEMERIDES, REFINED_EPHEMERIDES),
-    reads=(ELEMENT_SETS, TRACKS),
+    reads=(ELEMENT_SETS, TRACKS, RECEIVED_CDMS),
 )
 CONJUNCTION_ASSESSMENTS = Table(
     "conjunction_assessments",
@@ -274,18 +225,14 @@ CONJUNCTION_ALERTS = Table(
     "tca_time_ns",
     lineage={
         **{c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+        **{c: [("conjunction_assessments", c), ("received_cdms", c)] for c in STATED_COLUMNS[:-2]},
         "risk": [("conjunction_assessments", c) for c in ("collision_probability", "maximum_probability", "risk")],
         "data_quality": [("conjunction_assessments", c) for c in ("state_source_1", "state_source_2")],
+        "stated_probability": [("received_cdms", c) for c in ("stated_probability", "recomputed_probability")],
+        "stated_by": [("received_cdms", "originator")],
     },
-    consumes=(CONJUNCTION_ASSESSMENTS,),
-)
-RECEIVED_CDMS = Table(
-    "received_cdms",
-    "conjunction",
-    Message,
-    ("segment_sha256", "record_number"),
-    "received_time_ns",
-    zones=(MESSAGES_FEED,),
+    consumes=(CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS),
+    reads=(CONJUNCTION_CANDIDATES,),
 )
 ALERT_ACKNOWLEDGEMENTS = Table(
     "alert_acknowledgements",

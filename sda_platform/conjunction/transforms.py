@@ -10,6 +10,7 @@ from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerter
 from sda_platform.conjunction.assess import Kernel
 from sda_platform.conjunction.identity import identified
 from sda_platform.conjunction.planning import Screening
+from sda_platform.conjunction.stated_encounters import STATED
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -21,12 +22,17 @@ from sda_platform.lake.correction_log import content, corrections, current_rows,
 _REVIEWED_BEFORE_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
-def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:
-    """What a screening changes: new events, moved ones, and those that are gone from the span and pairs it covered."""
+def candidate_corrections(
+    found: DataFrame, journal: DataFrame, named: DataFrame, screening: Screening, *, as_of_ns: int
+) -> DataFrame:
+    """What a screening changes: new events, moved ones, and those that are gone from the span and pairs it covered.
+
+    ``named`` has the events that have an id by a received message only (`stated_encounters.named_by_messages`).
+    """
     spanned = F.col("tca_time_ns") >= F.lit(screening.start_ns - _REVIEWED_BEFORE_NS)
     last_tca = F.max_by("tca_time_ns", F.struct("sequence", "op")).over(Window.partitionBy("event_id"))
     near = journal.where(spanned).where(_is_screened(screening)).withColumn("last_tca", last_tca)
-    fresh = _identified(found, near)
+    fresh = _identified(found, near, named)
     # An event whose TCA moved into the span keeps its id, like an event that was inside.
     again = fresh.select("event_id", F.lit(True).alias("found"))
     covered = F.col("last_tca").between(F.lit(screening.start_ns), F.lit(screening.end_ns - 1))
@@ -45,22 +51,35 @@ def assessment_corrections(
 
 
 def alert_corrections(
-    assessments: DataFrame, journal: DataFrame, policy: AlertPolicy, *, under_review: DataFrame, as_of_ns: int
+    assessments: DataFrame,
+    journal: DataFrame,
+    stated: DataFrame,
+    policy: AlertPolicy,
+    *,
+    under_review: DataFrame,
+    as_of_ns: int,
 ) -> DataFrame:
-    """Bring the alerts of the events ``under_review`` (column event_id) to what ``policy`` says at ``as_of_ns``."""
+    """Bring the alerts of the events ``under_review`` (column event_id) to what ``policy`` says at ``as_of_ns``.
+
+    ``stated`` has what received messages state of some of them: event_id and `STATED`.
+    """
     known = journal.join(under_review, "event_id", "left_semi")
     columns = content(CONJUNCTION_ALERTS)
     last = current_rows(known, "event_id").select("event_id", F.struct(*columns).alias(SENT))
     reviewed = current_rows(assessments, "event_id").join(under_review, "event_id", "left_semi")
-    both = reviewed.select(*ASSESSED_COLUMNS).join(last, "event_id", "full_outer")
+    known_here = reviewed.select(*ASSESSED_COLUMNS).join(stated, "event_id", "full_outer")
+    both = known_here.join(last, "event_id", "full_outer").select(*ASSESSED_COLUMNS, STATED, SENT)
     fresh = both.mapInArrow(alerter(policy, as_of_ns), fact_types(CONJUNCTION_ALERTS))
     return corrections(known, fresh, key="event_id", content=columns, as_of_ns=as_of_ns)
 
 
-def _identified(found: DataFrame, journal: DataFrame) -> DataFrame:
-    """The approaches ``found``, each with its ``event_id``; ``journal`` has the known events' entries (`last_tca`)."""
+def _identified(found: DataFrame, journal: DataFrame, named: DataFrame) -> DataFrame:
+    """The approaches ``found``, each with its ``event_id``.
+
+    ``journal`` has the entries of known events (`last_tca`), ``named`` those that only messages have.
+    """
     pair = ("norad_id_1", "norad_id_2")
-    known = journal.groupBy("event_id", *pair).agg(F.max("last_tca").alias("tca_time_ns"))
+    known = journal.groupBy("event_id", *pair).agg(F.max("last_tca").alias("tca_time_ns")).unionByName(named)
     unnamed = found.withColumn("event_id", F.lit(None).cast("string"))
     both = unnamed.unionByName(known, allowMissingColumns=True)
     whole_pairs = both.repartition(F.least(*pair), F.greatest(*pair))

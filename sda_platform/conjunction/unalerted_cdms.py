@@ -1,7 +1,8 @@
-"""Received CDMs that state a conjunction at the level of an alert, where our alert is missing or of a lower level.
+"""Received CDMs that state a conjunction at the level of an alert, where the alert is missing or of a lower level.
 
-Operators act on these messages first. The difference is a fault of the platform. It is over when our alert reaches the
-level, when a newer message of the originator states less, or when the closest approach has passed.
+The rule `stated_by_other` of the alert policy makes alerts of them. Without the rule the difference is a fault of the
+platform. It is over when the alert reaches the level, when a newer message of the originator states less, or when the
+closest approach has passed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.alert_policy import GREEN, RED, YELLOW
 from sda_platform.conjunction.cdm_comparison import open_comparisons, reported_probability
 from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.conjunction.stated_encounters import alert_ids
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import RISK_LEVELS
@@ -30,7 +32,7 @@ class UnalertedCdm:
 
 def unalerted_cdms(lake: Lake, now_ns: int) -> Iterator[UnalertedCdm]:
     """The newest message of each originator about each encounter after ``now_ns`` that no alert of ours matches."""
-    policy, levels = policy_in_force(lake), _alert_levels(lake)
+    policy, levels, alerts = policy_in_force(lake), _alert_levels(lake), alert_ids(lake, now_ns)
     for opinion in open_comparisons(lake, now_ns):
         message, event = opinion.message, opinion.event
         stated = reported_probability(message)
@@ -38,7 +40,11 @@ def unalerted_cdms(lake: Lake, now_ns: int) -> Iterator[UnalertedCdm]:
             continue
         yellow, red = policy.thresholds(message)
         level = RED if stated >= red else YELLOW if stated >= yellow else GREEN
-        ours = levels.get(event["event_id"], GREEN) if event else GREEN
+        place = message["segment_sha256"], message["record_number"]
+        if alerts is not None and place not in alerts:
+            continue  # the next commit of alerts consumes it
+        alert_id = alerts[place] if alerts is not None else event["event_id"] if event else ""
+        ours = levels.get(alert_id, GREEN)
         if level > ours:
             yield UnalertedCdm(_subject(message), f"{_report(message, stated, level)}; {_answer(event, ours)}")
 

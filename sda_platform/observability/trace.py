@@ -27,8 +27,8 @@ _RECORD, _SENDER = ("segment_sha256", "record_number"), ("source_name", "peer")
 class Trace:
     """An alert and all rows that it was derived from; rows as dictionaries of their table's columns, oldest first.
 
-    Elements and observations also have the ``source_name`` and ``peer`` of their record.
-    ``messages`` are received CDMs of the same encounter; the alert does not depend on them.
+    Elements and observations also have the ``source_name`` and ``peer`` of their record. ``messages`` are received CDMs
+    of the same encounter. Where the rule of the alert is `stated_by_other`, it rests on them.
     """
 
     alert_id: str
@@ -51,7 +51,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
     tracks = _windows(lake, sorted(track_ids))
     observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
-    norad_ids = [alerts[-1]["norad_id_1"], alerts[-1]["norad_id_2"]]
+    norad_ids = [number for n in (1, 2) if (number := alerts[-1][f"norad_id_{n}"])]
     return Trace(
         alert_id,
         alerts,

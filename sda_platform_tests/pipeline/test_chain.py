@@ -217,7 +217,7 @@ def _others_speak(platform: Platform, alert: str) -> None:
     result = platform.run("catalog_to_alerts", only=["received_cdms", "dead_letters", "conjunction_assessments"])
     assert written(result)["received_cdms"] == 2
     (first, _) = sorted(platform.rows(RECEIVED_CDMS).to_pylist(), key=lambda row: row["record_number"])
-    assert first["collision_probability"] == pytest.approx(first["stated_probability"], rel=1e-6)
+    assert first["recomputed_probability"] == pytest.approx(first["stated_probability"], rel=1e-6)
     story = trace_alert(platform.lake, alert)
     assert [row["message_id"] for row in story.messages] == [first["message_id"]]
     outcome = correctness(result)

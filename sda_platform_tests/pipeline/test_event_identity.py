@@ -17,6 +17,7 @@ FOUND = (
     "norad_id_1 bigint, norad_id_2 bigint, tca_time_ns bigint, miss_distance_km double, relative_speed_km_s double, "
     "slot_ns bigint, elements_epoch_1_ns bigint, elements_epoch_2_ns bigint"
 )
+NAMED = "event_id string, norad_id_1 bigint, norad_id_2 bigint, tca_time_ns bigint"
 # The middle of a slot, so that a move by seconds stays in it.
 TCA_NS = (START_NS // SLOT_NS + 20) * SLOT_NS + SLOT_NS // 2
 Entry = tuple[str, int, str, int]
@@ -28,13 +29,15 @@ class Journal:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.rows: list[dict[str, Any]] = []
+        self.by_message: list[tuple[str, int, int, int]] = []
 
     def screened(self, *tcas_ns: int, start_ns: int = START_NS, pair: tuple[int, int] = (1, 2)) -> list[Entry]:
         """Screen a day from ``start_ns``, find these approaches of a pair, and commit; the new entries."""
         journal = self.spark.createDataFrame(self.rows, CONJUNCTION_CANDIDATES.schema)
         found = self.spark.createDataFrame([(*pair, tca, 1.0, 10.0, SLOT_NS, 7, 8) for tca in tcas_ns], FOUND)
+        named = self.spark.createDataFrame(self.by_message, NAMED)
         screening = Screening(start_ns, start_ns + DAY_NS, None)
-        made = candidate_corrections(found, journal, screening, as_of_ns=len(self.rows)).collect()
+        made = candidate_corrections(found, journal, named, screening, as_of_ns=len(self.rows)).collect()
         entries = sorted((row.asDict() for row in made), key=lambda r: (r["event_id"], r["sequence"], r["op"]))
         self.rows += [{**entry, "commit_sequence": len(self.rows) + 1} for entry in entries]
         return [(e["event_id"], e["sequence"], e["op"], e["tca_time_ns"]) for e in entries]
@@ -86,3 +89,9 @@ def test_two_approaches_near_one_event_are_two_events__E14(journal: Journal) -> 
     inserted = {tca_ns: event for event, _, op, tca_ns in entries if op == "insert"}
     assert inserted[TCA_NS + SECOND_NS] == event_id
     assert len(set(inserted.values())) == 2
+
+
+def test_a_screening_continues_the_event_that_a_message_named_first__41(journal: Journal) -> None:
+    border_ns = TCA_NS + SLOT_NS // 2
+    journal.by_message = [("stated", 2, 1, border_ns - SECOND_NS)]
+    assert journal.screened(border_ns + SECOND_NS) == [("stated", 0, "insert", border_ns + SECOND_NS)]

@@ -38,6 +38,7 @@ UNITLESS = {
     "element_set_number", "revolution_at_epoch", "source_priority", "eccentricity", "chi_square",
     "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
+    "recomputed_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "kept_unexplained",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",

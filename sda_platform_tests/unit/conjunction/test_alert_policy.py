@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
-from sda_platform.conjunction.alerting import ALERT_SCHEMA, ASSESSED_COLUMNS, SENT, alerts_of
+from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.listings import ListingError
@@ -37,16 +36,14 @@ EVENT: dict[str, Any] = {
     "state_source_1": "element_set",
     "state_source_2": "element_set",
 }
-SENT_TYPE = pa.struct([field for field in ALERT_SCHEMA if field.name != "event_id"])
 
 
 def alert(sent: dict[str, Any] | None, as_of_ns: int = START_NS, policy: AlertPolicy = POLICY, **facts: Any) -> Any:
     """The alert of an event with ``facts``, after ``sent``; `gone=True`: it is no longer assessed. None: no alert."""
-    is_gone = facts.pop("gone", False)
+    is_gone, stated = facts.pop("gone", False), facts.pop("stated", None)
     full = row(CONJUNCTION_ASSESSMENTS, **{**EVENT, **facts})
     chosen = {name: full[name] if not is_gone or name == "event_id" else None for name in ASSESSED_COLUMNS}
-    schema = pa.schema([CONJUNCTION_ASSESSMENTS.arrow_schema.field(name).with_nullable(True) for name in chosen])
-    table = pa.Table.from_pylist([chosen], schema).append_column(SENT, pa.array([sent], SENT_TYPE))
+    table = events_table({"e": chosen}, {"e": stated}, {"e": sent} if sent else {})
     (found,) = alerts_of(table, policy, as_of_ns).to_pylist() or [None]
     return found
 

@@ -68,7 +68,7 @@ def test_a_message_becomes_a_row_with_what_it_states_and_the_risk_of_its_states(
     assert (row["norad_id_1"], row["norad_id_2"], row["object_name_2"]) == (25544, 270387, "OBJECT 2")
     assert (row["created_time_ns"], row["tca_time_ns"]) == (after(60), TCA_NS)
     assert (row["miss_distance_km"], row["stated_probability"], row["risk"]) == (0.2, 3e-5, "yellow")
-    assert row["collision_probability"] == pytest.approx(risk.pc, rel=1e-9)
+    assert row["recomputed_probability"] == pytest.approx(risk.pc, rel=1e-9)
     assert (row["is_2d_valid"], row["hard_body_radius_m"]) == (True, 10.0)
     assert row["state_2"][:3] == [7000.2, 0.0, 0.0]
     assert covariance_from_lower([row["covariance_1"]])[0] == pytest.approx(message.cdm().objects[0].covariance_rtn)
@@ -77,7 +77,7 @@ def test_a_message_becomes_a_row_with_what_it_states_and_the_risk_of_its_states(
 def test_without_a_stated_probability_a_message_has_the_colour_of_the_one_we_find() -> None:
     (row,) = rows(Told(sigma_km=0.1))
     assert row["stated_probability"] is None
-    assert (row["risk"], row["collision_probability"] >= 1e-4) == ("red", True)
+    assert (row["risk"], row["recomputed_probability"] >= 1e-4) == ("red", True)
 
 
 def test_each_bad_message_of_a_file_is_a_row_that_says_why_and_harms_no_other() -> None:

@@ -63,7 +63,7 @@ def test_a_singular_covariance_is_a_row_with_a_flag_A3(secondary: str, change: C
     assert row["error_kind"] is None
     assert row["is_2d_valid"] is None
     assert "covariance_missing" in row["risk_flags"].split(",")
-    assert row["collision_probability"] == row["probability_2d"] is not None
+    assert row["recomputed_probability"] == row["probability_2d"] is not None
 
 
 def test_overflowing_covariances_are_rows_between_sound_ones_A3() -> None:
@@ -73,7 +73,7 @@ def test_overflowing_covariances_are_rows_between_sound_ones_A3() -> None:
     sound = conjunction("000041740")
     before, beyond_size, large, after = decoded(sound, overflowing(1e300), overflowing(1e10), sound)
     assert (beyond_size["error_kind"], beyond_size["risk"]) == ("out_of_range", None)
-    assert (large["risk"], large["risk_flags"], large["collision_probability"]) == ("unknown", "unusable_input", None)
+    assert (large["risk"], large["risk_flags"], large["recomputed_probability"]) == ("unknown", "unusable_input", None)
     assert before["risk"] == after["risk"] == "red"
 
 

@@ -51,7 +51,7 @@ def opinion(hours: float, stated: float | None) -> dict[str, Any]:
     return {
         "originator": "18 SDS", "message_id": "m-1", "created_time_ns": TCA_NS - round(hours * HOUR_NS),
         "received_time_ns": TCA_NS, "tca_time_ns": TCA_NS + 10**9, "miss_distance_km": 0.613,
-        "stated_probability": stated, "collision_probability": 3.25e-5,
+        "stated_probability": stated, "recomputed_probability": 3.25e-5,
     }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> 
     assert picture == event_picture(folded(entries[::-1]))
     moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
     assert picture != event_picture(folded(moved))
-    silent = {**opinion(18.0, None), "originator": None, "collision_probability": None}
+    silent = {**opinion(18.0, None), "originator": None, "recomputed_probability": None}
     assert picture != event_picture(folded(entries, [opinion(18.0, None), silent]))
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 

@@ -68,7 +68,7 @@ def test_received_cdms_of_encounters_ahead_are_listed_next_to_our_assessments(tm
     ]
     commit(lake, RECEIVED_CDMS, facts)
     header, _, first, second = metadata_of(lake)["received_cdms"].value.splitlines()
-    assert "their_probability | our_probability | event_id" in header
+    assert "stated_probability | own_probability | event_id" in header
     assert first.startswith("| 18 SDS | A | B | 2024-11-01 01:00:01") and first.endswith("| 4e-05 | 2.5e-06 | ours |")
     assert second.startswith("| 18 SDS | A | B | 2024-11-01 02:00:00") and "2.5e-06" not in second
 

@@ -8,7 +8,7 @@ import pytest
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.alert_policy import AlertPolicy
-from sda_platform.conjunction.alerting import ALERT_SCHEMA, ASSESSED_COLUMNS, SENT, alerts_of
+from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
@@ -81,9 +81,8 @@ def meeting(names: tuple[str, str], age_d: float) -> tuple[Catalogue, pa.Table]:
 
 def level(assessed: pa.Table) -> tuple[str, str]:
     """The level and the rule of the alert, a day before TCA."""
-    sent = pa.array([None], pa.struct([field for field in ALERT_SCHEMA if field.name != "event_id"]))
-    events = assessed.select(list(ASSESSED_COLUMNS)).append_column(SENT, sent)
-    (alert,) = alerts_of(events, AlertPolicy(AlertSettings()), TCA_NS - DAY_NS).to_pylist()
+    events = {row["event_id"]: {name: row[name] for name in ASSESSED_COLUMNS} for row in assessed.to_pylist()}
+    (alert,) = alerts_of(events_table(events, {}), AlertPolicy(AlertSettings()), TCA_NS - DAY_NS).to_pylist()
     return alert["risk"], alert["rule"]
 
 

@@ -1,16 +1,17 @@
-"""What to do when a call or a task fails: retries with pauses, a circuit breaker, budgets; time is passed in.
+"""What to do when a call or a task fails: retries with pauses, a circuit breaker, budgets, quotas; time is passed in.
 
 Shared by everything that tries again: runs, deliveries, collectors.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from random import Random
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
+from time import monotonic
 from typing import Self, TypeVar
 
 _Answer = TypeVar("_Answer")
@@ -144,6 +145,51 @@ class RetryBudget:
             return False
         self._retries_s.append(now_s)
         return True
+
+
+class OverQuota(Exception):
+    """A sender has used more than it may for now; ``wait_s``: seconds until it may send again."""
+
+    def __init__(self, text: str, wait_s: float) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
+class Quotas:
+    """What each sender may use of each resource in a minute. It pays afterwards.
+
+    A sender within its quota is served, whatever the request turns out to cost: nothing that was begun is refused. Then
+    it waits until no more than a minute's use is unpaid. What is unpaid falls by the quota each minute. ``now_s`` is
+    monotonic. Senders are configured ones, so the memory is bounded.
+    """
+
+    def __init__(self, per_minute: Mapping[str, float], now_s: Callable[[], float] = monotonic) -> None:
+        self._per_minute, self._now_s = per_minute, now_s
+        self._unpaid: dict[tuple[str, str], tuple[float, float]] = {}
+        self._lock = Lock()
+
+    def require(self, sender: str) -> None:
+        """Raise OverQuota where ``sender`` must wait."""
+        with self._lock:
+            waits_s = {name: self._wait_s(sender, name) for name in self._per_minute}
+        longest = max(waits_s, key=waits_s.__getitem__)
+        if waits_s[longest] > 0:
+            more = f"{sender} sends more than {self._per_minute[longest]:,.0f} {longest} a minute"
+            raise OverQuota(f"{more}; send again when Retry-After has passed", waits_s[longest])
+
+    def spend(self, sender: str, **used: float) -> None:
+        """Account for what ``sender`` has used, by resource."""
+        with self._lock:
+            for name, amount in used.items():
+                self._unpaid[sender, name] = (self._left(sender, name) + amount, self._now_s())
+
+    def _wait_s(self, sender: str, name: str) -> float:
+        excess = self._left(sender, name) - self._per_minute[name]
+        return 60.0 * excess / self._per_minute[name] if excess > 0 else 0.0
+
+    def _left(self, sender: str, name: str) -> float:
+        unpaid, at_s = self._unpaid.get((sender, name), (0.0, 0.0))
+        return max(unpaid - (self._now_s() - at_s) * self._per_minute[name] / 60.0, 0.0)
 
 
 class BulkheadFull(Exception):

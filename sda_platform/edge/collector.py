@@ -41,6 +41,7 @@ from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.zone import LandingZone
+from sda_platform.resilience import Quotas
 
 _SAMPLE_S = 0.1
 _BACKLOG_S = 1.0
@@ -98,6 +99,7 @@ class Collector:
             documents=Worker(start_worker),
             files=Worker(start_worker),
             bounds=PartnerBounds(least_free_bytes=service.least_free_bytes),
+            quotas=Quotas(service.quota),
         )
 
     async def start(self, config: CollectorConfig) -> None:

@@ -25,7 +25,7 @@ from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.pull import LEAST_INTERVAL_S, Login, PullSource
 from sda_platform.edge.sources.radar import RadarSource
-from sda_platform.edge.sources.source import Services, Source
+from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, Services, Source
 from sda_platform.edge.sources.station import StationSource
 from sda_platform.edge.sources.upload import UploadSource
 from sda_platform.formats.registry import ZONES
@@ -197,6 +197,17 @@ class ServiceConfig(_Model):
         ge=0,
         description="Free space below which no file is taken: the rest is for live records.",
     )
+    quota_bytes: int = Field(
+        round(DEFAULT_QUOTA["bytes"]),
+        gt=0,
+        description="Bytes, expanded, that one source of files may land in a minute.",
+    )
+    quota_records: int = Field(
+        round(DEFAULT_QUOTA["records"]), gt=0, description="Records that one source of files may land in a minute."
+    )
+    quota_refused: int = Field(
+        round(DEFAULT_QUOTA[REFUSED_FILES]), gt=0, description="Files of one source that may be refused in a minute."
+    )
     backlog_max_bytes: int = Field(512 * 2**20, gt=0, description="Pending bytes of a zone that defer low priority.")
     backlog_max_segments: int = Field(4_096, gt=0, description="Pending segments of a zone that defer low priority.")
 
@@ -204,6 +215,11 @@ class ServiceConfig(_Model):
     def _has_token(self) -> "ServiceConfig":
         _require_token(self.control, self.token_variable)
         return self
+
+    @property
+    def quota(self) -> dict[str, float]:
+        """What one source of files may use in a minute."""
+        return {"bytes": self.quota_bytes, "records": self.quota_records, REFUSED_FILES: self.quota_refused}
 
     @property
     def token(self) -> str:

@@ -22,18 +22,20 @@ from sda_platform.landing.segments import (
 )
 from sda_platform.landing.zone import LandingZone
 
+_TURNS = 4
+
 
 def take(
     zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
 ) -> list[LoadedSegment]:
-    """The next segments of all ``zones``, in the order in which they are due, within both bounds (at least one).
+    """The next segments of all ``zones``, within both bounds (at least one); see `in_turns` for their order.
 
     Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
     """
     finish_last_commit(zones, head)
     failpoints.hit("intake.before_listing")
     found = [segment for zone in zones for segment in _found_in(zone, orphaned_before_s)]
-    found.sort(key=lambda s: (s.due_time_ns, s.feed, s.name))
+    found = in_turns(found, max_segments=max_segments, max_bytes=max_bytes)
     failpoints.hit("intake.listed")
     taken: dict[str, LoadedSegment] = {}
     size = 0
@@ -44,6 +46,27 @@ def take(
         taken[segment.sha256] = segment
         failpoints.hit("intake.read")
     return list(taken.values())
+
+
+def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: int) -> list[PendingSegment]:
+    """``found`` in the order in which they are due, with turns of the sources.
+
+    A turn of a source is a quarter of a batch. Its segments beyond come after the first turns of all others. While
+    other sources wait, a batch has no more than one turn of bytes of each, or one segment: a large file of one partner
+    makes the batches of the others no longer.
+    """
+    due = sorted(found, key=lambda s: (s.due_time_ns, s.feed, s.name))
+    used: dict[str, list[int]] = {}
+    turns = []
+    for segment in due:
+        segments_and_bytes = used.setdefault(segment.source, [0, 0])
+        counted, size = segments_and_bytes
+        turn_of_bytes = size * _TURNS // max_bytes
+        turns.append((max(counted * _TURNS // max_segments, turn_of_bytes), turn_of_bytes))
+        segments_and_bytes[0] += 1
+        segments_and_bytes[1] += segment.meta.bytes if segment.meta else 0
+    order = sorted(range(len(due)), key=lambda place: turns[place][0])
+    return [due[place] for place in order if len(used) == 1 or turns[place][1] == 0]
 
 
 def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:

@@ -37,6 +37,8 @@ from sda_platform.landing.partner_files import (
 from sda_platform.landing.zone import LandingZone
 
 MAX_SEGMENT_BYTES = 64 * 2**20
+PARTNER_SEGMENT_BYTES = 16 * 2**20
+"""Segments of a partner's file: two are a turn of its source in a batch, see `intake.in_turns`."""
 PROGRESS_VERSION = 1
 _SHORT_HASH = 12
 
@@ -84,13 +86,14 @@ class Progress:
 @dataclass(frozen=True)
 class LandedFile:
     """What became of a file: its ``records`` in all, the ``segments`` that were sealed now (none: nothing was left to
-    do, the zone has or had these bytes), and how many ``sealed_records`` those hold."""
+    do, the zone has or had these bytes), and how many ``sealed_records`` those hold. ``bytes``: read now, expanded."""
 
     file: str
     zone: str
     records: int
     segments: tuple[str, ...]
     sealed_records: int = 0
+    bytes: int = 0
 
 
 def _report_nothing(stage: str, position: int) -> None:
@@ -145,7 +148,9 @@ class Lander:
             replace(progress, finished=True).save(progress_path)
             partials = progress_path.parent.glob(f".{progress_path.name}.*.tmp")
             durable.sweep_partials(partials, time.time())
-        return LandedFile(str(path), file.feed, progress.records_read, tuple(sealed), sum(sealed.values()))
+        return LandedFile(
+            str(path), file.feed, progress.records_read, tuple(sealed), sum(sealed.values()), content.bytes
+        )
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
         """How many records ``data`` has, and the name that it was sealed under (None: it was before, or has none)."""

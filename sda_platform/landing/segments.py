@@ -39,6 +39,12 @@ class PendingSegment:
         return self.meta.sealed_time_ns if self.meta else 0
 
     @property
+    def source(self) -> str:
+        """The source that brought all its records; of several or unknown ones, the zone."""
+        sources = {origin.source for origin in (self.meta.origins if self.meta else None) or ()}
+        return sources.pop() if len(sources) == 1 else f"{self.feed}/"
+
+    @property
     def due_time_ns(self) -> int:
         """The order of intake: the time of sealing, later for lower priorities.
 

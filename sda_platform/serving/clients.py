@@ -5,21 +5,27 @@
     norad_ids = [25544, 48274]
     rank = 30
 
+    [quota]
+    records = 1000000
+
 A client without ``norad_ids`` may write for all objects. At equal epochs its element sets win over those of sources and
-clients of a lower ``rank``; without one it is 0. Secrets are not in the file: it names the environment
-variables that hold them. Without a file every request may write, if only this machine can reach the endpoint.
+clients of a lower ``rank``; without one it is 0. ``quota`` is what each may write in a minute: ``bytes``, ``records``,
+and records that are ``refused``; beyond, requests are answered 429 for a while. Secrets are not in the file: it names
+the environment variables that hold them. Without a file every request may write, if only this machine can reach the
+endpoint.
 """
 
 import hmac
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from starlette.requests import Request
 
+from sda_platform.resilience import Quotas
 from sda_platform.serving.errors import ServingError
 from sda_platform.toml_file import read_toml
 
@@ -47,8 +53,25 @@ class ClientConfig(BaseModel):
     rank: int | None = Field(None, ge=0, le=100)
 
 
+REFUSED: Final = "refused records"
+
+
+class QuotaConfig(BaseModel):
+    """What one client may write in a minute."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    bytes: int = Field(2**30, gt=0)
+    records: int = Field(1_000_000, gt=0)
+    refused: int = Field(100_000, gt=0)
+
+    def quotas(self) -> Quotas:
+        """The accounts of the clients, all empty."""
+        return Quotas({"bytes": self.bytes, "records": self.records, REFUSED: self.refused})
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+    quota: QuotaConfig = QuotaConfig()
     clients: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], ClientConfig] = Field(min_length=1)
 
 
@@ -74,10 +97,11 @@ class Client:
 
 @dataclass(frozen=True)
 class KnownClients:
-    """The clients by their tokens; ``is_open``: without any, every request may write."""
+    """The clients by their tokens; ``is_open``: without any, every request may write. ``quota``: of each client."""
 
     by_token: tuple[tuple[str, Client], ...] = ()
     is_open: bool = True
+    quota: QuotaConfig = field(default_factory=QuotaConfig)
 
     def of(self, request: Request) -> Client:
         """The client that sends ``request``. Raises LoginNeeded and NotAllowed."""
@@ -99,7 +123,8 @@ ANYONE: Final = KnownClients()
 def load_clients(path: Path) -> KnownClients:
     """The clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
     found: dict[str, Client] = {}
-    for name, client in read_toml(path, _File, ClientsError).clients.items():
+    file = read_toml(path, _File, ClientsError)
+    for name, client in file.clients.items():
         token = os.environ.get(client.token_variable, "")
         if len(token) < LEAST_TOKEN:
             what = f"a token of at least {LEAST_TOKEN} characters in the environment variable {client.token_variable}"
@@ -107,4 +132,4 @@ def load_clients(path: Path) -> KnownClients:
         if token in found:
             raise ClientsError(f"{path}: clients.{name} has the token of {found[token].name}")
         found[token] = Client(name, client.norad_ids, client.rank)
-    return KnownClients(tuple(found.items()))
+    return KnownClients(tuple(found.items()), quota=file.quota)

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving.bodies import body_of, media_type_of
+from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
@@ -23,14 +24,15 @@ from sda_platform.serving.rendering import chosen, json_rows, rendered
 from sda_platform.serving.requests import (
     BadRequest,
     NotFound,
-    client_of,
     instant,
     object_number,
     page_length,
     parsed_instant,
     parsed_number,
+    quotas_of,
     sender_of,
     whole_number,
+    writer_of,
 )
 from sda_platform.serving.states import states
 
@@ -148,7 +150,7 @@ async def alerts(request: Request) -> Response:
 
 async def put_elements(request: Request) -> Response:
     """Take element sets; they are durable, and served, when the answer comes."""
-    client = client_of(request)
+    client = writer_of(request)
     segment_format = media_type_of(request, PUT_FORMATS)
     body = await body_of(request)
     live, puts = _live(request), _puts(request)
@@ -156,6 +158,7 @@ async def put_elements(request: Request) -> Response:
     client.require([each.norad_id for each in sets])
     if sets:
         await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
+    quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
     return _json(request, facts, 200 if sets or not refused else 422)
 

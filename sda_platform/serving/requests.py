@@ -1,8 +1,9 @@
 """Reading a request's parameters, and turning what is wrong with one into an answer that names it."""
 
 import json
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import wraps
+from math import ceil
 from typing import Final
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.resilience import OverQuota, Quotas
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
 from sda_platform.serving.errors import IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
@@ -31,12 +33,13 @@ class NotFound(Exception):
     """There is no such object."""
 
 
-_STATUS: Final = {
+_STATUS: Final[Mapping[type[Exception], int]] = {
     BadRequest: 400,
     TooMany: 400,
     LoginNeeded: 401,
     NotAllowed: 403,
     NotFound: 404,
+    OverQuota: 429,
     NotAcceptable: 406,
     IndexMismatch: 503,
     Busy: 503,
@@ -63,6 +66,8 @@ def answering(handler: Handler, parameters: Collection[str]) -> Handler:
         except tuple(_STATUS) as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
             headers = _HEADERS.get(status, {})
+            if isinstance(error, OverQuota):
+                headers = {"Retry-After": str(ceil(error.wait_s))}
             return Response(json.dumps({"error": str(error)}), status, headers, "application/json")
 
     return answer
@@ -72,6 +77,19 @@ def client_of(request: Request) -> Client:
     """The client that sends the request. Raises LoginNeeded and NotAllowed."""
     clients: KnownClients = request.app.state.clients
     return clients.of(request)
+
+
+def writer_of(request: Request) -> Client:
+    """The client that sends a request to write, within its quota. Raises LoginNeeded, NotAllowed and OverQuota."""
+    client = client_of(request)
+    quotas_of(request).require(client.name)
+    return client
+
+
+def quotas_of(request: Request) -> Quotas:
+    """What each client may write in a minute."""
+    quotas: Quotas = request.app.state.quotas
+    return quotas
 
 
 def sender_of(request: Request, client: Client) -> Sender:

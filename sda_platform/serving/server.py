@@ -46,6 +46,7 @@ def application(
     routes = [StarletteRoute(r.path, answering(r.handler, tuple(r.query)), methods=[r.method]) for r in ROUTES]
     gate = Middleware(HttpGate, hosts=hosts)
     app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes], middleware=[gate])
+    app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
 

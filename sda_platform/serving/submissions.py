@@ -15,10 +15,11 @@ from starlette.responses import Response
 
 from sda_platform.formats.segments import Sender
 from sda_platform.serving.bodies import body_of, media_type_of
+from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Refusal
 from sda_platform.serving.rendering import NotAcceptable, json_rows
-from sda_platform.serving.requests import NotFound, client_of, sender_of
+from sda_platform.serving.requests import NotFound, client_of, quotas_of, sender_of, writer_of
 
 EPHEMERIS_FORMATS: Final = {
     "application/x-ccsds-kvn": "oem-kvn",
@@ -65,7 +66,7 @@ class Submissions(Protocol):
 
 async def put_ephemerides(request: Request) -> Response:
     """Take ephemerides; they are durable when the answer comes."""
-    client = client_of(request)
+    client = writer_of(request)
     segment_format = media_type_of(request, EPHEMERIS_FORMATS)
     body = await body_of(request)
     live, submissions = request.app.state.live, _submissions(request)
@@ -73,8 +74,10 @@ async def put_ephemerides(request: Request) -> Response:
         client.require(await run_in_threadpool(submissions.objects, body, segment_format, live))
     refused = await run_in_threadpool(submissions.refusals, body, segment_format, live)
     if refused:
+        quotas_of(request).spend(client.name, bytes=len(body), **{REFUSED: len(refused)})
         reasons = "; ".join(each.reason for each in refused)
         return _json({"error": reasons, "refused": [asdict(each) for each in refused]}, 422)
+    quotas_of(request).spend(client.name, bytes=len(body), records=1)
     submission_id, is_new = await run_in_threadpool(submissions.take, body, segment_format, sender_of(request, client))
     where = f"/ephemerides/{submission_id}"
     return _json({"id": submission_id, "status": where, "is_new": is_new}, 201 if is_new else 200, Location=where)

@@ -17,7 +17,7 @@ async def land_document(source: Source, document: bytes | Path, *, zone: str, se
     Raises OSError.
     """
     services = source.services
-    records, is_new = await services.documents.run(
+    records, size, is_new = await services.documents.run(
         _seal,
         document,
         zone,
@@ -28,7 +28,7 @@ async def land_document(source: Source, document: bytes | Path, *, zone: str, se
         services.bounds,
         source.sender(urlsplit(source.address).netloc or source.address),
     )
-    source.count_landed(records if is_new else 0)
+    source.count_landed(records if is_new else 0, size)
     return records
 
 
@@ -41,8 +41,8 @@ def _seal(
     stem: str,
     bounds: PartnerBounds,
     sender: Sender,
-) -> tuple[int, bool]:
-    """How many records the document has, and whether it was sealed now."""
+) -> tuple[int, int, bool]:
+    """How many records and bytes the document has, and whether it was sealed now."""
     data = document.read_bytes() if isinstance(document, Path) else document
     bounds.check_room(location(landing_root), len(data))
     meta = describe_segment(
@@ -53,4 +53,4 @@ def _seal(
         sealed_wall_time_ns=time.time_ns(),
         sender=sender,
     )
-    return meta.records, bool(meta.records) and seal(data, meta, landing_root, stem=stem)
+    return meta.records, meta.bytes, bool(meta.records) and seal(data, meta, landing_root, stem=stem)

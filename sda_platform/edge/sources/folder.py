@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
 from sda_platform.edge.sources.source import LONGEST_PAUSE_S, Services, Source
-from sda_platform.landing.lander import Lander, ProgressUnreadable
+from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
-from sda_platform.resilience import pause_s
+from sda_platform.resilience import OverQuota, pause_s
 
 
 class _Later(NamedTuple):
@@ -48,7 +48,13 @@ class FolderSource(Source):
     ) -> None:
         super().__init__(name, services, rank)
         self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
-        self._lander = Lander(services.landing_root, services.clock, bounds=services.bounds, sender=self.sender())
+        self._lander = Lander(
+            services.landing_root,
+            services.clock,
+            bounds=services.bounds,
+            segment_max_bytes=PARTNER_SEGMENT_BYTES,
+            sender=self.sender(),
+        )
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()
 
@@ -80,6 +86,10 @@ class FolderSource(Source):
         waiting = {file.path for file in found}
         self._later = {path: later for path, later in self._later.items() if path in waiting}
         for file in found:
+            try:
+                self.require_quota()
+            except OverQuota:
+                break  # the files stay, and are landed by a later scan
             if self._later.get(file.path, _AT_ONCE).at_s <= loop.time():
                 await self._land(folder, file)
             if self.stopping.is_set():
@@ -99,7 +109,7 @@ class FolderSource(Source):
             return
         try:
             landed = await self.services.files.run(self._lander.land, path, feed=file.zone or None)
-            self.count_landed(landed.sealed_records)
+            self.count_landed(landed.sealed_records, landed.bytes)
             self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
             folder.put_away(file, LANDED)
         except FileChanging:
@@ -107,7 +117,7 @@ class FolderSource(Source):
         except ProgressUnreadable as error:
             self._try_later(path, error)
         except PartnerFileError as refusal:
-            self.errors["refused_file"] += 1
+            self.count_refused()
             self.log.warning("file refused", file=str(path), reason=str(refusal))
             self._refuse(folder, file, str(refusal))
         except FileNotFoundError as error:

@@ -28,10 +28,13 @@ from sda_platform.edge.workers import Worker
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.segments import Sender
 from sda_platform.landing.partner_bounds import PartnerBounds
-from sda_platform.resilience import BreakerState, pause_s
+from sda_platform.resilience import BreakerState, OverQuota, Quotas, pause_s
 
 LONGEST_PAUSE_S: Final = 60.0
 _GROWING: Final = 20  # failures in a row, after which pauses grow no more
+REFUSED_FILES: Final = "refused files"
+DEFAULT_QUOTA: Final = {"bytes": 2.0 * 2**30, "records": 20e6, REFUSED_FILES: 120.0}
+"""What one source of files may use in a minute: bytes and records as landed, and files that are refused."""
 _NOTE_SHOWN_S: Final = 300.0
 
 
@@ -73,6 +76,7 @@ class Services:
     documents: Worker
     files: Worker
     bounds: PartnerBounds = field(default_factory=PartnerBounds)
+    quotas: Quotas = field(default_factory=lambda: Quotas(DEFAULT_QUOTA))
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
     first_copies: FirstCopies = field(default_factory=FirstCopies)
@@ -133,8 +137,9 @@ class Source(ABC):
         """Request its end: it accepts nothing new and hands over what it has received."""
         self.stopping.set()
 
-    def count_landed(self, records: int) -> None:
-        """Account for ``records`` that were sealed as they came, without an edge."""
+    def count_landed(self, records: int, size: int) -> None:
+        """Account for ``records`` of ``size`` bytes that were sealed as they came, without an edge."""
+        self.services.quotas.spend(self.name, records=records, bytes=size)
         account = self.services.ledger.account(self.name, Priority.HIGH)
         account.received += records
         account.sealed += records
@@ -170,6 +175,22 @@ class Source(ABC):
         """Have ``text`` on the health page for some minutes: a person must know of it, though the source goes on."""
         self.log.error("note", reason=text)
         self.noted = asyncio.get_running_loop().time(), text
+
+    def count_refused(self) -> None:
+        """Account for a file that was refused."""
+        self.errors["refused_file"] += 1
+        self.services.quotas.spend(self.name, **{REFUSED_FILES: 1})
+
+    def require_quota(self) -> None:
+        """Raise OverQuota where the source has used its quota; the health page names it then."""
+        try:
+            self.services.quotas.require(self.name)
+        except OverQuota as error:
+            self.errors["over_quota"] += 1
+            if self.problem(asyncio.get_running_loop().time()) is None:
+                self.log.warning("over quota", reason=str(error))
+            self.noted = asyncio.get_running_loop().time(), f"over its quota: {error}"
+            raise
 
     def problem(self, now_s: float) -> str | None:
         """What a person must know of it at the loop's time ``now_s``; None: nothing."""

@@ -3,6 +3,7 @@
     201 landed, with the number of records and the segments · 200 these bytes were landed before
     400 refused, with the reason · 401 no or a wrong token · 404 no such zone · 411, 413 without a length, or too long
     408 slower than 64 KiB/s for half a minute and more
+    429 with Retry-After: the source has used its quota of a minute
     503 with Retry-After: too many uploads at once, shutting down, or the disk refuses
 
 The body is written to a file of its own while it arrives, so that memory does not grow with it.
@@ -15,6 +16,7 @@ import re
 import tempfile
 from collections.abc import Collection
 from http import HTTPStatus
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +30,9 @@ from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.sources.source import Services, Source
 from sda_platform.formats.registry import ZONES
-from sda_platform.landing.lander import Lander, ProgressUnreadable
+from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
+from sda_platform.resilience import OverQuota
 
 TEMPORARY: Final = "upload-"
 """How the names of folders begin in which uploads arrive; a killed collector leaves them behind."""
@@ -107,6 +110,10 @@ class UploadSource(Source):
             return _answer(HTTPStatus.LENGTH_REQUIRED, "send the length of the file")
         if int(length) > self._max_bytes:
             return _answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {self._max_bytes:,} bytes are taken at once")
+        try:
+            self.require_quota()
+        except OverQuota as error:
+            return _answer(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": str(ceil(error.wait_s))})
         if self._running >= self._at_once or self.stopping.is_set():
             return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "too busy", _LATER)
         return None
@@ -123,15 +130,21 @@ class UploadSource(Source):
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
         peer = str(Address(*request.client)) if request.client else None
         services, chosen = self.services, request.query_params.get("format") or _only_format(path, zone)
-        lander = Lander(services.landing_root, services.clock, bounds=services.bounds, sender=self.sender(peer))
+        lander = Lander(
+            services.landing_root,
+            services.clock,
+            bounds=services.bounds,
+            segment_max_bytes=PARTNER_SEGMENT_BYTES,
+            sender=self.sender(peer),
+        )
         try:
             landed = await services.files.run(lander.land, path, feed=zone, segment_format=chosen)
         except (FileChanging, ProgressUnreadable) as error:
             raise OSError(errno.EIO, str(error).replace(f"{folder}/", "")) from None
         except PartnerFileError as refusal:
-            self.errors["refused_file"] += 1
+            self.count_refused()
             return _answer(HTTPStatus.BAD_REQUEST, str(refusal).replace(f"{folder}/", ""))
-        self.count_landed(landed.sealed_records)
+        self.count_landed(landed.sealed_records, landed.bytes)
         facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
         return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
 

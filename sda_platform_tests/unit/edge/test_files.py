@@ -78,6 +78,37 @@ async def post(collector: Collector, path: str, content: bytes = SETS, **options
         return await client.post(f"http://{source.address}{path}", content=content, **options)
 
 
+def test_a_source_beyond_its_quota_is_refused_and_named_and_others_are_not__S6(tmp_path: Path) -> None:
+    """The upload that exceeds the quota is taken; the next is answered 429. Files of another source land meanwhile."""
+    drop = tmp_path / "drop"
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, {**UPLOAD, **folder(drop)}, quota_records=1) as collector:
+            assert (await post(collector, "/land/elements?name=a.tle", SETS * 2)).status_code == 201
+            refused = await post(collector, "/land/elements?name=b.tle", SETS * 3)
+            assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+            assert "upload sends more than 1 records a minute" in refused.json()["error"]
+            (drop / "c.tle").write_bytes(SETS * 4)
+            await until(lambda: (drop / "landed" / "c.tle").exists())
+            assert [each.partition(":")[0] for each in collector.health] == ["source upload"]
+            (drop / "d.tle").write_bytes(SETS)
+            partners = collector.supervised["partners"].source
+            await until(lambda: partners.errors["over_quota"] > 0)
+            assert (drop / "d.tle").exists()
+            assert sorted(each.partition(":")[0] for each in collector.health) == ["source partners", "source upload"]
+
+    asyncio.run(scenario())
+
+
+def test_files_that_are_refused_count_too__S6(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, UPLOAD, quota_refused=2) as collector:
+            answers = [await post(collector, "/land/elements?name=a.nonsense", b"?") for _ in range(4)]
+            assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     ("headers", "hosts", "status"),
     [

@@ -325,7 +325,9 @@ def test_a_file_without_a_last_line_feed_lands_when_the_caller_says_that_it_is_c
 
 
 def test_a_file_without_records_lands_as_nothing(tmp_path: Path) -> None:
-    assert land(write(tmp_path, "night.jsonl", b"\n \n")) == LandedFile(str(tmp_path / "night.jsonl"), "optical", 0, ())
+    assert land(write(tmp_path, "night.jsonl", b"\n \n")) == LandedFile(
+        str(tmp_path / "night.jsonl"), "optical", 0, (), bytes=3
+    )
 
 
 def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path) -> None:

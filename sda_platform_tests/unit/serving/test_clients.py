@@ -114,6 +114,20 @@ def test_what_a_client_writes_states_it_with_its_address_and_rank__F1_18(endpoin
     assert of_client == {(Origin(1, "aurora", "127.0.0.1", rank=30),), (Origin(1, "survey", "127.0.0.1"),)}
 
 
+def test_a_client_beyond_its_quota_is_refused_and_others_are_not__S6(tmp_path: Path, clients: KnownClients) -> None:
+    few = clients_of(tmp_path, FILE + "[quota]\nrecords = 1\n")
+    aurora, survey = TOKENS["AURORA_TOKEN"], TOKENS["SURVEY_TOKEN"]
+    with endpoint_over(tmp_path, few) as (client, lake):
+        endpoint = Endpoint(client, tmp_path, lake)
+        assert endpoint.put(25544, aurora).status_code == 200
+        assert endpoint.submit(25544, aurora).status_code == 201
+        for refused in (endpoint.put(25544, aurora), endpoint.submit(25544, aurora)):
+            assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+            assert "aurora sends more than 1 records a minute" in refused.json()["error"]
+        assert endpoint.put(11, survey).status_code == 200
+        assert client.get("/objects/5").status_code == 200
+
+
 def test_a_client_without_objects_writes_for_all(endpoint: Endpoint) -> None:
     survey = TOKENS["SURVEY_TOKEN"]
     assert endpoint.submit(5, survey).status_code == 201

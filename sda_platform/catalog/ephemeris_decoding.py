@@ -1,13 +1,13 @@
 """Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.catalog.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
@@ -20,6 +20,7 @@ from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
 from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme, states_in_teme
 from sda_platform.orbits.earth_parameters import UnknownOrientation
+from sda_platform.orbits.element_errors import path_covariance_rtn
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,15 +29,14 @@ _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 6_356.0, 1e6, 20.0
 _LARGEST_SIGMA_KM: Final = 1e3
 # Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
 _ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
-_MOST_DIGITS: Final = 9
-_DESIGNATOR: Final = re.compile(r"(\d{4}|\d\d)-?(\d{3}) ?([A-Z]{1,3})")
-_PIVOT_YEAR: Final = 57
 _LOWER = np.tril_indices(6)
+_DAY_NS: Final = 86_400e9
 
 
 NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
-NumbersOf = Callable[[str], Sequence[int]]
-"""The catalogue numbers of the objects with an international designator (1998-067A)."""
+BY_MESSAGE, BY_DEFAULT = "message", "default"
+"""Where the covariances of an ephemeris come from: its author, or the default growth."""
+_MOST_DEFAULTS: Final = 200
 
 
 def decoder(numbers_of: NumbersOf) -> SegmentDecoder:
@@ -60,17 +60,22 @@ def _facts(message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersO
         r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns)
         states = np.concatenate([r, v], axis=1)
         covariance_ns, covariances = _covariances(ephemeris, time_ns, states)
+        created = values_of(ephemeris.header).get("CREATION_DATE")
+        created_ns = parse_epoch_ns(created) if created else None
+        covariance_source = BY_MESSAGE if len(covariance_ns) else None
+        if covariance_source is None and len(time_ns) > 1:
+            covariance_source = BY_DEFAULT
+            covariance_ns, covariances = default_covariances(time_ns, states, created_ns)
     except UnknownOrientation as error:
         raise RecordError("out_of_range", str(error)) from None
     header, object_id = values_of(ephemeris.header), ephemeris.value("OBJECT_ID")
-    created = header.get("CREATION_DATE")
     return {
         "norad_id": _norad_id(object_id, numbers_of),
         "object_name": ephemeris.value("OBJECT_NAME") or None,
         "object_id": object_id or None,
         "originator": header.get("ORIGINATOR"),
         "message_id": header.get("MESSAGE_ID"),
-        "created_time_ns": parse_epoch_ns(created) if created else None,
+        "created_time_ns": created_ns,
         "reference_frame": ephemeris.value("REF_FRAME"),
         "first_time_ns": int(time_ns[0]),
         "last_time_ns": int(time_ns[-1]),
@@ -80,6 +85,7 @@ def _facts(message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersO
         "state": states.ravel().tolist(),
         "covariance_time_ns": covariance_ns.tolist(),
         "covariance": covariances.ravel().tolist(),
+        "covariance_source": covariance_source,
     }
 
 
@@ -127,6 +133,24 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
     return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]
 
 
+def default_covariances(time_ns: IntArray, states: FloatArray, created_ns: int | None) -> tuple[IntArray, FloatArray]:
+    """Covariances (m, 21) in TEME of a path (n, 6) without any, and their times (m,), which are some of its own.
+
+    They grow as the errors of element sets do (`orbits.element_errors`), from ``created_ns`` on, or from the first
+    state. Raises RecordError for a state on no closed orbit.
+    """
+    rows = np.unique(np.linspace(0, len(time_ns) - 1, min(len(time_ns), _MOST_DEFAULTS)).round().astype(np.int64))
+    r, v = states[rows, :3], states[rows, 3:]
+    since_ns = int(time_ns[0]) if created_ns is None else created_ns
+    age_days = np.maximum(time_ns[rows] - since_ns, 0) / _DAY_NS
+    found = rtn_to_teme(path_covariance_rtn(age_days, r, v), r, v)[:, _LOWER[0], _LOWER[1]]
+    if not np.isfinite(found).all():
+        raise RecordError(
+            "out_of_range", "it has no covariance, and none can be assumed: a state is on no closed orbit"
+        )
+    return time_ns[rows], found
+
+
 def _bound(ephemeris: EphemerisSegment, keyword: str, otherwise: int) -> int:
     text = ephemeris.value(keyword)
     return int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, keyword)]))[0]) if text else otherwise
@@ -134,15 +158,13 @@ def _bound(ephemeris: EphemerisSegment, keyword: str, otherwise: int) -> int:
 
 def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
     """The catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3)."""
-    if object_id.isascii() and object_id.isdigit() and len(object_id) <= _MOST_DIGITS and int(object_id):
-        return int(object_id)
-    found = _DESIGNATOR.fullmatch(object_id.strip().upper())
-    named = f"OBJECT_ID is {ascii(object_id)[:40]}"
-    if found is None:
+    number = catalogue_number(object_id)
+    if number is not None:
+        return number
+    designator, named = normal_designator(object_id), f"OBJECT_ID is {ascii(object_id)[:40]}"
+    if designator is None:
         raise RecordError("bad_field", f"{named}, must be a catalogue number or a designator like 1998-067A")
-    year, launch, piece = found.groups()
-    century = "" if len(year) == 4 else "19" if int(year) >= _PIVOT_YEAR else "20"
-    numbers = numbers_of(f"{century}{year}-{launch}{piece}")
+    numbers = numbers_of(designator)
     if len(numbers) != 1:
         objects = "no object" if not numbers else f"the objects {', '.join(map(str, numbers))}"
         raise RecordError("out_of_range", f"{named}, the designator of {objects} of the catalogue; state its number")
@@ -156,10 +178,5 @@ def why_not_used(row: Mapping[str, Any]) -> str | None:
     return None if row["covariance_time_ns"] else NO_COVARIANCE
 
 
-def _unknown(designator: str) -> Sequence[int]:
-    del designator
-    return ()
-
-
-decode = decoder(_unknown)
+decode = decoder(no_objects)
 """The decoder where no catalogue is at hand: a designator is an error."""

@@ -113,6 +113,11 @@ class EphemerisRow(Provenance, LandingColumns):
         nullable=True,
         description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
     )
+    covariance_source: T.StringType = pa.Field(
+        nullable=True,
+        isin=["message", "default"],
+        description="Whose covariances these are: of the message, or assumed, which grow as errors of element sets do.",
+    )
 
 
 class CatalogEdit(Provenance, LandingColumns):

@@ -53,7 +53,7 @@ class RefusedRecords:
             ELEMENTS_FEED: element_sets.decode,
             EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers),
             EDITS_FEED: edit_decoding.decode,
-            MESSAGES_FEED: cdm_decoding.decode,
+            MESSAGES_FEED: cdm_decoding.decoder(self._numbers),
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
             **{feed.name: _observations for feed in LANDING_FEEDS},
         }

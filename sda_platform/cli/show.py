@@ -16,6 +16,7 @@ from sda_platform.observability.trace import Trace
 _PROBABILITIES = ("stated_probability", "recomputed_probability")
 _SEEN = {
     "operator_ephemeris": "ephemeris",
+    "operator_ephemeris_assumed_covariance": "ephemeris*",
     "refined_ephemeris": "OD ephemeris",
     "fused_track": "track",
     "element_set": "elements",
@@ -104,6 +105,8 @@ def _history_grid(history: EventHistory) -> Grid:
         before_ns = row["tca_time_ns"]
     levels = ", ".join(f"{level} from {pc:g}" for level, pc in history.thresholds.items())
     grid.caption = f"level: of an alert by the policy in force, by Pc {levels}"
+    if any("assumed" in row[f"state_source_{n}"] for row in history.assessments for n in (1, 2)):
+        grid.caption += "; *: its author states no covariance, that of element sets is assumed"
     if not history.is_current:
         grid.caption += "; the event is gone: no screening finds it any more"
     grid.caption_justify = "left"

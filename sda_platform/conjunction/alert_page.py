@@ -24,6 +24,7 @@ _SOURCES = {
     "element_set": "element set, model covariance",
     "fused_track": "own track",
     "operator_ephemeris": "ephemeris",
+    "operator_ephemeris_assumed_covariance": "ephemeris, assumed covariance",
     "refined_ephemeris": "OD ephemeris",
 }
 _PROBABILITIES = ("collision_probability", "stated_probability")

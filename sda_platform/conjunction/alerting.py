@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.event_rows import STATED_COLUMNS
+from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS
 from sda_platform.conjunction.stated_encounters import STATED, STATED_TYPE, Statements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.correction_log import content, fact_schema
@@ -39,6 +40,8 @@ _EVENT_SCHEMA = pa.schema(
 )
 ALERT_SCHEMA = fact_schema(CONJUNCTION_ALERTS)
 _QUALITIES = ("element_sets", "mixed", "tracks_or_ephemerides")
+# Sources whose covariance is the model of element-set errors.
+_MODELLED = ("element_set", ASSUMED_EPHEMERIS)
 _ONLY_STATED = "received_cdm"
 _COPIED = (
     "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2", "stated_by",
@@ -150,7 +153,7 @@ def _alert(
 
 def _quality(fact: Row) -> str:
     sources = [fact[f"state_source_{n}"] for n in (1, 2)]
-    return _ONLY_STATED if None in sources else _QUALITIES[sum(source != "element_set" for source in sources)]
+    return _ONLY_STATED if None in sources else _QUALITIES[sum(source not in _MODELLED for source in sources)]
 
 
 def _rounded(fact: Row) -> dict[str, Any]:

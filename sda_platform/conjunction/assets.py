@@ -10,6 +10,7 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.lookup import designated
 from sda_platform.catalog.orbits import catalogue_ahead, identities_in, sets_ahead
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
@@ -65,10 +66,15 @@ def received_cdms(
     """Conjunction data messages of other organisations, each with its stated and its computed Pc.
 
     A message and an event are one encounter if pair and TCA agree. `sda show` and the plots then show both. The check
-    `others_agree` compares their risk with ours.
+    `others_agree` compares their risk with ours. An object that is named by its international designator is looked up
+    in the catalogue.
     """
-    decoder = one_by_one(cdm_decoding.decode)
-    return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event)
+    store = lake.open()
+    catalogue = store.head(ORBITAL_CATALOG)
+    numbers = designated(store, catalogue.version)
+    decoder = one_by_one(cdm_decoding.decoder(lambda designator: numbers.get(designator, ())))
+    observed = [(ORBITAL_CATALOG, catalogue)]
+    return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event, observed=observed)
 
 
 acknowledgement_zone = zone_asset(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
+from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NONE, OperatorEphemerides
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.covariance import rtn_to_teme, transport
@@ -201,8 +201,9 @@ class BestStates:
 
     @property
     def has_covariance(self) -> npt.NDArray[np.bool_]:
-        """(n,) whether the covariance is of the object's own orbit, not of the model of element sets."""
-        return np.asarray(self.has_track | (self.ephemeris != NONE))
+        """(n,) whether the covariance is of the object's own orbit, not of the model of element-set errors."""
+        is_assumed = np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
+        return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~is_assumed))
 
     def take(self, rows: IntArray) -> BestStates:
         """Those of ``rows`` (m,), in their order, repeated where they are."""

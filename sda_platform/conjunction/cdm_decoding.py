@@ -1,10 +1,12 @@
 """Decode segments of conjunction data messages to rows: each message's content, and the risk from its states."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sda_platform.catalog.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.conjunction.tables import MESSAGES_FEED, RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
@@ -12,26 +14,30 @@ from sda_platform.formats.cdm_json import CdmSummary
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import finite
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.landing.record_rows import record_decoder
+from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
 from sda_platform.orbits.risk.probability import risk_level
 
-_MOST_DIGITS = 9
 # What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
-def _facts(message: Cdm | CdmSummary) -> dict[str, Any]:
+def decoder(numbers_of: NumbersOf) -> SegmentDecoder:
+    """The decoder of segments of messages; ``numbers_of`` finds objects that messages name by a designator."""
+    return record_decoder(RECEIVED_CDMS, MESSAGES_FEED, partial(_facts, numbers_of=numbers_of))
+
+
+def _facts(message: Cdm | CdmSummary, *, numbers_of: NumbersOf) -> dict[str, Any]:
     if isinstance(message, CdmSummary):
-        return _stated_facts(message)
+        return _stated_facts(message, numbers_of)
     try:
-        return _assessed_message(message)
+        return _assessed_message(message, numbers_of)
     except RecordError:
         raise
     except _OF_CONTENT as error:  # one message must not stop the others of its segment
         return {"error_kind": "bad_field", "error": f"cannot be assessed: {type(error).__name__}: {error}"[:500]}
 
 
-def _assessed_message(message: Cdm) -> dict[str, Any]:
+def _assessed_message(message: Cdm, numbers_of: NumbersOf) -> dict[str, Any]:
     if message.miss_distance_m < 0:
         raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
     risk = message_risk(message)
@@ -40,19 +46,19 @@ def _assessed_message(message: Cdm) -> dict[str, Any]:
         **facts,
         "risk": risk.risk if risk.pc_in_message is None else facts["risk"],
         **_assessed(risk),
-        **_of_object(message, 1),
-        **_of_object(message, 2),
+        **_of_object(message, 1, numbers_of),
+        **_of_object(message, 2, numbers_of),
     }
 
 
-def _stated_facts(message: CdmSummary) -> dict[str, Any]:
+def _stated_facts(message: CdmSummary, numbers_of: NumbersOf) -> dict[str, Any]:
     """A message without states: what it states, and nothing that would follow from states."""
     if message.miss_distance_m < 0:
         raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
     text = message.fields.get("COLLISION_PROBABILITY")
     facts = _encounter(message, None if text is None else finite(text, "COLLISION_PROBABILITY"))
     for number, each in enumerate(message.objects, 1):
-        facts |= _named(each, number)
+        facts |= _named(each, number, numbers_of)
     return facts
 
 
@@ -72,11 +78,10 @@ def _encounter(message: Cdm | CdmSummary, stated: float | None) -> dict[str, Any
     }
 
 
-def _named(fields: Mapping[str, str], number: int) -> dict[str, Any]:
-    designator = fields.get("OBJECT_DESIGNATOR")
+def _named(fields: Mapping[str, str], number: int, numbers_of: NumbersOf) -> dict[str, Any]:
     return {
-        f"object_designator_{number}": designator,
-        f"norad_id_{number}": _norad_id(designator),
+        f"object_designator_{number}": fields.get("OBJECT_DESIGNATOR"),
+        f"norad_id_{number}": _norad_id(fields, numbers_of),
         f"object_name_{number}": fields.get("OBJECT_NAME"),
     }
 
@@ -96,20 +101,25 @@ def _assessed(risk: MessageRisk) -> dict[str, Any]:
     }
 
 
-def _of_object(message: Cdm, number: int) -> dict[str, Any]:
+def _of_object(message: Cdm, number: int, numbers_of: NumbersOf) -> dict[str, Any]:
     each = message.objects[number - 1]
     facts = {
         "reference_frame": each.frame,
         "state": np.concatenate([each.position_km, each.velocity_km_s]).tolist(),
         "covariance": lower_triangles(each.covariance_rtn[None])[0].tolist(),
     }
-    return _named(each.fields, number) | {f"{name}_{number}": value for name, value in facts.items()}
+    return _named(each.fields, number, numbers_of) | {f"{name}_{number}": value for name, value in facts.items()}
 
 
-def _norad_id(designator: str | None) -> int | None:
-    if not designator or not designator.isascii() or not designator.isdigit() or len(designator) > _MOST_DIGITS:
-        return None
-    return int(designator) or None
+def _norad_id(fields: Mapping[str, str], numbers_of: NumbersOf) -> int | None:
+    """The number of an object: its designator, or the only object of the catalogue with its international one."""
+    stated = fields.get("OBJECT_DESIGNATOR") or ""
+    if number := catalogue_number(stated):
+        return number
+    names = (normal_designator(text) for text in (stated, fields.get("INTERNATIONAL_DESIGNATOR") or ""))
+    found = next((numbers for name in names if name and (numbers := numbers_of(name))), ())
+    return int(found[0]) if len(found) == 1 else None
 
 
-decode = record_decoder(RECEIVED_CDMS, MESSAGES_FEED, _facts)
+decode = decoder(no_objects)
+"""The decoder where no catalogue is at hand: objects that are designated otherwise have no number."""

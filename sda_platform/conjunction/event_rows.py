@@ -71,7 +71,8 @@ class Alert(Approach):
     data_quality: T.StringType = pa.Field(
         nullable=True,
         isin=["element_sets", "mixed", "tracks_or_ephemerides", "received_cdm"],
-        description="Where the states come from: element sets of both objects, of one (mixed), or of none; "
+        description="Where the covariances come from: the model of element-set errors for both objects, for one "
+        "(mixed), or for none; "
         "received_cdm: only a received message has the event.",
     )
     maximum_probability: T.DoubleType = pa.Field(

@@ -25,8 +25,12 @@ class Message(Provenance, LandingColumns):
     created_time_ns: T.LongType = quantity("ns", "When it was created, Unix time UTC.", nullable=True)
     object_designator_1: T.StringType = pa.Field(nullable=True, description="OBJECT1 as the message designates it.")
     object_designator_2: T.StringType = pa.Field(nullable=True, description="OBJECT2 as the message designates it.")
-    norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
-    norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
+    norad_id_1: T.LongType = pa.Field(
+        nullable=True, ge=1, description="Catalogue number: the designator, or of it the one that the catalogue has."
+    )
+    norad_id_2: T.LongType = pa.Field(
+        nullable=True, ge=1, description="Catalogue number: the designator, or of it the one that the catalogue has."
+    )
     object_name_1: T.StringType = pa.Field(nullable=True, description="OBJECT1's name.")
     object_name_2: T.StringType = pa.Field(nullable=True, description="OBJECT2's name.")
     tca_time_ns: T.LongType = quantity("ns", "Time of closest approach (TCA), Unix time UTC.", nullable=True)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.ephemeris_decoding import BY_DEFAULT
 from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -25,9 +26,12 @@ IntArray = npt.NDArray[np.int64]
 
 NONE: Final = -1
 OPERATOR_EPHEMERIS: Final = "operator_ephemeris"
+ASSUMED_EPHEMERIS: Final = "operator_ephemeris_assumed_covariance"
+"""An operator's ephemeris without covariances: those of the default growth count."""
 EPHEMERIS_COLUMNS: Final = (
     "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
     "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
+    "covariance_source",
 )  # fmt: skip
 
 
@@ -52,7 +56,10 @@ class OperatorEphemerides:
             np.array([_created_ns(row) for row in usable], np.int64),
             tuple(f"{row['segment_name']}:{row['record_number']}" for row in usable),
             tuple(Ephemeris.from_row(row) for row in usable),
-            (OPERATOR_EPHEMERIS,) * len(usable),
+            tuple(
+                ASSUMED_EPHEMERIS if row.get("covariance_source") == BY_DEFAULT else OPERATOR_EPHEMERIS
+                for row in usable
+            ),
         )
 
     @classmethod

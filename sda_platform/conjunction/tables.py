@@ -26,7 +26,9 @@ less than this apart."""
 SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
 """Watermarks of `conjunction_candidates`: the span that its last full screening covers."""
 
-_STATE_SOURCES = ["operator_ephemeris", "refined_ephemeris", "fused_track", "element_set"]
+_STATE_SOURCES = [
+    "operator_ephemeris", "operator_ephemeris_assumed_covariance", "refined_ephemeris", "fused_track", "element_set",
+]  # fmt: skip
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -173,6 +175,7 @@ RECEIVED_CDMS = Table(
     Message,
     ("segment_sha256", "record_number"),
     "received_time_ns",
+    reads=(ORBITAL_CATALOG,),
     zones=(MESSAGES_FEED,),
 )
 CONJUNCTION_CANDIDATES = Table(

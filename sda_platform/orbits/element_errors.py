@@ -117,17 +117,29 @@ def element_covariance_rtn(
     """
     elements = propagator.elements
     motion, eccentricity = elements.mean_motion_rev_per_day[index], elements.eccentricity[index]
-    figures = _FIGURES[_regimes(motion, eccentricity)]
+    rate = 2 * np.abs(elements.mean_motion_dot_rev_per_day2[index])
     age_days = np.abs(time_ns - elements.epoch_time_ns[index]) / _DAY_NS
+    scale = propagator.error_scale[index]
+    return _covariance_rtn(motion, eccentricity, rate, scale, age_days, r_teme_km, v_teme_km_s, most_km)
+
+
+def path_covariance_rtn(age_days: FloatArray, r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> FloatArray:
+    """Covariance (n, 6, 6), km and km/s, in RTN axes, of a path whose author states none; NaN off closed orbits.
+
+    It is that of element sets of the same orbit and age: no better than what is published of each object. The drag is
+    that of an object with little drag, without a history.
+
+    Args:
+        age_days: (n,) time since the path was made.
+        r_teme_km, v_teme_km_s: (n, 3) states of the path.
+    """
     with np.errstate(all="ignore"):
-        rate, lifetime_days = _decay(motion, eccentricity, 2 * np.abs(elements.mean_motion_dot_rev_per_day2[index]))
         axis_km = _osculating_axis_km(r_teme_km, v_teme_km_s)
-        growth = _growth(
-            figures, propagator.error_scale[index], age_days, rate, lifetime_days, axis_km, eccentricity, most_km
-        )
-        errors = _element_errors(figures, growth, age_days, axis_km)
-        causes = _error_directions(r_teme_km, v_teme_km_s, axis_km)
-        return symmetric(causes @ errors @ causes.swapaxes(-1, -2))
+        momentum = np.linalg.norm(np.cross(r_teme_km, v_teme_km_s), axis=-1)
+        eccentricity = np.sqrt(np.maximum(1 - momentum**2 / (MU_EARTH_KM3_S2 * axis_km), 0.0))
+        motion = np.sqrt(MU_EARTH_KM3_S2 / axis_km**3) * _DAY_S / (2 * np.pi)
+    nothing, usual = np.zeros(len(axis_km)), np.ones((len(axis_km), 3))
+    return _covariance_rtn(motion, eccentricity, nothing, usual, age_days, r_teme_km, v_teme_km_s, np.inf)
 
 
 def tracking_prior_rtn(
@@ -156,6 +168,26 @@ def tracking_prior_rtn(
     covariance[is_eccentric, 5, 5] += (_PLANE_SPEED_RATIO**2 - 1) * speed_km_s[is_eccentric] ** 2
     covariance[is_eccentric, 2, 2] += _PLANE_ERROR_KM**2
     return covariance
+
+
+def _covariance_rtn(
+    motion_rev_per_day: FloatArray,
+    eccentricity: FloatArray,
+    rate_rev_per_day2: FloatArray,
+    scale: FloatArray,
+    age_days: FloatArray,
+    r_teme_km: FloatArray,
+    v_teme_km_s: FloatArray,
+    most_km: float,
+) -> FloatArray:
+    figures = _FIGURES[_regimes(motion_rev_per_day, eccentricity)]
+    with np.errstate(all="ignore"):
+        rate, lifetime_days = _decay(motion_rev_per_day, eccentricity, rate_rev_per_day2)
+        axis_km = _osculating_axis_km(r_teme_km, v_teme_km_s)
+        growth = _growth(figures, scale, age_days, rate, lifetime_days, axis_km, eccentricity, most_km)
+        errors = _element_errors(figures, growth, age_days, axis_km)
+        causes = _error_directions(r_teme_km, v_teme_km_s, axis_km)
+        return symmetric(causes @ errors @ causes.swapaxes(-1, -2))
 
 
 def _regimes(motion_rev_per_day: FloatArray, eccentricity: FloatArray) -> IntArray:

@@ -35,7 +35,7 @@ PREFIX: Final = "submitted-"
 _ENDINGS: Final = {"oem-kvn": ".oem", "oem-xml": ".xml"}
 _STATED: Final = (
     "segment_name", "record_number", "error_kind", "error", "norad_id", "object_name", "received_time_ns",
-    "usable_from_ns", "usable_until_ns", "covariance_time_ns", COMMIT_SEQUENCE,
+    "usable_from_ns", "usable_until_ns", "covariance_time_ns", "covariance_source", COMMIT_SEQUENCE,
 )  # fmt: skip
 _OUT_OF_ANSWERS: Final = {"state_1", "state_2", "covariance_1", "covariance_2", "op"}
 Row = Mapping[str, Any]
@@ -121,6 +121,8 @@ class SubmittedEphemerides:
         stated = {"norad_id": row["norad_id"], "object_name": row["object_name"]}
         if row["usable_from_ns"] is not None:
             stated |= {f"usable_{end}_utc": iso(row[f"usable_{end}_ns"]) for end in ("from", "until")}
+        if row["covariance_source"]:
+            stated["covariance"] = row["covariance_source"]
         return stated if reason is None else {**stated, "state": NOT_USED, "reason": reason}
 
     def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import decode, decoder
+from sda_platform.catalog.ephemeris_decoding import NO_COVARIANCE, decode, decoder, why_not_used
 from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.element_errors import REGIMES
 from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.segments import described
@@ -140,3 +141,32 @@ def test_an_ephemeris_that_cannot_be_used_says_why_and_its_neighbours_are_used(
     assert reason in str(first["error"])
     assert first["state"] is None
     assert second["error"] is None
+
+
+def test_a_path_without_covariances_has_those_of_element_sets_of_its_age__41() -> None:
+    day = 86_400
+    lines = [f"2019-09-0{1 + n // 2}T{12 * (n % 2):02}:00:00 7000 0 0 0 7.546 0" for n in range(7)]
+    head = IN_TEME[: IN_TEME.index("META_STOP") + len("META_STOP")]
+    head = head.replace("2019-09-09T00:00:00.0", "2019-09-01T00:00:00.0").replace(
+        "2019-09-09T00:01:00.0", "2019-09-04T00:00:00.0"
+    )
+    (row,) = rows_of("\n".join([head, *lines]))
+    assert (row["error"], row["covariance_source"]) == (None, "default")
+    assert row["covariance_time_ns"] == row["state_time_ns"]
+    states = np.array(row["state"]).reshape(-1, 6)
+    rtn = teme_to_rtn(covariances_from_lower(row["covariance"]), states[:, :3], states[:, 3:])
+    sigmas_km = np.sqrt(np.einsum("nii->ni", rtn))[:, :3]
+    created_ns = row["created_time_ns"]
+    age_days = max(0.0, (row["state_time_ns"][-1] - created_ns) / 1e9 / day)
+    figures = REGIMES[1 + np.searchsorted([600.0, 800.0], 7000 - 6378.135)]
+    # The in-track figure is of the element sets: a variance at epoch and one that grows with the age.
+    expected_km = np.hypot(figures.in_track_km, figures.in_track_growth_km * age_days)
+    assert sigmas_km[-1, 1] == pytest.approx(expected_km, rel=0.15)
+    assert (np.diff(sigmas_km[:, 1]) >= 0).all()
+    assert Ephemeris.from_row(row).at(np.array([row["state_time_ns"][3]]))[1][0, 0, 0] > 0
+
+
+def test_a_single_state_without_a_covariance_is_not_used__41() -> None:
+    (row,) = rows_of(MESSAGES["opm_g1.kvn"].replace(b"1998-999A", b"25544"), "opm-kvn")
+    assert (row["error"], row["covariance_source"], row["covariance_time_ns"]) == (None, None, [])
+    assert why_not_used(row) == NO_COVARIANCE

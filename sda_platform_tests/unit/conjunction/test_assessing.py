@@ -192,6 +192,18 @@ def test_an_operators_ephemeris_takes_the_place_of_the_element_set_within_its_sp
     assert assess_candidates(one, catalogue, NONE, ended, SPHERE, UNKNOWN).to_pylist() == [before]
 
 
+def test_an_ephemeris_with_an_assumed_covariance_is_named_so_and_its_pc_is_for_screening_only__41(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    one = candidates.slice(0, 1)
+    ephemeris = stated(catalogue, one, covariance_source="default")
+    tracks = tracked(catalogue, one, lead_h=0.0)
+    (own,) = assess_candidates(one, catalogue, tracks, stated(catalogue, one), SPHERE, UNKNOWN).to_pylist()
+    (alone,) = assess_candidates(one, catalogue, NONE, ephemeris, SPHERE, UNKNOWN).to_pylist()
+    assert alone["state_source_1"] == "operator_ephemeris_assumed_covariance"
+    assert (alone["is_screening_only"], own["is_screening_only"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("sigma_km", "since_ns", "source"),
     [

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.conjunction.cdm_comparison import comparisons_with, newest, open_comparisons
-from sda_platform.conjunction.cdm_decoding import decode
+from sda_platform.conjunction.cdm_decoding import decode, decoder
 from sda_platform.conjunction.checks import others_agree
 from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
@@ -102,6 +102,18 @@ def test_each_bad_message_of_a_file_is_a_row_that_says_why_and_harms_no_other() 
 def test_an_object_that_is_designated_otherwise_has_no_number(designator: str) -> None:
     (row,) = rows(Told(pair=(designator, 270387)))
     assert (row["norad_id_1"], row["norad_id_2"], row["error"]) == (None, 270387, None)
+
+
+@pytest.mark.parametrize(
+    ("designator", "number"),
+    [("1998-067A", 25544), ("98067A", 25544), ("1998-067 a", 25544), ("2001-001A", None), ("2020-001B", None)],
+)
+def test_an_object_is_found_by_its_international_designator__41(designator: str, number: int | None) -> None:
+    known = {"1998-067A": [25544], "2020-001B": [7, 8]}
+    data = messages_of([Told(pair=(designator, 270387))])
+    meta = described(data, "messages", segment_format="cdm-kvn")
+    (row,) = decoder(lambda name: known.get(name, ()))(data, meta).to_pylist()
+    assert (row["norad_id_1"], row["object_designator_1"], row["error"]) == (number, designator, None)
 
 
 @pytest.mark.parametrize(

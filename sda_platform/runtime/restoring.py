@@ -25,11 +25,12 @@ from sda_platform.recovery.rebuilding import SET_ASIDE_TABLES
 from sda_platform.recovery.repair import recover
 from sda_platform.registry import TABLES
 from sda_platform.runtime import verification
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import LOCK_FILE, take_lake_lock
 from sda_platform.settings import Settings
 
 
-class NotRestorable(LakeError):
+class NotRestorable(PlatformError):
     """What was named is no backup of a lake that can be put in place."""
 
 

@@ -40,11 +40,11 @@ ALERTS_TO_SUBSCRIBER = Job(
 )
 ORBIT_DETERMINATION = Job(
     "orbit_determination",
-    Pool.CATALOG,
+    Pool.PRODUCTS,
     "Element sets of tracked and of uncatalogued objects, time-tag biases of sensors, and the reports.",
 )
 SENSOR_TASKING = Job(
-    "sensor_tasking", Pool.CATALOG, "What should be observed, when each sensor can, and the schedule of the sensors."
+    "sensor_tasking", Pool.PRODUCTS, "What should be observed, when each sensor can, and the schedule of the sensors."
 )
 TELEMETRY_TO_FRAMES = Job(
     "telemetry_to_frames", Pool.MAINTENANCE, "Telemetry frames from their landing zone to their table, in one run."

@@ -10,9 +10,10 @@ class Pool:
     CATALOG: Final = "catalog"
     DELIVERY: Final = "delivery"
     MAINTENANCE: Final = "maintenance"
+    PRODUCTS: Final = "products"
 
 
-WARM_POOLS: Final = (Pool.ALERTS, Pool.CATALOG, Pool.MAINTENANCE)
+WARM_POOLS: Final = (Pool.ALERTS, Pool.CATALOG, Pool.PRODUCTS, Pool.MAINTENANCE)
 """Pools whose sessions the engine keeps; deliveries use the engine too rarely."""
-GIVING_WAY: Final = (Pool.CATALOG, Pool.MAINTENANCE)
+GIVING_WAY: Final = (Pool.CATALOG, Pool.PRODUCTS, Pool.MAINTENANCE)
 """Pools whose work yields processor time to alerts."""

@@ -13,6 +13,9 @@ _DELETE: Final = 0x7F
 # Written in the text's own order, they show something else than what it holds (Unicode TR36).
 _DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LAYOUT: Final = frozenset("\n\t")
+CONTROLS: Final = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+"""A pattern of the characters that no name has, for texts without lone surrogates."""
+_NOT_PLAIN: Final = re.compile(f"{CONTROLS[:-1]}\ud800-\udfff]")
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>!|~&#{}()$])")
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
 
@@ -27,7 +30,7 @@ def printable(text: str) -> str:
 
 def is_plain(text: str) -> bool:
     """Whether ``text`` has no control character, line break or change of direction: what a name may have."""
-    return all(_shown(letter) == letter and letter not in _LAYOUT for letter in text)
+    return not _NOT_PLAIN.search(text)
 
 
 def in_markdown(text: str) -> str:

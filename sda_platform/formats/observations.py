@@ -20,6 +20,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import ObservationFormat
 from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.limits import OBSERVATION_LIMITS, note_impossible_times, note_violations
+from sda_platform.formats.plain_text import rows_with_controls
 from sda_platform.formats.records import NOT_STAMPED, CutRecords
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta
@@ -108,13 +109,18 @@ def decode_cut_observations(
         return _table(records, dict.fromkeys(range(len(records)), error), received, {})
     cut = [b"" if row in records.errors else p for row, p in enumerate(records.payloads)] if records.errors else None
     decoded = known.decode(records.payloads if cut is None else cut)
-    errors = {**decoded.errors, **records.errors}
+    errors = {**(_controls(decoded) if known.framing.is_text else {}), **decoded.errors, **records.errors}
     unread = tuple(errors)
     if decoded.received_time_ns is not None:
         received = pc.coalesce(decoded.received_time_ns, received)
     note_violations(errors, decoded.values | decoded.checks, OBSERVATION_LIMITS)
     note_impossible_times(errors, decoded.sensor_time_ns, received.to_numpy())
     return _table(records, errors, received, _envelope(known.source_kind, decoded, records, errors, unread))
+
+
+def _controls(decoded: Decoded) -> dict[int, RecordError]:
+    texts = {name: getattr(decoded, name) for name in ("source_id", "native_track_id", "clock_quality")}
+    return rows_with_controls({**texts, **decoded.angle_references})
 
 
 def _envelope(

@@ -5,6 +5,7 @@ from typing import Any
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
+from sda_platform.formats.plain_text import require_plain
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.registry import format_named
 
@@ -25,7 +26,9 @@ def read_records(
                 raise RecordError(record.error_kind, record.error or "")
             if not isinstance(known, RecordFormat) or known.zone != zone:
                 raise RecordError("unknown_format", f"feed {zone!r} does not carry {segment_format!r} records")
-            values[row] = known.read(record)
+            value = known.read(record)
+            require_plain(value)
+            values[row] = value
         except RecordError as error:
             errors[row] = error
     return values, errors

@@ -166,7 +166,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         zone="elements",
         suffixes=(".tle", ".2le", ".3le", ".txt"),
         framing=LINE_SETS,
-        begins=re.compile(rb"^1 [^\n]{60,}\n2 ", re.MULTILINE),
+        begins=re.compile(rb"^1 [^\n]{60,}\n\s*2 ", re.MULTILINE),
         read=read_tle,
         write=encode_tles,
     ),

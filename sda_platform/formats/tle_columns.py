@@ -19,9 +19,9 @@ from sda_platform.formats.tle import ALPHA_5, LINE_LENGTH, PIVOT_YEAR, designato
 ByteArray = npt.NDArray[np.uint8]
 _BOTH: Final = 2 * LINE_LENGTH + 1
 # A digit is its value; the classes of other characters follow.
-_SPACE, _MINUS, _PLUS, _POINT, _OTHER, _LINE_FEED, _NOT_ASCII = range(10, 17)
-_CLASSES: Final = np.full(256, _NOT_ASCII, np.uint8)
-_CLASSES[:128] = _OTHER
+_SPACE, _MINUS, _PLUS, _POINT, _OTHER, _LINE_FEED, _UNUSUAL = range(10, 17)
+_CLASSES: Final = np.full(256, _UNUSUAL, np.uint8)
+_CLASSES[0x20:0x7F] = _OTHER
 _CLASSES[np.frombuffer(b"0123456789 -+.\n", np.uint8)] = [*range(10), _SPACE, _MINUS, _PLUS, _POINT, _LINE_FEED]
 _CLASS_OF: Final = _CLASSES.tobytes()
 _IN_CHECKSUM: Final = 68

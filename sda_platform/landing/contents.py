@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ _ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
     ".xz": lzma.LZMAFile,
 }
 _CHUNK_BYTES = 2**20
+ZIP = ".zip"
+_MOST_MEMBERS = 10_000
 # What one read of an archive can expand to is bounded by how much of it is read.
 _ZST_READ_BYTES = 4096
 _ZST_MAX_WINDOW_BYTES = 2**27
@@ -46,8 +49,16 @@ class UnreadableContent(Exception):
 
 
 def without_compression(path: Path) -> Path:
-    """The name of what is inside a compressed file, or of the file as it is."""
-    return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
+    """The name of what is inside a compressed file, or of the file as it is; of a zip file its first member's.
+
+    Raises UnreadableContent for a zip file without a member.
+    """
+    if path.suffix.lower() != ZIP:
+        return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
+    with _readable(path) as file:
+        first = Path(_members(zipfile.ZipFile(file))[0].filename)
+    # Two files with members of one name are two files.
+    return Path(f"{path.stem}{first.suffix}")
 
 
 def read_chunks(
@@ -59,7 +70,7 @@ def read_chunks(
     the file expands to more than ``bounds`` allow.
     """
     suffix, expanded_bytes = path.suffix.lower(), 0
-    is_expanding = bounds is not None and suffix in (PARQUET, ".zst", *_ARCHIVES)
+    is_expanding = bounds is not None and suffix in (PARQUET, ZIP, ".zst", *_ARCHIVES)
     with _readable(path) as file:
         file_bytes = os.fstat(file.fileno()).st_size
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
@@ -101,19 +112,56 @@ def _readable(path: Path) -> Iterator[IO[bytes]]:
         if error.errno is not None:  # the system's; readers of archives raise others without a number
             raise
         raise UnreadableContent(str(error)) from None
-    except (BoundExceeded, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
+    except (
+        BoundExceeded,
+        EOFError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        zlib.error,
+        lzma.LZMAError,
+        zstandard.ZstdError,
+        pa.ArrowException,
+    ) as error:
         raise UnreadableContent(str(error)) from None
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> Iterator[bytes]:
     if suffix in _ARCHIVES:
         return _plain(_ARCHIVES[suffix](file))
+    if suffix == ZIP:
+        return _unzipped(zipfile.ZipFile(file))
     return _zst(file) if suffix == ".zst" else _plain(file)
 
 
 def _plain(file: IO[bytes]) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK_BYTES):
         yield chunk
+
+
+def _unzipped(archive: zipfile.ZipFile) -> Iterator[bytes]:
+    """The members one after the other, each with a line feed at its end; their checksums are verified."""
+    for member in _members(archive):
+        last = b"\n"
+        with archive.open(member) as file:
+            for chunk in _plain(file):
+                last = chunk[-1:]
+                yield chunk
+        if last != b"\n":
+            yield b"\n"
+
+
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The files in it, by name: histories are numbered. Raises BadZipFile for what is not read."""
+    # Archives made on macOS describe each file in another one.
+    found = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    if not found or len(found) > _MOST_MEMBERS:
+        raise zipfile.BadZipFile(f"it has {len(found)} files, must have 1 to {_MOST_MEMBERS:,}")
+    if any(each.flag_bits & 1 for each in found):
+        raise zipfile.BadZipFile("it is encrypted")
+    endings = sorted({Path(each.filename).suffix.lower() for each in found})
+    if len(endings) > 1:
+        raise zipfile.BadZipFile(f"its files have several endings: {', '.join(endings)}; land them one by one")
+    return sorted(found, key=lambda each: each.filename)
 
 
 def _zst(file: IO[bytes]) -> Iterator[bytes]:

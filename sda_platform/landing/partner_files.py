@@ -17,6 +17,7 @@ from sda_platform.formats.format import Format
 from sda_platform.formats.registry import FORMATS, ZONES, format_named
 from sda_platform.landing.contents import (
     PARQUET,
+    ZIP,
     UnreadableContent,
     parquet_format,
     read_chunks,
@@ -62,7 +63,7 @@ class Content:
 
 def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
     """What the file at ``path`` is. Raises PartnerFileError, and OSError where the disk refuses."""
-    inner = without_compression(path)
+    inner = _of_content(path, without_compression) if path.suffix.lower() == ZIP else without_compression(path)
     chosen = format_named(segment_format) if segment_format else _recognised(path, inner.suffix.lower())
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)

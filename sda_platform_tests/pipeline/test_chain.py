@@ -214,10 +214,15 @@ def _others_speak(platform: Platform, alert: str) -> None:
     same = alert_message(platform.lake, alert, "kvn").replace(OWN_ORIGINATOR.encode(), b"18 SDS")
     unknown = Told(pair=(FLEET[0], 99_999), stated=2e-4)
     assert land(platform.zone("messages"), "theirs.kvn", same + messages_of([unknown]))
-    result = platform.run("catalog_to_alerts", only=["received_cdms", "dead_letters", "conjunction_assessments"])
+    steps = ["received_cdms", "dead_letters", "conjunction_assessments", "conjunction_alerts", "alert_deliveries"]
+    result = platform.run("catalog_to_alerts", only=steps)
     assert written(result)["received_cdms"] == 2
     (first, _) = sorted(platform.rows(RECEIVED_CDMS).to_pylist(), key=lambda row: row["record_number"])
     assert first["recomputed_probability"] == pytest.approx(first["stated_probability"], rel=1e-6)
+    columns = ["rule", "norad_id_2", "collision_probability"]
+    told = current_keys(platform.lake.log(CONJUNCTION_ALERTS), columns).to_pylist()
+    theirs = [(row["rule"], row["collision_probability"]) for row in told if row["norad_id_2"] == 99_999]
+    assert theirs == [("stated_by_other", None)]
     story = trace_alert(platform.lake, alert)
     assert [row["message_id"] for row in story.messages] == [first["message_id"]]
     outcome = correctness(result)

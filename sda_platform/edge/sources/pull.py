@@ -5,7 +5,8 @@ Space-Track: a session by login; user and password come from the environment. A 
 that may pass the next one comes five minutes later, or when the server asks for it (Retry-After, up to a day); after a
 refusal (403) it comes after the interval. The sources of one host share its limit (`edge.host_limits`): their requests
 are apart, and a pause that the server asks for holds for all of them. All of this survives restarts, so that a restart
-repeats no request.
+repeats no request. An answer is landed in the format that it begins like. If it begins like none of its zone, such as a
+page of the operator, it is refused before it lands. The source fails until the next answer.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from urllib.parse import urlsplit
 from upath import UPath
 
 from sda_platform.edge.http_client import HttpAnswer, HttpBounds, HttpClient, HttpFailed, HttpRefused
-from sda_platform.edge.sources.documents import land_document
+from sda_platform.edge.sources.documents import UnexpectedContent, land_document
 from sda_platform.edge.sources.source import Services, Source, SourceMisconfigured
 from sda_platform.lake import durable
 from sda_platform.resilience import BreakerState
@@ -111,6 +112,10 @@ class PullSource(Source):
                     self.works()
                 except HttpFailed as failure:
                     await self._put_off(failure)
+                except UnexpectedContent as error:
+                    self.errors["unexpected_content"] += 1
+                    self.fails(error)
+                    self.log.warning("document refused; requested again after the interval", reason=str(error))
                 except HttpRefused as refusal:
                     self.errors["refused"] += 1
                     self.fails(refusal)
@@ -155,7 +160,12 @@ class PullSource(Source):
 
     async def _land(self) -> None:
         """Land the document that was fetched. Raises OSError; it stays then."""
-        records = await land_document(self, self._document, zone=self.zone, segment_format=self._format)
+        try:
+            records = await land_document(self, self._document, zone=self.zone, segment_format=self._format)
+        except UnexpectedContent:  # its validators are forgotten, so that the next answer is whole again
+            self._unlanded = None
+            await self._hold({"asked_s": time.time()})
+            raise
         self.log.info("document landed", zone=self.zone, records=records)
         await self._hold({"asked_s": time.time(), **(self._unlanded or {})})
         self._unlanded = None

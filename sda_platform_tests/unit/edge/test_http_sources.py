@@ -12,6 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from sda_platform.edge.collector import Collector
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.optical import OpticalSource
@@ -318,3 +319,45 @@ def test_a_missing_password_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_optical_source_keeps_progress() -> None:
     assert OpticalSource.is_stateful
+
+
+def test_a_page_instead_of_a_catalogue_is_refused_before_it_lands_and_asked_for_again__41(tmp_path: Path) -> None:
+    """As a server answers that is under maintenance, or has no data: with status 200."""
+    answers = [b"<html><body>maintenance</body></html>", b"No GP data found", "\r\n".join(TLE).encode() + b"\r\n"]
+    logs: list[str] = []
+
+    async def scenario() -> None:
+        def answer(request: Request) -> Response:
+            number = len(logs)
+            return Response(answers[number], headers={"etag": f'"{number}"'})
+
+        state = tmp_path / "collector" / "sets.pull.json"
+        async with serving(answer) as remote:
+            for number in range(len(answers)):
+                async with collecting(tmp_path, pull(remote.url)) as collector:
+                    is_landed = number == len(answers) - 1
+                    done = partial(_is_settled, collector, is_landed=is_landed)
+                    await until(done)
+                logs.append(log_text(collector))
+                state.write_text(json.dumps({**json.loads(state.read_text()), "asked_s": 0.0}))  # an interval later
+                (tmp_path / "collector" / "hosts.json").unlink()
+            assert [each.headers.get("if-none-match") for each in remote.asked] == [None] * 3, "no known state"
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == ["\n".join(TLE).encode()]
+    assert "the document begins with 'No GP data found', like none of omm-csv" in logs[1]
+
+
+def _is_settled(collector: Collector, *, is_landed: bool) -> bool:
+    return collector.ledger.of_source("sets").sealed == 1 if is_landed else "document refused" in log_text(collector)
+
+
+def test_an_answer_in_another_format_of_the_zone_is_landed_as_what_it_is__41(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(lambda _: Response("\n".join(TLE).encode() + b"\n")) as remote:
+            sources = pull(remote.url, format="omm-csv")
+            async with collecting(tmp_path, sources) as collector:
+                await until(lambda: collector.ledger.of_source(next(iter(sources))).sealed == 1)
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == ["\n".join(TLE).encode()]

@@ -16,23 +16,21 @@ from click.testing import CliRunner
 from sda_platform.cli.main import main
 from sda_platform.cli.refused_records import RefusedRecords
 from sda_platform.clock import MissionClock
-from sda_platform.edge.sources import upload
-from sda_platform.formats.conversion import converted
+from sda_platform.edge.sources import documents, upload
 from sda_platform.formats.cutting import split_records
-from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import known_format
-from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.formats.segments import SegmentMeta, Sender
 from sda_platform.lake.lake import Lake
-from sda_platform.landing.lander import Lander, seal
+from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.zone import LandingZone
 from sda_platform.serving.puts import accepted_sets
+from sda_platform_tests.support.sample_inputs import NOW_NS, SAMPLES
 from sda_platform_tests.support.small_catalogue import small_catalogue
 
 DATA = Path(__file__).parents[2] / "data"
 FIELD, CCSDS = DATA / "field", DATA / "messages" / "ccsds"
-NOW_NS = 1_730_440_800_000_000_000  # 2024-11-01T06
 PUBLIC = {
     "CDM_ID": "1", "CREATED": "2024-05-01 00:00:00.000000", "EMERGENCY_REPORTABLE": "Y", "TCA": "2024-05-03T10:15:30",
     "MIN_RNG": "150", "PC": "1e-4", "SAT_1_ID": "40001", "SAT_1_NAME": "SAT A", "SAT1_OBJECT_TYPE": "PAYLOAD",
@@ -41,31 +39,6 @@ PUBLIC = {
 RADAR_CSV = b"time,az,el,range\n2024-05-03T00:00:00Z,10.0,20.0,900.0\n2024-05-03T00:00:10Z,11.0,21.0,905.0\n"
 
 
-def _samples() -> dict[str, bytes]:
-    """Of every text format a file of one or two sound records."""
-    csv = (FIELD / "026-tle-one-number-too-large.csv").read_bytes().replace(b"799501299", b"25545")
-    cdm = (FIELD / "057-cdm-kilometres-relabelled.cdm").read_bytes()
-    oem = (FIELD / "052-oem-covariance-tnw.oem").read_bytes()
-    opm = (CCSDS / "opm_g4.kvn").read_bytes().replace(b"2021-028A", b"48000") + b"\n"
-    tdm = (FIELD / "066-tdm-epoch-digits.tdm").read_bytes()
-    seen = OpticalRecord("a1", NOW_NS, 1.0, 0.5, 2.0, "optical-site-7", received_ns=NOW_NS)
-    return {
-        "omm-csv": csv,
-        **{name: converted(csv, "omm-csv", name).data for name in ("tle", "omm-json", "omm-kvn", "omm-xml")},
-        "cdm-kvn": cdm,
-        "cdm-xml": converted(cdm, "cdm-kvn", "cdm-xml").data,
-        "cdm-json": converted(cdm, "cdm-kvn", "cdm-json").data,
-        "oem-kvn": oem,
-        "oem-xml": converted(oem, "oem-kvn", "oem-xml").data,
-        "opm-kvn": opm,
-        "opm-xml": converted(opm, "opm-kvn", "opm-xml").data,
-        "tdm-kvn": tdm,
-        "tdm-xml": converted(tdm, "tdm-kvn", "tdm-xml").data,
-        "optical-jsonl": encode_optical_record(seen) + b"\n",
-    }
-
-
-SAMPLES = _samples()
 DEFECTS: dict[str, Callable[[bytes], bytes]] = {
     "none": lambda data: data,
     "byte order mark": lambda data: codecs.BOM_UTF8 + data,
@@ -118,11 +91,8 @@ def arrive(way: str, data: bytes, name: str, lake: Lake, home: Path) -> Outcome:
             chosen = upload._only_format(path, known.zone)
             Lander(root, clock, bounds=PartnerBounds()).land(path, feed=known.zone, segment_format=chosen)
         else:
-            meta = describe_segment(
-                data, feed=known.zone, segment_format=name, sealed_time_ns=NOW_NS, sealed_wall_time_ns=NOW_NS
-            )
-            seal(data, meta, root, stem="pulled")
-    except PartnerFileError as refusal:
+            documents.seal_document(data, known.zone, name, NOW_NS, root, "pulled", PartnerBounds(), Sender("web"))
+    except (PartnerFileError, documents.UnexpectedContent) as refusal:
         return Outcome(0, [str(refusal)])
     if way != "land":
         zone = LandingZone(root, known.zone)

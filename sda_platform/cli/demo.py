@@ -20,6 +20,7 @@ from rich.text import Text
 from sda_platform.cli.alerts import alert_grid, current_alerts
 from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive
 from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
+from sda_platform.cli.people import STORY
 from sda_platform.cli.simulated_world import continued_world, land_catalogue
 from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
@@ -38,6 +39,9 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
 from sda_platform.settings import Settings
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.scenarios import Incidents
+from sda_platform.simulation.story import Story
 from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment
 
@@ -82,6 +86,7 @@ class Demo:
     _world: Iterator[SimulatedSegment] | None = None
     _next: SimulatedSegment | None = None
     _feeder: Feeder | None = None
+    _chapters: list[tuple[int, str]] = field(default_factory=list)
     _copies: int = 1
     _reported_s: float = 0.0
 
@@ -132,14 +137,18 @@ class Demo:
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._feeder = self._open.enter_context(self._new_feeder().connected())
+        begin_ns = self._clock.now_ns() - _ALREADY_OBSERVED_NS
+        story = Story(begin_ns, self.seed, ObservingPlan.catalogue_error_s) if self.scenario == STORY else None
+        self._chapters = list(story.chapters) if story else []
         self._world = continued_world(
-            "nominal" if self.scenario == "burst" else self.scenario,
-            from_ns=self._clock.now_ns() - _ALREADY_OBSERVED_NS,
+            "nominal" if self.scenario in (STORY, "burst") else self.scenario,
+            from_ns=begin_ns,
             now_ns=self._clock.now_ns,
             minutes=self.minutes,
             seed=self.seed,
             objects=self._objects_of_interest,
             scheduled=lambda: _scheduled(self._lake),
+            incidents=story.incidents if story else Incidents(),
         )
         self._until(self._rests_on_tracks, "alerts from fused tracks")
         self.console.print(alert_grid(current_alerts(self._live)))
@@ -189,6 +198,8 @@ class Demo:
         if not self._platform.is_running:
             self._platform.wait()
             raise KeyboardInterrupt
+        while self._chapters and self._chapters[0][0] <= self._clock.now_ns():
+            self._say(self._chapters.pop(0)[1])
         while self._world is not None and self._feeder is not None:
             self._next = self._next or next(self._world)
             if self._next.available_time_ns > self._clock.now_ns():

@@ -17,6 +17,8 @@ from sda_platform.settings import Settings
 
 SCENARIOS = ("nominal", "fragmentation", "outage")
 """The scenarios of the simulation that a person may choose."""
+STORY = "story"
+"""What the demo shows unless another scenario is asked for."""
 CONSTELLATION = "constellation"
 """One more, which only simulates files: observers in orbit alone."""
 POSITIVE = click.FloatRange(min=0, min_open=True)

@@ -1,5 +1,6 @@
 """The simulated world of `sda demo`, `sda feed` and `sda simulate`, and how it is landed as files."""
 
+import heapq
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,10 +16,12 @@ from sda_platform.settings import Settings
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.scenarios import Incidents
 from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 _SURVEYED_OBJECTS = 30
+_LINKED_SATELLITES = 30
 SHIPPED = Sender("shipped catalogue", rank=SOURCE_PRIORITY["CELESTRAK"])
 SIMULATION = Sender("simulation")
 
@@ -48,6 +51,7 @@ def observed_world(
     objects: Sequence[int],
     truth_from_ns: int | None = None,
     scheduled: Sequence[ScheduledTime] = (),
+    incidents: Incidents = Incidents(),  # noqa: B008 - frozen
 ) -> Iterator[SimulatedSegment]:
     """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
 
@@ -55,18 +59,22 @@ def observed_world(
     Sensors also observe the ``scheduled`` times, in addition to their survey.
 
     The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
+    The first objects report their own states: which ones does not change when others follow.
     A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once. A constellation sees
     the whole catalogue.
     """
+    observed = list(dict.fromkeys([*objects, *geostationary_objects(_SURVEYED_OBJECTS)]))
+    linked = tuple(observed[:_LINKED_SATELLITES])
     return simulate(
         scenario,
         start_time_ns=start_ns,
         duration_s=duration_s,
         seed=seed,
-        objects=None if scenario == "constellation" else [*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
+        objects=None if scenario == "constellation" else observed,
         truth_from_ns=truth_from_ns,
         breakup=Breakup(fragments=1_800, published_after_s=None),
-        plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
+        plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled), linked=linked),
+        incidents=incidents,
     )
 
 
@@ -79,15 +87,18 @@ def continued_world(
     seed: int,
     objects: Callable[[Sequence[int]], Sequence[int]],
     scheduled: Callable[[], Sequence[ScheduledTime]],
+    incidents: Incidents = Incidents(),  # noqa: B008 - frozen
 ) -> Iterator[SimulatedSegment]:
     """Simulate stretch after stretch of ``minutes`` of one world without end; the truth does not change between them.
 
     At the begin of each, ``objects`` returns what is observed, given what was before, and ``scheduled`` the sensors'
-    schedule. An outage is over after the first stretch.
+    schedule. What arrives after the end of a stretch is among the segments of the next. An outage of the scenario is
+    over after the first stretch.
     """
     start_ns, observed = from_ns, objects(())
+    late: list[SimulatedSegment] = []
     while True:
-        yield from observed_world(
+        stretch = observed_world(
             scenario,
             start_ns=start_ns,
             duration_s=minutes * 60.0,
@@ -95,8 +106,16 @@ def continued_world(
             objects=observed,
             truth_from_ns=from_ns,
             scheduled=scheduled(),
+            incidents=incidents,
         )
-        start_ns, observed = max(start_ns + round(minutes * 60e9), now_ns()), objects(observed)
+        end_ns = start_ns + round(minutes * 60e9)
+        waiting, late = late, []
+        for segment in heapq.merge(waiting, stretch, key=lambda each: each.available_time_ns):
+            if segment.available_time_ns < end_ns:
+                yield segment
+            else:
+                late.append(segment)
+        start_ns, observed = max(end_ns, now_ns()), objects(observed)
         scenario = "nominal" if scenario == "outage" else scenario
 
 

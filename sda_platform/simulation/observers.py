@@ -41,6 +41,8 @@ class ObservingPlan:
     optical_interval_s: float = 10.0
     isl_interval_s: float = 1.0
     isl_satellites: int = 30
+    linked: tuple[int, ...] | None = None
+    """NORAD ids of the satellites that report their state; a seeded choice of `isl_satellites` where None."""
     radar_capacity: int = 100
     optical_capacity: int = 20
     catalogue_error_s: float = 0.05
@@ -144,7 +146,7 @@ class Observers:
 
     def isl(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
         """State reports of the linked satellites in [start, stop)."""
-        satellites = linked_satellites(self.sky, self.plan.isl_satellites, self.seed)
+        satellites = self._linked()
         keys = [f"isl-{norad_id}" for norad_id in self.sky.norad_id[satellites].tolist()]
         interval_ns = int(self.plan.isl_interval_s * 1e9)
         row, time_ns = tick_times(keys, start_time_ns, stop_time_ns, interval_ns, self.seed)
@@ -173,6 +175,11 @@ class Observers:
         native = [str(number) for number in norad_id.tolist()]
         truth = (index, time_ns, r_teme_km, v_teme_km_s)
         return self._with_truth("isl", payloads, native, source_id, truth, sensor_time_ns)
+
+    def _linked(self) -> IntArray:
+        if self.plan.linked is None:
+            return linked_satellites(self.sky, self.plan.isl_satellites, self.seed)
+        return np.flatnonzero(np.isin(self.sky.norad_id, self.plan.linked))
 
     def _lines_of_sight(
         self, sensors: Sequence[Sensor], start_time_ns: int, stop_time_ns: int, interval_s: float, capacity: int

@@ -1,12 +1,14 @@
 """Scenarios besides the everyday link faults: a break-up, a silent radar, observers in orbit, a manoeuvre."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
@@ -35,39 +37,63 @@ class Manoeuvre:
 
 @dataclass(frozen=True)
 class Outage:
-    """A radar whose link is down for a share of the simulated time; it keeps measuring and sends its backlog
-    afterwards.
+    """A radar whose link is down in [from_ns, to_ns); it keeps measuring and sends its backlog afterwards.
 
     The backlog takes `catch_up` of the outage's length to send, so that its observations exceed the radars' lateness
     bound.
     """
 
-    source_id: str = "radar-1"
-    from_share: float = 1 / 3
-    to_share: float = 2 / 3
+    source_id: str
+    from_ns: int
+    to_ns: int
     catch_up: float = 0.05
 
-    def delayed(
-        self, observations: SimulatedObservations, start_time_ns: int, duration_ns: int
-    ) -> SimulatedObservations:
+    @classmethod
+    def of_middle_third(cls, start_time_ns: int, duration_ns: int, source_id: str = "radar-1") -> Self:
+        """The outage of the scenario of this name."""
+        return cls(source_id, start_time_ns + duration_ns // 3, start_time_ns + duration_ns * 2 // 3)
+
+    def delayed(self, observations: SimulatedObservations) -> SimulatedObservations:
         """The observations; those of the silent radar are received after the outage, in their order."""
-        begin, end = (start_time_ns + int(share * duration_ns) for share in (self.from_share, self.to_share))
         received = observations.received_time_ns
-        silent = (observations.source_id == self.source_id) & (received >= begin) & (received < end)
-        backlog = end + ((received - begin) * self.catch_up).astype(np.int64)
+        silent = (observations.source_id == self.source_id) & (received >= self.from_ns) & (received < self.to_ns)
+        backlog = self.to_ns + ((received - self.from_ns) * self.catch_up).astype(np.int64)
         return observations.received_at(np.where(silent, backlog, received))
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """An object that is catalogued at a time: sensors observe it from then on, and its first element set is exact."""
+
+    element_set: ElementSet
+    catalogued_ns: int
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """What happens in any scenario at times of its own; `arrivals` are files that others send."""
+
+    manoeuvres: tuple[Manoeuvre, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    newcomers: tuple[Newcomer, ...] = ()
+    arrivals: tuple[SimulatedSegment, ...] = ()
 
 
 def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
     """An `omm-csv` segment of the elements feed; it has no truth rows."""
+    return file_segment(data, "elements", "omm-csv", available_time_ns)
+
+
+def file_segment(data: bytes, feed: str, segment_format: str, available_time_ns: int) -> SimulatedSegment:
+    """A file that someone sends at a time; it has no truth rows."""
     meta = describe_segment(
         data,
-        feed="elements",
-        segment_format="omm-csv",
+        feed=feed,
+        segment_format=segment_format,
         sealed_time_ns=available_time_ns,
         sealed_wall_time_ns=available_time_ns,
     )
-    return SimulatedSegment("elements", "omm-csv", data, meta, available_time_ns, TRUTH_SCHEMA.empty_table())
+    return SimulatedSegment(feed, segment_format, data, meta, available_time_ns, TRUTH_SCHEMA.empty_table())
 
 
 def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: int) -> int:
@@ -121,3 +147,12 @@ def with_manoeuvre(sky: Sky, burn: Manoeuvre) -> Sky:
     if not np.isfinite(elements.mean_motion_rev_per_day).all():
         raise ValueError(f"SGP4 cannot follow {burn.norad_id} after {burn.dv_rtn_m_s} m/s")
     return sky.with_path(elements, int(rows[-1]), burn.time_ns)
+
+
+def with_newcomers(sky: Sky, newcomers: Sequence[Newcomer], seed: int) -> Sky:
+    """The sky in which each newcomer is present from the time at which it is catalogued."""
+    for each in newcomers:
+        table = decode_element_sets(encode_omm_csv([each.element_set]), segment_format="omm-csv")
+        one = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0, start_time_ns=sky.start_time_ns)
+        sky = sky.joined_by(one, each.catalogued_ns)
+    return sky

@@ -5,7 +5,7 @@ late by its own time: the along-track error of published elements. What SGP4 lea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -75,19 +75,23 @@ class Sky:
 
         The debris keeps the parent's own error, so that it starts at the parent's true position.
         """
-        elements = (self.propagator.elements, debris.propagator.elements)
-        columns = {name: np.concatenate([getattr(part, name) for part in elements]) for name in _NUMBERS}
-        ended = np.concatenate([self.ended_time_ns, debris.ended_time_ns])
+        ended = self.ended_time_ns.copy()
         ended[parent] = time_ns
-        born = np.concatenate([self.born_time_ns, np.full(len(debris), time_ns, dtype=np.int64)])
-        ahead = np.concatenate([self.ahead_ns, np.full(len(debris), self.ahead_ns[parent], dtype=np.int64)])
+        ahead = np.full(len(debris), self.ahead_ns[parent], dtype=np.int64)
+        return replace(self, ended_time_ns=ended).joined_by(replace(debris, ahead_ns=ahead), time_ns)
+
+    def joined_by(self, others: "Sky", time_ns: int) -> "Sky":
+        """This sky and the objects of another one, which are present from `time_ns` on."""
+        elements = (self.propagator.elements, others.propagator.elements)
+        columns = {name: np.concatenate([getattr(part, name) for part in elements]) for name in _NUMBERS}
+        born = np.full(len(others), time_ns, dtype=np.int64)
         return Sky(
             propagator=Propagator(ElementSets.from_columns(columns)),
-            norad_id=np.concatenate([self.norad_id, debris.norad_id]),
-            object_name=self.object_name + debris.object_name,
-            ahead_ns=ahead,
-            born_time_ns=born,
-            ended_time_ns=ended,
+            norad_id=np.concatenate([self.norad_id, others.norad_id]),
+            object_name=self.object_name + others.object_name,
+            ahead_ns=np.concatenate([self.ahead_ns, others.ahead_ns]),
+            born_time_ns=np.concatenate([self.born_time_ns, born]),
+            ended_time_ns=np.concatenate([self.ended_time_ns, others.ended_time_ns]),
             start_time_ns=self.start_time_ns,
         )
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.constellation import Constellation
 from sda_platform.simulation.corruption import FaultRates, delayed, deliveries
@@ -17,12 +18,13 @@ from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import (
     SCENARIOS,
-    Manoeuvre,
+    Incidents,
     Outage,
     elements_segment,
     parent_of,
     with_breakup,
     with_manoeuvre,
+    with_newcomers,
 )
 from sda_platform.simulation.segments import SegmentCollector, SimulatedSegment, write_truth
 from sda_platform.simulation.simulated_observations import SimulatedObservations
@@ -48,15 +50,14 @@ def simulate(
     rates: FaultRates = FaultRates(),  # noqa: B008 - frozen
     plan: ObservingPlan = ObservingPlan(),  # noqa: B008 - frozen
     breakup: Breakup = Breakup(),  # noqa: B008 - frozen
-    outage: Outage = Outage(),  # noqa: B008 - frozen
-    manoeuvres: Sequence[Manoeuvre] = (),
+    incidents: Incidents = Incidents(),  # noqa: B008 - frozen
 ) -> Iterator[SimulatedSegment]:
     """Segments of every feed in order of `available_time_ns`, which starts no earlier than `start_time_ns`.
 
     Args:
         scenario: nominal; fragmentation (`breakup`: new debris, observed at once and published as element sets a
-            little later); outage (`outage`: a radar is silent, then sends its backlog); constellation (only the
-            observers in orbit of `plan` observe).
+            little later); outage (a radar is silent in the middle third, then sends its backlog); constellation (only
+            the observers in orbit of `plan` observe).
         start_time_ns: ns since the Unix epoch, UTC.
         duration_s: for how long the sensors measure; late observations arrive up to 30 s after.
         seed: the only source of chance.
@@ -67,7 +68,7 @@ def simulate(
             None. A break-up is dated from it, too. Calls that share it, the seed and the catalogue show one world at
             different times.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
-        manoeuvres: burns of objects, in any scenario.
+        incidents: what happens at times of its own, in any scenario.
 
     Raises:
         ValueError: an unknown scenario, or a break-up that cannot happen.
@@ -89,26 +90,36 @@ def simulate(
         catalogue_error_s=plan.catalogue_error_s,
         start_time_ns=begun_ns,
     )
-    for burn in sorted(manoeuvres, key=lambda each: each.time_ns):
+    for burn in sorted(incidents.manoeuvres, key=lambda each: each.time_ns):
         sky = with_manoeuvre(sky, burn)
+    sky = with_newcomers(sky, incidents.newcomers, seed)
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
         sky, debris = with_breakup(sky, parent, breakup, begun_ns, seed)
         if breakup.published_after_s is not None:
             published_ns = begun_ns + int((breakup.after_s + breakup.published_after_s) * 1e9)
             published += [elements_segment(debris, published_ns)] if published_ns >= start_time_ns else []
-    silence = outage if scenario == "outage" else None
+    published += _within(incidents, start_time_ns, start_time_ns + duration_ns)
+    outages = list(incidents.outages)
+    if scenario == "outage":
+        outages.append(Outage.of_middle_third(start_time_ns, duration_ns))
     if scenario == "constellation":
         plan = plan if plan.constellation else replace(plan, constellation=Constellation())
-    feeds = _feeds(Observers(sky, plan, seed), scenario, rates, silence, start_time_ns, duration_ns, segment_ns)
-    yield from _merged(feeds, published)
+    feeds = _feeds(Observers(sky, plan, seed), scenario, rates, outages, start_time_ns, duration_ns, segment_ns)
+    yield from _merged(feeds, sorted(published, key=lambda segment: segment.available_time_ns))
+
+
+def _within(incidents: Incidents, start_time_ns: int, stop_time_ns: int) -> list[SimulatedSegment]:
+    """The files that arrive in [start, stop): the newcomers' element sets, and what others send."""
+    sets = [elements_segment(encode_omm_csv([each.element_set]), each.catalogued_ns) for each in incidents.newcomers]
+    return [each for each in (*sets, *incidents.arrivals) if start_time_ns <= each.available_time_ns < stop_time_ns]
 
 
 def _feeds(
     observers: Observers,
     scenario: str,
     rates: FaultRates,
-    outage: Outage | None,
+    outages: Sequence[Outage],
     start_time_ns: int,
     duration_ns: int,
     segment_ns: int,
@@ -123,8 +134,8 @@ def _feeds(
             observations: SimulatedObservations = getattr(observers, feed)(begin, end)
             noise = stream(observers.seed, "faults", feed, begin)
             observations = delayed(observations, rates, noise)
-            if outage is not None:
-                observations = outage.delayed(observations, start_time_ns, duration_ns)
+            for outage in outages:
+                observations = outage.delayed(observations)
             collectors[feed].receive(observations, deliveries(observations, rates, noise))
         # Observations are received after they are measured: segments that end by now are complete.
         yield from _sealed(collectors, end if end < stop_time_ns else None)

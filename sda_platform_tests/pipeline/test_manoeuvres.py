@@ -14,6 +14,7 @@ from sda_platform.lake.table import Table
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.recovery.verification import current_keys
 from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.scenarios import Incidents
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.support.platform_run import Platform, correctness
@@ -55,7 +56,7 @@ def test_a_suspected_manoeuvre_is_screened_on_the_track_and_alerted(tmp_path: Pa
 
     segments = simulate(
         "constellation", start_time_ns=burn_ns - BEFORE_S * 10**9, duration_s=BEFORE_S + AFTER_S, seed=1,
-        objects=objects, truth_from_ns=START_NS, manoeuvres=[burn], segment_seconds=30.0,
+        objects=objects, truth_from_ns=START_NS, incidents=Incidents(manoeuvres=(burn,)), segment_seconds=30.0,
         plan=ObservingPlan(catalogue_error_s=ERROR_S, constellation=AROUND),
     )  # fmt: skip
     now_ns = burn_ns + AFTER_S * 10**9

@@ -36,7 +36,7 @@ from sda_platform.setting_sections import AlertSettings, ScreeningSettings
 from sda_platform.simulation.constellation import Constellation
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import reference_catalogue
-from sda_platform.simulation.scenarios import Manoeuvre, with_manoeuvre
+from sda_platform.simulation.scenarios import Incidents, Manoeuvre, with_manoeuvre
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import simulate
 
@@ -192,7 +192,8 @@ class Play:
         """
         segments = simulate(
             "constellation", start_time_ns=self.burn_ns - round(before_s * 1e9), duration_s=before_s + WAIT_S + after_s,
-            seed=self.seed, objects=self.objects, truth_from_ns=START_NS, manoeuvres=self.burns, segment_seconds=10.0,
+            seed=self.seed, objects=self.objects, truth_from_ns=START_NS,
+            incidents=Incidents(manoeuvres=tuple(self.burns)), segment_seconds=10.0,
             plan=ObservingPlan(catalogue_error_s=ERROR_S, constellation=self.seen_by),
         )  # fmt: skip
         fleet = [member.norad_id for member in protected_fleet()]

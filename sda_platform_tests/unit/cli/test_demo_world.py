@@ -20,7 +20,7 @@ def test_each_kind_of_sensor_reports_whatever_is_of_interest__DP3_F4() -> None:
 
 def test_stretches_of_the_demo_show_one_world_and_keep_their_observers() -> None:
     """Each used to begin a world of its own: every object jumped, and was suspected of a manoeuvre."""
-    wanted = iter([[25544, 43477], [43477], []])
+    wanted = iter([[25544, 43477], [43477], [], []])
     stretch_ns, shown = 30 * 10**9, []
     world = continued_world(
         "nominal", from_ns=REFERENCE_TIME_NS, now_ns=lambda: 0, minutes=0.5, seed=7,

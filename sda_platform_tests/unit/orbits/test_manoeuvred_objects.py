@@ -21,7 +21,7 @@ from sda_platform.orbits.tracking.observer_halves import fit_halves
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.window import FusedWindow
 from sda_platform.simulation.observers import ObservingPlan
-from sda_platform.simulation.scenarios import Manoeuvre, with_manoeuvre
+from sda_platform.simulation.scenarios import Incidents, Manoeuvre, with_manoeuvre
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.support.third_party import (
@@ -84,7 +84,7 @@ def window(*, burn_s: float = 115.0, dv_m_s: float = 30.0) -> Window:
     begin_ns = burn_ns - SECOND_NS
     segments = list(simulate(
         "constellation", start_time_ns=MIDDLE_NS - WINDOW_NS // 2, duration_s=WINDOW_NS / SECOND_NS, seed=SEED,
-        objects=objects, truth_from_ns=begin_ns, plan=plan, manoeuvres=burns,
+        objects=objects, truth_from_ns=begin_ns, plan=plan, incidents=Incidents(manoeuvres=tuple(burns)),
     ))  # fmt: skip
     rows = decode_segments([(each.data, each.meta) for each in segments])
     rows = in_order(rows.filter(rows["error_kind"].is_null()).drop_columns(["payload", "segment"]))

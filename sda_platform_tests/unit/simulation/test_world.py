@@ -28,7 +28,7 @@ from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.corruption import LATENESS_BOUND_NS, FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
-from sda_platform.simulation.scenarios import Outage
+from sda_platform.simulation.scenarios import Incidents, Outage
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
@@ -245,19 +245,21 @@ def test_observations_do_not_name_their_object() -> None:
         assert all(native != str(norad_id) for native, norad_id in zip(natives, ids, strict=True))
 
 
-def test_the_silent_radar_catches_up_and_the_others_do_not_notice() -> None:
-    everything = truth(world("outage"))
+@pytest.mark.parametrize("scenario", ["outage", "nominal"])
+def test_a_silent_radar_catches_up_and_the_others_do_not_notice(scenario: str) -> None:
     busiest = Counter(truth(world())["source_id"].to_pylist())
     silent = next(name for name, _ in busiest.most_common() if name.startswith("radar"))
+    at_will = Outage.of_middle_third(START_NS, 60 * SECOND_NS, silent)
+    silent, outages = ("radar-1", ()) if scenario == "outage" else (silent, (at_will,))
     segments = list(
         simulate(
-            "outage",
+            scenario,
             start_time_ns=START_NS,
             duration_s=60,
             seed=1,
             objects=norad_ids(),
             catalogue=catalogue(),
-            outage=Outage(source_id=silent),
+            incidents=Incidents(outages=outages),
         )
     )
     everything = truth(segments)

@@ -203,7 +203,13 @@ class ScreeningSettings(FleetFile, Parallelism):
         ge=1,
     )
     horizon_h: float = setting(168.0, "Span of a screening from its as_of, hours.", "SCREENING_HORIZON_H")
-    refresh_h: float = setting(6.0, "Age at which a full screening is repeated, hours.", "SCREENING_REFRESH_H")
+    refresh_h: float = setting(
+        6.0,
+        "Age at which a full screening is repeated, hours; at most 10, because one older than 12 hours is an alarm.",
+        "SCREENING_REFRESH_H",
+        gt=0,
+        le=10,
+    )
     threshold_km: float = setting(
         5.0, "Miss distance below which an approach is a candidate, km.", "SCREENING_THRESHOLD_KM"
     )

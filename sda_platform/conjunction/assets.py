@@ -40,6 +40,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
 )
 from sda_platform.fusion.tables import ALIVE, TRACKS
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.landing_table import land
@@ -159,7 +160,7 @@ def conjunction_candidates(
     ).persist()
     try:
         journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
-        named = store.session.createDataFrame(named_by_messages(store, plan, task.start_ns))
+        named = frame_of(store.session, named_by_messages(store, plan, task.start_ns))
         entries = transforms.candidate_corrections(
             screen.approaches(found), journal, named, task, as_of_ns=plan.as_of_ns
         )
@@ -264,7 +265,7 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
         entries = transforms.alert_corrections(
             store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
             store.snapshot(plan, CONJUNCTION_ALERTS),
-            store.session.createDataFrame(as_rows(stated)),
+            frame_of(store.session, as_rows(stated)),
             policy,
             under_review=review.named(store, events),
             as_of_ns=plan.as_of_ns,

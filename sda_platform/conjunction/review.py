@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.planning import settings_changed
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
@@ -54,7 +55,7 @@ def events_to_judge(store: Lake, plan: Plan, due: Sequence[str]) -> list[str]:
 
 def named(store: Lake, events: Sequence[str]) -> DataFrame:
     """``events`` as column event_id of a frame of the engine."""
-    return store.session.createDataFrame(pa.table({"event_id": pa.array(events, pa.string())}))
+    return frame_of(store.session, pa.table({"event_id": pa.array(events, pa.string())}))
 
 
 def _passed(store: Lake, plan: Plan) -> list[str]:

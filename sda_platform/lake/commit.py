@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform import failpoints
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.errors import CommitConflict, InvariantError, MissingLineage, SchemaMismatch
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
@@ -159,7 +160,7 @@ def with_spark(
 
 def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
     """Begin a shadow table with these rows of another, each with the sequence that wrote it there."""
-    content = session.createDataFrame(rows.combine_chunks() if rows.num_rows else [], target.table.schema)
+    content = frame_of(session, rows, target.table.schema)
     content.write.format("delta").options(**table_properties(target.table)).save(target.uri)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
@@ -229,8 +230,7 @@ class Lake:
             session = compilation.choose(self.session, COMPILED)
             return session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
         session = compilation.choose(self.session, INTERPRETED)
-        # Spark cannot infer the columns of an Arrow table without rows, and it stops reading at an empty chunk.
-        frame = session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
+        frame = frame_of(session, content, T.StructType(fields))
         return frame.coalesce(1) if rows.num_rows <= _ONE_FILE_ROWS else frame
 
     def _committable(self, plan: Plan, rows: pa.Table) -> Any:

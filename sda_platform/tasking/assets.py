@@ -17,6 +17,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.correction_log import content, corrections, fact_schema
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -190,4 +191,4 @@ def _frame(store: Lake, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
     """Rows of key and content as a DataFrame, with null where a row has no value."""
     arrow = pa.Table.from_pylist(rows, schema=fact_schema(table))
     fields = T.StructType([table.schema[name] for name in arrow.column_names])
-    return store.session.createDataFrame(arrow.combine_chunks() if rows else [], fields)
+    return frame_of(store.session, arrow, fields)

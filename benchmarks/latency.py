@@ -124,6 +124,7 @@ def _measure(
         with ExitStack() as beside:
             for each in work if is_beside_work else ():
                 beside.enter_context(each.beside())
+            assert alert.norad_id_1 is not None, "the demo's alerts are of its own screening"
             sealed_ns = _land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
             wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
             if lake.log(CONJUNCTION_ALERTS).row_count() == entries:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
 from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
-from sda_platform.catalog.lookup import designated
+from sda_platform.catalog.orbits import designated
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,

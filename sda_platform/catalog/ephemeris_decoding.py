@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.catalog.designators import NumbersOf, catalogue_number, no_objects, normal_designator
-from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.catalog.tables import BY_DEFAULT, BY_MESSAGE, EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.formats.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
@@ -34,8 +34,6 @@ _DAY_NS: Final = 86_400e9
 
 
 NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
-BY_MESSAGE, BY_DEFAULT = "message", "default"
-"""Where the covariances of an ephemeris come from: its author, or the default growth."""
 _MOST_DEFAULTS: Final = 200
 
 

@@ -1,7 +1,6 @@
 """Questions about the catalogue that are answered from its tables, without an engine."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,6 @@ _AGES_DAYS = (1, 3, 7, 30)
 
 class UnknownObject(LookupError):
     """The catalogue has no such object, or no such version."""
-
-
-def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[int]]:
-    """The catalogue numbers by international designator, as of a version of the catalogue; none without one."""
-    rows = lake.log(ORBITAL_CATALOG).rows(["norad_id", "international_designator"], version=version)
-    found = defaultdict[str, list[int]](list)
-    for number, designator in zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True):
-        if designator:
-            found[designator.strip().upper()].append(number)
-    return found
 
 
 def with_orbits(lake: Lake, version: int | None = None, where: ds.Expression | None = None) -> pa.Table:

@@ -3,6 +3,8 @@
 It contains the element set in force of each object, and optionally later sets, each valid from its epoch.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,3 +158,13 @@ def _ranks(column: pa.ChunkedArray) -> IntArray:
     filled = pc.fill_null(column, "" if pa.types.is_string(column.type) else 0)
     ranks = pc.rank(filled, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks.to_numpy(), dtype=np.int64)
+
+
+def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[int]]:
+    """The catalogue numbers by international designator, as of a version of the catalogue; none without one."""
+    rows = lake.log(ORBITAL_CATALOG).rows(["norad_id", "international_designator"], version=version)
+    found = defaultdict[str, list[int]](list)
+    for number, designator in zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True):
+        if designator:
+            found[designator.strip().upper()].append(number)
+    return found

@@ -16,6 +16,8 @@ EPHEMERIDES_FEED = "ephemerides"
 """The landing zone of ephemerides."""
 _NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _TIMES = {"elementType": T.LongType(), "containsNull": True}
+BY_MESSAGE, BY_DEFAULT = "message", "default"
+"""Where the covariances of an ephemeris come from: its author, or the default growth."""
 EDITS_FEED = "edits"
 """The landing zone of edits that analysts make, here or at another site."""
 ELEMENTS = "elements"
@@ -115,7 +117,7 @@ class EphemerisRow(Provenance, LandingColumns):
     )
     covariance_source: T.StringType = pa.Field(
         nullable=True,
-        isin=["message", "default"],
+        isin=[BY_MESSAGE, BY_DEFAULT],
         description="Whose covariances these are: of the message, or assumed, which grow as errors of element sets do.",
     )
 

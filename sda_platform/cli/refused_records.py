@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog import decoding as element_sets
 from sda_platform.catalog import edit_decoding, ephemeris_decoding
-from sda_platform.catalog.lookup import designated
+from sda_platform.catalog.orbits import designated
 from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED

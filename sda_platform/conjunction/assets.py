@@ -10,8 +10,7 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.lookup import designated
-from sda_platform.catalog.orbits import catalogue_ahead, identities_in, sets_ahead
+from sda_platform.catalog.orbits import catalogue_ahead, designated, identities_in, sets_ahead
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sda_platform.catalog.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.conjunction.tables import MESSAGES_FEED, RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
 from sda_platform.formats.cdm_json import CdmSummary
+from sda_platform.formats.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import finite
 from sda_platform.fusion.tables import lower_triangles

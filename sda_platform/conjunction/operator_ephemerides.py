@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.ephemeris_decoding import BY_DEFAULT
-from sda_platform.catalog.tables import EPHEMERIDES
+from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE

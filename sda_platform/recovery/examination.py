@@ -48,13 +48,14 @@ class Damage:
     """What is not as it was committed, in words; from which version on, where the versions before it are sound.
 
     ``remedy`` is what a person does, where neither a repair nor a backup is what helps. ``below``: if a person accepts
-    it, the versions below this one are set aside.
+    it, the versions below this one are set aside. ``is_of_files``: only live data files are damaged.
     """
 
     text: str
     from_version: int | None = None
     remedy: str | None = None
     below: int | None = None
+    is_of_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,17 @@ def _damaged_files(
     oldest = min((v for v in versions if v is not None), default=None)
     listed = "; ".join(f"{path} {problem}" for path, problem in wrong[:_TOLD])
     more = f" and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
-    return len(chosen), [Damage(f"live data files: {listed}{more}", None if None in versions else oldest)]
+    first_damaged = None if None in versions else oldest
+    return len(chosen), [Damage(f"live data files: {listed}{more}", first_damaged, is_of_files=True)]
+
+
+def damaged_files(log: TableLog, depth: Depth) -> dict[str, str]:
+    """The live data files that are missing, torn or other than they were, as far as ``depth`` shows, each with what is
+    wrong."""
+    names, adds = log.stored_columns(), log.live_files().to_pylist()
+    with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
+        found = list(pool.map(lambda add: _file_problem(log.uri, add, depth, names), adds))
+    return {unquote(add["path"]): problem for add, problem in zip(adds, found, strict=True) if problem}
 
 
 def _newest_additions(files: LogFiles, first: int) -> dict[str, tuple[int, dict[str, Any]]]:

@@ -41,7 +41,7 @@ def rows_by_columns(path: UPath, names: frozenset[str]) -> int:
 def _reading() -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last: the name of a column
         raise ContentDamaged(f"cannot be read ({' '.join(str(error).split())})") from error
 
 

@@ -240,19 +240,18 @@ def _undo_newest(place: _Place, damage: Sequence[Damage]) -> list[str]:
     log, zones = place.log, place.zones
     if any(each.remedy for each in damage):
         raise InvariantError(_all_of(damage))
-    problems = "; ".join(each.text for each in damage)
     firsts = [each.from_version for each in damage]
     first = min((version for version in firsts if version is not None), default=0)
     if None in firsts:
-        raise LostCommit(_refusal(log, problems, "the damage is not confined to the newest commit"))
+        raise LostCommit(_refusal(log, damage, "the damage is not confined to the newest commit"))
     undone = _commits_from(log, first)
     if len(undone) > 1:
         raise LostCommit(
-            _refusal(log, problems, f"{len(undone)} commits are affected, and all but the last were acknowledged")
+            _refusal(log, damage, f"{len(undone)} commits are affected, and all but the last were acknowledged")
         )
     before = next(log.commits_from(first - 1), None)
     if named_by := consumers(place.downstream(), log.table, before.sequence if before else 0):
-        raise LostCommit(_refusal(log, problems, f"the rows were consumed by {', '.join(named_by)}"))
+        raise LostCommit(_refusal(log, damage, f"the rows were consumed by {', '.join(named_by)}"))
     legible = undone[0] if undone else None
     segments = archived(legible.manifest.segments, zones) if legible else unheld(log, zones, first - 1)
     return [*put_back(segments, zones), *set_aside(log, files_from(log, first))]
@@ -264,8 +263,12 @@ def _all_of(damage: Sequence[Damage]) -> str:
     return f"{'; '.join(each.text for each in damage)}. {'. '.join(remedies)}"
 
 
-def _refusal(log: TableLog, problems: str, why: str) -> str:
-    return f"{log.table.name} lost data that cannot be made again: {problems}; {why}. {remedy(log)}"
+def _refusal(log: TableLog, damage: Sequence[Damage], why: str) -> str:
+    problems = "; ".join(each.text for each in damage)
+    alone = f"`sda reconcile {log.table.name} --apply` makes the rows of these files again. If it is refused: "
+    is_alone = all(each.is_of_files for each in damage) and not log.table.replaces_rows
+    told = f"{log.table.name} lost data that a start cannot make again: {problems}; {why}"
+    return f"{told}. {alone if is_alone else ''}{remedy(log)}"
 
 
 def _commits_from(log: TableLog, first: int) -> list[Commit | None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
@@ -19,6 +19,7 @@ from sda_platform.delivery.subscriber import EntriesMark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import restoration
+from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import NotReplayable, SegmentLost
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
@@ -30,12 +31,14 @@ from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.reconciling import ReconciledTable, reconcile
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
+from sda_platform.recovery.examination import Depth, examine
 from sda_platform.replay.comparison import Comparison
 from sda_platform.replay.digest import digest
 from sda_platform.replay.history import EVERY_COMMIT, Span, history
 from sda_platform.replay.recorded_zones import RecordedZones
 from sda_platform.settings import Settings
 from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import commit, genesis_window, no_engine, with_delta_rs
 from sda_platform_tests.support.segments import after, land, radar_segment
 
@@ -220,6 +223,82 @@ def test_reconcile_restores_rows_that_were_lost_doubled_altered_or_stray_spec_80
     assert [(each.is_restored, each.is_level, each.refused) for each in applied] == [(True, True, None)] * 2
     assert [(digest(log.table, log.rows()), log.head().sequence) for log in logs] == [each[1:] for each in sound]
     assert not any(each.differences for each in levelled(home, "again", apply=False))
+
+
+@pytest.fixture
+def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost data files are restored by delta-rs."""
+    named = CommitProperties(custom_metadata={"userMetadata": f"{restoration.RESTORED}of lost data files"})
+
+    def append(rows: pa.Table, uri: str) -> None:
+        write_deltalake(uri, rows, mode="append", commit_properties=named)
+
+    monkeypatch.setattr(restoration, "append_with_spark", append)
+
+
+def _lose(home: Path, sequence: int, how: str) -> Path:
+    """Damage the data file of this commit of `raw_records`."""
+    log = _At(home, 0).open().log(RAW_RECORDS)
+    bounds = log.file_bounds().to_pylist()
+    (name,) = (str(each["path"]) for each in bounds if each["min.commit_sequence"] == sequence)
+    path = Path(log.uri) / name
+    data = path.read_bytes()
+    path.unlink()
+    if how == "torn":
+        path.write_bytes(data[: len(data) // 2])
+    if how == "altered":
+        path.write_bytes(data[:200] + bytes(60) + data[260:])
+    return path
+
+
+@pytest.mark.parametrize("how", ["missing", "torn", "altered"])
+@pytest.mark.usefixtures("without_engine")
+def test_reconcile_makes_the_rows_of_one_lost_data_file_again(home: Path, how: str) -> None:
+    log = _At(home, 0).open().log(RAW_RECORDS)
+    sound = digest(RAW_RECORDS, log.rows())
+    path = _lose(home, 2, how)
+    others = {each for each in log.live_files()["path"].to_pylist() if each != path.name}
+    (dry, _) = levelled(home, "dry", apply=False)
+    assert (dry.differing, dry.is_level, dry.refused) == ((2,), False, None)
+    assert path.name in dry.differences[0] and "11 rows of commits 2 to 2 are lost" in dry.differences[-1]
+    (applied, deliveries) = levelled(home, "applied", apply=True)
+    assert (applied.is_restored, applied.first_sequence, applied.last_sequence) == (True, 2, 2), "only its commit"
+    assert deliveries.differences == ()
+    assert digest(RAW_RECORDS, log.rows()) == sound
+    assert others < set(log.live_files()["path"].to_pylist()), "the other files are as they were"
+    assert examine(log, Depth.COLUMNS).is_sound
+    assert not any("no commit of the platform" in each for each in bypasses(log, 0))
+    assert not any(each.differences for each in levelled(home, "again", apply=False))
+
+
+@pytest.mark.usefixtures("without_engine")
+def test_a_restoration_of_a_file_that_a_crash_interrupts_at_any_step_is_finished_by_the_next(home: Path) -> None:
+    original = home.with_name("original")
+    shutil.copytree(home, original)
+    sound = digest(RAW_RECORDS, _At(home, 0).open().log(RAW_RECORDS).rows())
+    attempts = 0
+    for attempt in crashes():
+        attempts += 1
+        shutil.rmtree(home)
+        shutil.copytree(original, home)
+        _lose(home, 1, "torn")
+        with attempt:
+            levelled(home, "first", apply=True)
+        levelled(home, "second", apply=True)
+        log = _At(home, 0).open().log(RAW_RECORDS)
+        assert digest(RAW_RECORDS, log.rows()) == sound
+        assert examine(log, Depth.COLUMNS).is_sound
+    assert attempts > 3
+
+
+@pytest.mark.usefixtures("without_engine")
+def test_a_lost_file_whose_segments_are_not_archived_is_not_restored(home: Path) -> None:
+    path = _lose(home, 2, "missing")
+    shutil.rmtree(home / "landing/radar/archive")
+    with pytest.raises(SegmentLost):
+        levelled(home, "shadow", apply=True)
+    assert not path.exists()
+    assert path.name in _At(home, 0).open().log(RAW_RECORDS).live_files()["path"].to_pylist(), "it is damaged still"
 
 
 def test_reconcile_refuses_what_no_stored_row_explains(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ def test_a_lost_commit_that_was_consumed_is_refused_by_name_spec_98(
     found = started(lake, zone)["raw_records"]
     assert found.outcome == "damaged"
     assert found.refused is not None
-    assert "raw_records lost data that cannot be made again" in found.refused
+    assert "raw_records lost data that a start cannot make again" in found.refused
     assert "the rows were consumed by observations" in found.refused
     assert (sorted(p.name for p in Path(lake.uri).rglob("*")), zone.pending_names()) == (before, [])
 

@@ -1,6 +1,7 @@
 """Space weather as a Dagster resource: a file or constants; commits record the days that their rows depend on."""
 
 import math
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing_extensions import override
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.space_weather import (
+    AP_A_DAY,
     CONSTANT_WEATHER,
     DEFAULT_AP,
     DEFAULT_F107,
@@ -21,7 +23,8 @@ from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SpaceWeatherSettings
 
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
-_QUANTITIES = ("f107", "f107_mean", "ap")
+_AP = "ap"
+_QUANTITIES = ("f107", "f107_mean", *(f"{_AP}{number}" for number in range(1, AP_A_DAY + 1)))
 # Tracks reach back by hours and forward by a day, after a manoeuvre by the horizon of a screening.
 _DAYS_BEFORE, _DAYS_AFTER = 4, 9
 
@@ -33,7 +36,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
 
     days: dict[str, dict[str, float]] | None = Field(
         default=None,
-        description="F10.7, its 81-day mean and Ap by day, as far as they are known; null: those of the file.",
+        description="F10.7, its 81-day mean and eight values of Ap by day, as far as known; null: those of the file.",
     )
 
     @override
@@ -57,7 +60,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
     def dynamics(self) -> Dynamics:
         """The numerical model in the weather of the days."""
         days = {
-            date.fromisoformat(day): tuple(values.get(name, math.nan) for name in _QUANTITIES)
+            date.fromisoformat(day): tuple(_value(values, name) for name in _QUANTITIES)
             for day, values in (self.days or {}).items()
         }
         return Dynamics(SpaceWeather.of_days(days)) if days else Dynamics()
@@ -67,6 +70,11 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         if not self.days:
             return f"F10.7 {DEFAULT_F107:g}, Ap {DEFAULT_AP:g} (constant)"
         return f"{self.space_weather or 'a file'}: {len(self.days)} days from {min(self.days)} to {max(self.days)}"
+
+
+def _value(day: Mapping[str, float], name: str) -> float:
+    # Commits of earlier releases have one value of Ap a day.
+    return day.get(name, day.get(_AP, math.nan) if name.startswith(_AP) else math.nan)
 
 
 def _known(values: tuple[float, ...]) -> dict[str, float]:

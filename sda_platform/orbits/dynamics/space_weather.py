@@ -1,7 +1,8 @@
 """Solar flux and geomagnetic activity from a file, or constants.
 
-The file has CelesTrak's columns (`SW-All.csv`): DATE, AP_AVG, F10.7_OBS, F10.7_OBS_CENTER81. Without a file, and for
-days that it does not have, F10.7 is 150 and Ap 15: a mean of solar cycles 19 to 24.
+The file has CelesTrak's columns (`SW-All.csv`): DATE, AP_AVG, F10.7_OBS, F10.7_OBS_CENTER81, and AP1 to AP8, the eight
+three-hourly values of a day. Where those are missing, as in monthly predictions, the day's average counts for each.
+Without a file, and for days that it does not have, F10.7 is 150 and Ap 15: a mean of solar cycles 19 to 24.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ DEFAULT_F107, DEFAULT_AP = 150.0, 15.0
 _DAY_NS = 86_400 * 10**9
 _UNIX_DAY = date(1970, 1, 1).toordinal()
 _COLUMNS = ("DATE", "AP_AVG", "F10.7_OBS", "F10.7_OBS_CENTER81")
+AP_A_DAY = 8
+"""Values of Ap a day, of three hours each."""
+_AP_COLUMNS = tuple(f"AP{number}" for number in range(1, AP_A_DAY + 1))
+_AP_NS = _DAY_NS // AP_A_DAY
+# The atmosphere follows geomagnetic activity after 6.7 hours.
+_DELAY_NS = _DAY_NS * 67 // 240
 
 
 class SpaceWeatherError(ListingError):
@@ -30,40 +37,40 @@ class SpaceWeatherError(ListingError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SpaceWeather:
-    """Daily values from ``first_day`` (days since 1970) on, (k,) each; NaN where a day has none."""
+    """Values of k days from ``first_day`` (days since 1970) on, NaN where a day has none: F10.7 and its mean (k,), and
+    Ap (k, 8).
+    """
 
     first_day: int = 0
     f107: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
     f107_mean: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
-    ap: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
+    ap: FloatArray = dataclasses.field(default_factory=lambda: np.empty((0, AP_A_DAY)))
 
     @classmethod
     def of_days(cls, days: Mapping[date, tuple[float, ...]]) -> SpaceWeather:
-        """From F10.7, its mean and Ap of at least one day; NaN where unknown."""
+        """From F10.7, its mean and the eight values of Ap of at least one day; NaN where unknown."""
         numbers = [day.toordinal() - _UNIX_DAY for day in days]
-        table = np.full((max(numbers) - min(numbers) + 1, 3), np.nan)
+        table = np.full((max(numbers) - min(numbers) + 1, 2 + AP_A_DAY), np.nan)
         table[np.array(numbers) - min(numbers)] = list(days.values())
-        return cls(min(numbers), table[:, 0], table[:, 1], table[:, 2])
+        return cls(min(numbers), table[:, 0], table[:, 1], table[:, 2:])
 
     def on(self, day: date) -> tuple[float, ...]:
-        """F10.7, its mean and Ap of one day, NaN where unknown."""
+        """F10.7, its mean and the eight values of Ap of one day, NaN where unknown."""
         row = day.toordinal() - _UNIX_DAY - self.first_day
         if not 0 <= row < len(self.ap):
-            return (math.nan,) * 3
-        return float(self.f107[row]), float(self.f107_mean[row]), float(self.ap[row])
+            return (math.nan,) * (2 + AP_A_DAY)
+        return float(self.f107[row]), float(self.f107_mean[row]), *self.ap[row].tolist()
 
     def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """F10.7 of the day before, its 81-day mean, and Ap at ``time_ns`` (n,).
+        """F10.7 of the day before, its 81-day mean, and Ap of the three hours 6.7 hours before ``time_ns`` (n,).
 
-        Days without a value have the defaults. Ap is that of the day 6.7 hours earlier, the delay of the atmosphere.
+        Days without a value have the defaults.
         """
-        before, same, delayed = (
-            np.floor_divide(time_ns - delay_ns, _DAY_NS) - self.first_day
-            for delay_ns in (_DAY_NS, 0, _DAY_NS * 67 // 240)
-        )
+        before, same = (np.floor_divide(time_ns - delay_ns, _DAY_NS) - self.first_day for delay_ns in (_DAY_NS, 0))
+        interval = np.floor_divide(time_ns - _DELAY_NS, _AP_NS) - AP_A_DAY * self.first_day
         mean = _value(self.f107_mean, same, DEFAULT_F107)
         daily = _value(self.f107, before, math.nan)
-        return np.where(np.isnan(daily), mean, daily), mean, _value(self.ap, delayed, DEFAULT_AP)
+        return np.where(np.isnan(daily), mean, daily), mean, _value(self.ap.ravel(), interval, DEFAULT_AP)
 
 
 CONSTANT_WEATHER = SpaceWeather()
@@ -86,19 +93,20 @@ def _from_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> SpaceWeather:
             raise SpaceWeatherError(f"{path}: column {missing[0]} is missing")
         try:
             day = date.fromisoformat(row["DATE"])
-            ap, daily, mean = (float(row[name] or "nan") for name in _COLUMNS[1:])
+            average, daily, mean = (float(row[name] or "nan") for name in _COLUMNS[1:])
+            parts = [float(row.get(name) or average) for name in _AP_COLUMNS]
         except ValueError as error:
             raise SpaceWeatherError(f"{path}, line {line}: {error}") from error
-        days[day] = (daily, mean, ap)
+        days[day] = (daily, mean, *parts)
     if not days:
         raise SpaceWeatherError(f"{path}: no days")
     return SpaceWeather.of_days(days)
 
 
-def _value(values: FloatArray, day: IntArray, default: float) -> FloatArray:
+def _value(values: FloatArray, index: IntArray, default: float) -> FloatArray:
     if not len(values):
-        return np.full(len(day), default)
-    is_known = (day >= 0) & (day < len(values))
-    found = values[np.clip(day, 0, len(values) - 1)]
+        return np.full(len(index), default)
+    is_known = (index >= 0) & (index < len(values))
+    found = values[np.clip(index, 0, len(values) - 1)]
     known = is_known & np.isfinite(found)
     return np.where(known, found, default)

@@ -24,6 +24,10 @@ def reading(path: str) -> SpaceWeatherResource:
     return SpaceWeatherResource(**SpaceWeatherSettings(space_weather=path).model_dump())
 
 
+def eight_of(ap: float) -> dict[str, float]:
+    return {f"ap{number}": ap for number in range(1, 9)}
+
+
 def a_day_later(weather: SpaceWeatherResource) -> np.ndarray:
     then_ns, areas = np.array([[NOW_NS + 86_400 * 10**9]]), np.array([[0.02, 0.02]])
     return np.asarray(weather.dynamics().states(LOW_ORBIT, areas, np.array([NOW_NS]), then_ns)[0, 0, :3])
@@ -36,8 +40,8 @@ def test_commits_record_the_days_around_them_and_a_replay_needs_no_file(tmp_path
     recorded = here.recorded()
     assert recorded == {
         "days": {
-            "2024-10-31": {"f107": 269.9, "f107_mean": 204.1, "ap": 8.0},
-            "2024-11-01": {"f107_mean": 203.9, "ap": 12.0},
+            "2024-10-31": {"f107": 269.9, "f107_mean": 204.1, **eight_of(8.0)},
+            "2024-11-01": {"f107_mean": 203.9, **eight_of(12.0)},
         }
     }
     assert here.stated() == f"{path}: 2 days from 2024-10-31 to 2024-11-01"
@@ -62,3 +66,28 @@ def test_an_active_sun_moves_a_low_orbit_by_kilometres_within_a_day(tmp_path: Pa
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpaceWeatherError, match=r"none\.csv"):
         reading(str(tmp_path / "none.csv")).near(NOW_NS)
+
+
+def test_a_commit_of_an_earlier_release_has_one_value_a_day(tmp_path: Path) -> None:
+    here = reading(file_of(tmp_path / "w.csv", "2024-10-31,8,269.9,204.1", "2024-11-01,12,250,203.9")).near(NOW_NS)
+    before = {
+        day: {"f107": values["f107"], "f107_mean": values["f107_mean"], "ap": values["ap1"]}
+        for day, values in here.recorded()["days"].items()
+    }
+    np.testing.assert_array_equal(a_day_later(here.as_recorded({"days": before})), a_day_later(here))
+
+
+def test_a_storm_of_three_hours_counts_in_its_hours(tmp_path: Path) -> None:
+    """The same daily average, but the storm after or before the satellite's six hours of interest."""
+    path = tmp_path / "w.csv"
+    header = HEADER.strip() + "," + ",".join(f"AP{number}" for number in range(1, 9)) + "\n"
+    quiet, storm = ["4"] * 8, ["4"] * 5 + ["300", "200", "4"]
+    path.write_text(header + "".join(
+        f"{day},{sum(map(int, values)) / 8},200,200,{','.join(values)}\n"
+        for day, values in (("2024-10-31", quiet), ("2024-11-01", storm), ("2024-11-02", quiet))
+    ))  # fmt: skip
+    weather = reading(str(path)).near(NOW_NS).dynamics().weather
+    hours = np.array([15.0, 21.6, 21.8, 24.8, 27.8])
+    midnight_ns = parse_iso_ns("2024-11-01T00:00:00Z")
+    _, _, ap = weather.at(midnight_ns + (hours * 3600e9).astype(np.int64))
+    np.testing.assert_array_equal(ap, [4, 4, 300, 200, 4])

@@ -30,7 +30,9 @@ STILL = (
     "kept_time_ns",
 )
 NUMBERS = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "position_sigma_m", "innovation", "drag_area_m2_kg")
-STORM = Dynamics(SpaceWeather(START_NS // 86_400_000_000_000, *(np.full(2, value) for value in (200.0, 180.0, 80.0))))
+STORM = Dynamics(
+    SpaceWeather(START_NS // 86_400_000_000_000, np.full(2, 200.0), np.full(2, 180.0), np.full((2, 8), 80.0))
+)
 
 
 @pytest.fixture(scope="module")

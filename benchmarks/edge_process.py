@@ -45,7 +45,7 @@ class CollectorProcess:
 
     def ledger(self) -> list[dict[str, Any]]:
         """The ledger."""
-        return list(httpx.get(f"{self._control}/ledger", timeout=30).json())
+        return list(httpx.get(f"{self._control}/ledger", timeout=30).json()["accounts"])
 
     def total(self, fact: str, priority: str | None = None) -> int:
         """The sum of one fact of the ledger."""

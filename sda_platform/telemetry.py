@@ -60,6 +60,7 @@ _COLLECTORS = (
     _metric("flow_policy_drops_total", "edge policy priority", "Records that an edge refused, by its policy."),
     _metric("shedding_sink_drops_total", "edge", "Records refused on edges that shed."),
     _metric("timed_sink_deadline_drops_total", "edge", "Records refused at a deadline."),
+    _metric("source_not_listened_seconds_total", "source", "Time without a listening socket, also before this start."),
     _metric("intake_backlog", "zone", "What waits in a zone, share of what may wait."),
     _metric("segments_sealed_total", "zone priority", "Sealed segments."),
     _metric("sink_bytes_written_total", "zone priority", "Bytes in sealed segments."),

@@ -2,8 +2,6 @@
 
 import ipaddress
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -36,12 +34,23 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-@contextmanager
-def listening_udp(address: Address, receive_buffer_bytes: int) -> Iterator[socket.socket]:
+def listening_udp(address: Address, receive_buffer_bytes: int) -> socket.socket:
     """A non-blocking UDP socket bound to ``address``. Raises OSError."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as opened:
+    opened = socket.socket(_family(address), socket.SOCK_DGRAM)
+    try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         opened.setblocking(False)
         opened.bind(address)
-        yield opened
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def listening_tcp(address: Address, backlog: int) -> socket.socket:
+    """A TCP socket that listens at ``address``. Raises OSError."""
+    return socket.create_server(address, family=_family(address), backlog=backlog)
+
+
+def _family(address: Address) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
 from sda_platform.edge.config import CollectorConfig, ServiceConfig
 from sda_platform.edge.frames import frames_of
+from sda_platform.edge.handover import Sockets
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.kernels import compile_kernels
 from sda_platform.edge.ledger import Ledger
+from sda_platform.edge.listening import ListeningLog
 from sda_platform.edge.logs import Log
 from sda_platform.edge.packets import MAX_BATCH
 from sda_platform.edge.priority import Priority
@@ -45,6 +49,8 @@ from sda_platform.resilience import Quotas
 
 _SAMPLE_S = 0.1
 _BACKLOG_S = 1.0
+_LISTENING_S = 1.0
+_STARTING_S = 5.0
 _LAG_SAMPLES = 600
 LOOP_LAG_BOUND_S = 0.2
 """What the event loop may be late by. Work that would exceed it belongs into a worker (`edge.workers`)."""
@@ -65,6 +71,7 @@ class Collector:
         clock: MissionClock,
         log: Log,
         start_worker: Callable[[], Executor] = ProcessExecutor,
+        sockets: Sockets | None = None,
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()
@@ -87,6 +94,7 @@ class Collector:
         self._sealed_logs = {
             zone: SealedLog(state_directory / f"{zone}.sealed", LandingZone(landing_root, zone)) for zone in _REMEMBERED
         }
+        self.listening_log = ListeningLog(state_directory)
         self.services = Services(
             clock,
             self.ledger,
@@ -99,6 +107,7 @@ class Collector:
             documents=Worker(start_worker),
             files=Worker(start_worker),
             bounds=PartnerBounds(least_free_bytes=service.least_free_bytes),
+            sockets=sockets or Sockets(),
             quotas=Quotas(service.quota),
         )
 
@@ -108,8 +117,8 @@ class Collector:
         await asyncio.get_running_loop().run_in_executor(self._executor, self._remember)
         for worker in (self.services.documents, self.services.files):
             await worker.run(os.getpid)  # it starts before the first socket is open: starting holds up the loop
-        self._tasks = [self._task(self._sample()), self._task(self._watch_backlog())]
         await self.apply(config)
+        self._tasks = [self._task(each) for each in (self._sample(), self._watch_backlog(), self._watch_listening())]
 
     def _remember(self) -> None:
         """Remember the telemetry that was sealed last: what stations send again after a restart is no new frame."""
@@ -235,6 +244,25 @@ class Collector:
                 except OSError as error:
                     self.log.warning("backlog not read", zone=zone, reason=str(error))
             await asyncio.sleep(_BACKLOG_S)
+
+    async def _watch_listening(self) -> None:
+        """Once a second, note which sources listen; see `ListeningLog`."""
+        loop, sockets = asyncio.get_running_loop(), self.services.sockets
+        handed_over = sockets.inherited
+        for number in count():
+            listening = {name for name, each in self.supervised.items() if each.source.listens}
+            kept = listening & handed_over
+            handed_over = handed_over - kept if number < _STARTING_S / _LISTENING_S else set()
+            for names, is_kept in ((kept, True), (listening - kept, False)):
+                note = partial(self.listening_log.note, sorted(names), time.time_ns(), is_handed_over=is_kept)
+                try:
+                    for entry in await loop.run_in_executor(self._executor, note):
+                        self.log.warning("not listened", source=entry.source, seconds=round(entry.seconds, 3))
+                except OSError as error:
+                    self.log.warning("listening not noted", reason=str(error))
+            if not handed_over:
+                sockets.close_unused()
+            await asyncio.sleep(_LISTENING_S)
 
     def _backlog(self, zone: str) -> float:
         landing = LandingZone(self.landing_root, zone)

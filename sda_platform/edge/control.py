@@ -1,6 +1,7 @@
 """The control plane: health, metrics, sources and ledger, read from the live collector and changing nothing."""
 
 import hmac
+from dataclasses import asdict
 from http import HTTPStatus
 
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -31,7 +32,8 @@ def control_plane(collector: Collector, token: str = "") -> ASGIApp:
         return JSONResponse(report_sources(collector))
 
     async def ledger(_: Request) -> Response:
-        return JSONResponse(collector.ledger.to_json())
+        entries = [{**asdict(each), "seconds": each.seconds} for each in collector.listening_log.entries]
+        return JSONResponse({"accounts": collector.ledger.to_json(), "not_listened": entries})
 
     shown = {"/health": health, "/metrics": show_metrics, "/sources": sources, "/ledger": ledger}
     app = Starlette(routes=[Route(path, answer) for path, answer in shown.items()])

@@ -52,6 +52,9 @@ class CollectorMetrics(ExportedMetrics):
             if source.breaker_state is not None:
                 yield "circuit_breaker_state", [name], source.breaker_state
 
+        for name, seconds in self._collector.listening_log.seconds.items():
+            yield "source_not_listened_seconds_total", [name], seconds
+
     def _records(self) -> Iterator[tuple[Any, ...]]:
         totals: dict[str, int] = {}
         for (source, priority), account in self._collector.ledger.accounts().items():

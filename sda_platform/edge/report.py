@@ -1,6 +1,7 @@
 """What `sda sources` shows: each source with its rate, state, lag and drops."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from sda_platform.edge.collector import Collector
@@ -27,6 +28,7 @@ def report_sources(collector: Collector) -> dict[str, Any]:
 def _source(collector: Collector, name: str, now_s: float) -> dict[str, Any]:
     supervised = collector.supervised[name]
     source, account = supervised.source, collector.ledger.of_source(name)
+    last = collector.listening_log.last_of(name)
     silent_s = None if source.last_received_s is None else round(now_s - source.last_received_s, 3)
     return {
         "name": name,
@@ -47,6 +49,7 @@ def _source(collector: Collector, name: str, now_s: float) -> dict[str, Any]:
         "connections": source.connections,
         "restarts": supervised.restarts,
         "errors": dict(source.errors),
+        "not_listened": None if last is None else {**asdict(last), "seconds": last.seconds},
         "low_share": _share(collector, name),
     }
 

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from pathlib import Path
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
 from sda_platform.edge.control import control_plane
+from sda_platform.edge.handover import Sockets
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
 from sda_platform.published import COLLECTOR, publish, withdraw
@@ -20,22 +22,36 @@ _LOOK_S = 0.5
 def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0, or 1 if records could not be sealed or a fault ended it.
 
+    SIGUSR2 seals what was received, and begins the program anew with the same listening sockets, see `handover`.
+
     Raises ConfigError for a configuration that cannot be used at the start.
     """
-    config = load_config(config_path)
+    config, sockets = load_config(config_path), Sockets.of_environment()
+    run = asyncio.run
     with contextlib.suppress(ImportError):
         import uvloop
 
-        return uvloop.run(_serve(config_path, config, landing_root, home, log or Log()))
-    return asyncio.run(_serve(config_path, config, landing_root, home, log or Log()))
+        run = uvloop.run
+    code = run(_serve(config_path, config, landing_root, home, log or Log(), sockets))
+    if sockets.is_handing_over:
+        os.execve(sys.executable, sys.orig_argv, sockets.environment())  # noqa: S606
+    return code
 
 
-async def _serve(config_path: Path, config: CollectorConfig, landing_root: str, home: Path, log: Log) -> int:
+async def _serve(
+    config_path: Path, config: CollectorConfig, landing_root: str, home: Path, log: Log, sockets: Sockets
+) -> int:
     clock = MissionClock.load(home)
-    collector = Collector(config.collector, landing_root=landing_root, home=home, clock=clock, log=log)
+    collector = Collector(config.collector, landing_root=landing_root, home=home, clock=clock, log=log, sockets=sockets)
     is_ending = asyncio.Event()
+
+    def hand_over() -> None:
+        sockets.is_handing_over = True
+        is_ending.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, is_ending.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, hand_over)
     watching = asyncio.create_task(_watch(config_path, collector))
     try:
         app, bind = control_plane(collector, config.collector.token), config.collector.control

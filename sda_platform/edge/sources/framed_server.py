@@ -6,9 +6,10 @@ A connection has a task and a bounded buffer of its own: one that stalls or misb
 
 import asyncio
 import socket
+from functools import partial
 from typing import ClassVar
 
-from sda_platform.edge.address import Address
+from sda_platform.edge.address import Address, listening_tcp
 from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, FrameTimeouts, LengthPrefix
 from sda_platform.edge.sources.intake import Intake, LinkIntake, TelemetryIntake
 from sda_platform.edge.sources.session import Session
@@ -50,16 +51,20 @@ class FramedServer(Source):
 
     async def run(self) -> None:
         """See `Source.run`."""
-        server = await asyncio.start_server(self._accept, *self._bind, limit=READ_BYTES, backlog=self._max_connections)
-        self._address = str(Address(*server.sockets[0].getsockname()[:2]))
-        self.works()
-        self.log.info("listening", address=self._address)
-        try:
-            await self.stopping.wait()
-        finally:
-            server.close()
-            await self._drain()
-            self._address = ""
+        with self.listening(self._bind, partial(listening_tcp, self._bind, self._max_connections)) as opened:
+            # The server closes the socket that it gets.
+            server = await asyncio.start_server(
+                self._accept, sock=opened.dup(), limit=READ_BYTES, backlog=self._max_connections
+            )
+            self._address = str(Address(*opened.getsockname()[:2]))
+            self.works()
+            self.log.info("listening", address=self._address)
+            try:
+                await self.stopping.wait()
+            finally:
+                server.close()
+                await self._drain()
+                self._address = ""
 
     async def _drain(self) -> None:
         """Let every connection end at a frame boundary."""

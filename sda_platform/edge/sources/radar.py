@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from functools import partial
 from typing import Final
 
 from sda_platform.edge.address import Address, listening_udp
@@ -52,7 +53,8 @@ class RadarSource(Source):
 
     async def run(self) -> None:
         """See `Source.run`."""
-        with listening_udp(self._bind, self._receive_buffer_bytes) as opened:
+        with self.listening(self._bind, partial(listening_udp, self._bind, self._receive_buffer_bytes)) as opened:
+            opened.setblocking(False)
             self._socket = opened
             self.works()
             self.log.info("listening", address=self.address)

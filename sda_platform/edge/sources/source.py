@@ -6,18 +6,22 @@ minute. Any other exception is a fault of the program, which is logged; the sour
 """
 
 import asyncio
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from sda_platform.clock import MissionClock
+from sda_platform.edge.address import Address
 from sda_platform.edge.first_copies import FirstCopies
+from sda_platform.edge.handover import Sockets
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
@@ -76,6 +80,7 @@ class Services:
     documents: Worker
     files: Worker
     bounds: PartnerBounds = field(default_factory=PartnerBounds)
+    sockets: Sockets = field(default_factory=Sockets)
     quotas: Quotas = field(default_factory=lambda: Quotas(DEFAULT_QUOTA))
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
@@ -83,7 +88,7 @@ class Services:
 
 
 class Source(ABC):
-    """One configured source. ``errors`` counts what it refused, by reason."""
+    """One configured source. ``errors`` counts what it refused, by reason. ``listens``: senders reach it now."""
 
     kind: str
     zone: str
@@ -94,6 +99,7 @@ class Source(ABC):
 
     def __init__(self, name: str, services: Services, rank: int | None = None) -> None:
         self.name, self.rank = name, rank
+        self.listens = False
         self.services = services
         self.log = services.log.bind(source=name)
         self.state = SourceState.STARTING
@@ -104,6 +110,18 @@ class Source(ABC):
         self.noted: tuple[float, str] | None = None
         self.last_received_s: float | None = None
         self.stopping = asyncio.Event()
+
+    @contextmanager
+    def listening(self, bind: Address, make: Callable[[], socket.socket]) -> Iterator[socket.socket]:
+        """The listening socket of the source, also that of the process before, see `Sockets`. Raises OSError."""
+        key, sockets = f"{self.name} {bind}", self.services.sockets
+        opened = sockets.listen(key, make)
+        self.listens = True
+        try:
+            yield opened
+        finally:
+            self.listens = False
+            sockets.release(key)
 
     def sender(self, peer: str | None = None) -> Sender:
         """The sender of what comes through this source from ``peer``."""

@@ -79,7 +79,7 @@ def test_health_is_503_once_a_source_was_killed__DP1_O1(tmp_path: Path) -> None:
             assert answer.json()["problems"] == ["source radar-a: the reason"]
             report = (await ask(control, "/sources")).json()
             assert [(each["name"], each["state"]) for each in report["sources"]] == [("radar-a", "failed")]
-            assert (await ask(control, "/ledger")).json() == []
+            assert (await ask(control, "/ledger")).json() == {"accounts": [], "not_listened": []}
 
     asyncio.run(scenario())
 

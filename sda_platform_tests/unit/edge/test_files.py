@@ -11,7 +11,7 @@ from upath import UPath
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
-from sda_platform.edge.sources.upload import UploadSource
+from sda_platform.edge.sources.upload import TEMPORARY, UploadSource
 from sda_platform.lake import durable
 from sda_platform_tests.support.collectors import collecting, landed, payloads, until
 from sda_platform_tests.unit.edge.test_http_sources import TLE
@@ -167,7 +167,7 @@ def test_a_wrong_upload_is_refused_with_its_reason(tmp_path: Path, path: str, co
             assert collector.health == []
 
     asyncio.run(scenario())
-    assert {path.name for path in (tmp_path / "collector").iterdir()} == set()
+    assert [path.name for path in (tmp_path / "collector").iterdir() if path.name.startswith(TEMPORARY)] == []
     assert len(payloads(tmp_path, "elements")) == (1 if status == 201 else 0)
 
 

@@ -1,4 +1,4 @@
-"""When nobody listened: the times in which a source had no socket, for a stop, a crash or a port in use.
+"""Times without a listener: a source had no socket, for a stop, a crash or a port in use.
 
 What a sensor sent then is lost without another trace. Once a second it is noted which sources listen; a source that
 listens again after more than `LONGEST_S` has an entry. Entries are on disk and survive the process.
@@ -22,7 +22,7 @@ MOST_ENTRIES: Final = 1_000
 
 @dataclass(frozen=True)
 class NotListened:
-    """A time in which nobody listened for ``source``, wall time, Unix ns."""
+    """A time without a listening socket of ``source``, wall time, Unix ns."""
 
     source: str
     from_ns: int

@@ -1,6 +1,6 @@
 """Conversion of a file from one format to another of the same content."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.registry import FORMATS, known_format
+
+Writer = Callable[[Sequence[Any]], bytes]
 
 
 class ConversionError(ValueError):
@@ -31,14 +33,14 @@ def converted(data: bytes, source: str, target: str) -> Conversion:
     ConversionError where the contents of the formats differ, or no record can be written.
     """
     read_as, written_as = _record_format(source), _record_format(target)
-    if read_as.content != written_as.content:
+    if read_as.content != written_as.content or written_as.write is None:
         raise ConversionError(
-            f"{source} holds {read_as.content} records, {target} {written_as.content} records; "
-            f"{source} can become {', '.join(targets_of(source))}"
+            f"{source} holds {read_as.content} records, {target} {written_as.content} records"
+            f"{'' if written_as.write else ' and is only read'}; {source} can become {', '.join(targets_of(source))}"
         )
     records = list(split_records(data, source))
     values, errors = read_records(records, source, read_as.zone)
-    _note_unwritable(errors, values, written_as)
+    _note_unwritable(errors, values, written_as.write, target)
     refused = tuple(f"record {records[row].number}, {error_text(records[row], errors[row])}" for row in sorted(errors))
     sound = [value for row, value in enumerate(values) if row not in errors]
     if not sound:
@@ -46,18 +48,20 @@ def converted(data: bytes, source: str, target: str) -> Conversion:
     return Conversion(written_as.write(sound), len(sound), refused)
 
 
-def _note_unwritable(errors: MutableMapping[int, RecordError], values: Sequence[Any], target: RecordFormat) -> None:
+def _note_unwritable(
+    errors: MutableMapping[int, RecordError], values: Sequence[Any], write: Writer, target: str
+) -> None:
     """Add the records that do not fit into the target; they are looked for only where not all of them fit together."""
     sound = [row for row in range(len(values)) if row not in errors]
-    reason = _unwritable([values[row] for row in sound], target)
+    reason = _unwritable([values[row] for row in sound], write)
     for row in sound if reason else ():
-        if reason := _unwritable([values[row]], target):
-            errors[row] = RecordError("out_of_range", f"cannot be written as {target.name}: {reason}")
+        if reason := _unwritable([values[row]], write):
+            errors[row] = RecordError("out_of_range", f"cannot be written as {target}: {reason}")
 
 
-def _unwritable(values: Sequence[Any], target: RecordFormat) -> str | None:
+def _unwritable(values: Sequence[Any], write: Writer) -> str | None:
     try:
-        target.write(values)
+        write(values)
     except ValueError as error:
         return str(error)
     return None
@@ -68,7 +72,8 @@ def targets_of(source: str) -> list[str]:
     if not isinstance(known_format(source), RecordFormat):
         return []
     content = known_format(source).content
-    return [known.name for known in FORMATS if isinstance(known, RecordFormat) and known.content == content]
+    alike = (known for known in FORMATS if isinstance(known, RecordFormat) and known.content == content)
+    return [known.name for known in alike if known.write]
 
 
 def target_named(name: str, source: str) -> str:

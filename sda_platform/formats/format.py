@@ -30,7 +30,8 @@ class Format:
 
     `zone` is the landing zone that carries it. Files end with one of `suffixes`, segments with the first. Of several
     formats with a suffix the one is meant whose `begins` is found in the beginning of the file. `row_column`: rows of a
-    Parquet file that have this column are read as the JSON of this format.
+    Parquet file that have this column are read as the JSON of this format. ``is_named``: a record may have its object
+    only in the name of its file, which lands with it (`tabulated_paths.with_name`).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Format:
     framing: Framing
     begins: re.Pattern[bytes] | None = None
     row_column: str | None = None
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,9 @@ class RecordFormat(Format):
     """A format that is decoded record by record.
 
     `read` returns what one record holds, and raises RecordError. `write` returns a file of several such values, and
-    raises ValueError for what the format cannot hold. Formats of one content read and write the same values.
+    raises ValueError for what the format cannot hold; None: the format is only read. Formats of one content read and
+    write the same values.
     """
 
     read: Callable[[RawRecord], Any]
-    write: Callable[[Sequence[Any]], bytes]
+    write: Callable[[Sequence[Any]], bytes] | None = None

@@ -43,6 +43,7 @@ from sda_platform.formats.orbit_keywords import OPM
 from sda_platform.formats.parameter_messages import read_parameters, write_parameters
 from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import Framing, RawRecord
+from sda_platform.formats.tabulated_formats import TABULATED_FORMATS
 from sda_platform.formats.tdm_reading import read_tdm_kvn, read_tdm_xml
 from sda_platform.formats.tdm_writing import write_tdm_kvn, write_tdm_xml
 from sda_platform.formats.telemetry import TELEMETRY_FORMAT
@@ -244,6 +245,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         kvn=(kvn_segments(one_record), read_oem_kvn, write_oem_kvn),
         xml=(xml_segments("oem", one_record), read_oem_xml, write_oem_xml),
     ),
+    *TABULATED_FORMATS,
     *_message(
         "opm",
         "Orbit parameter message (OPM)",

@@ -26,6 +26,7 @@ import zstandard
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
+from sda_platform.formats.tabulated_paths import with_name
 from sda_platform.formats.text import as_text
 from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 
@@ -74,6 +75,9 @@ def read_chunks(
     with _readable(path) as file:
         file_bytes = os.fstat(file.fileno()).st_size
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
+        known = format_named(segment_format)
+        if known is not None and known.is_named:
+            chunks = with_name(chunks, path.name)
         for chunk in chunks:
             report(file.tell())
             expanded_bytes += len(chunk)

@@ -16,7 +16,7 @@ from sda_platform.formats.registry import FORMATS, known_format
 
 DATA = Path(__file__).parents[1] / "data" / "messages"
 MESSAGES = {path.name: path.read_bytes() for path in sorted(DATA.glob("*/*"))}
-READERS = tuple(known for known in FORMATS if isinstance(known, RecordFormat))
+READERS = tuple(known for known in FORMATS if isinstance(known, RecordFormat) and known.write)
 
 
 def record_format(name: str) -> RecordFormat:
@@ -29,6 +29,12 @@ def record_format(name: str) -> RecordFormat:
 def format_of(data: bytes) -> RecordFormat:
     """The format that a message is recognised as."""
     return next(known for known in READERS if known.begins and known.begins.search(data))
+
+
+def write(known: RecordFormat, values: Sequence[Any]) -> bytes:
+    """A file of these values."""
+    assert known.write is not None
+    return known.write(values)
 
 
 def siblings(known: RecordFormat) -> list[RecordFormat]:

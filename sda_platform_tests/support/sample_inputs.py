@@ -1,5 +1,6 @@
 """Of every text format that partners send a file of one or two sound records, and of the platform's own ones, too."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,73 @@ from sda_platform.protocols.edits import Edit
 _DATA: Final = Path(__file__).parents[1] / "data"
 _FIELD, _CCSDS = _DATA / "field", _DATA / "messages" / "ccsds"
 NOW_NS: Final = 1_730_440_800_000_000_000  # 2024-11-01T06
+
+
+CPF: Final = (_DATA / "tracking" / "lageos2_cpf_160213.sgf").read_bytes()
+_UVW: Final = (
+    "4.6343390768e-07 -3.7963809271e-07 7.7770281867e-07 1.8398914684e-10 2.3515746188e-10 1.2050744950e-06 "
+    "8.2617476650e-10\n-9.3402950908e-10 6.5056423006e-13 2.0019807553e-12 -4.6727451721e-10 4.1362166473e-10 "
+    "-1.2117302280e-12 -8.4570284181e-13\n5.1950545462e-13 2.6473144477e-13 8.7817244924e-13 1.6102297802e-09 "
+    "-2.1049889128e-16 -1.5343530772e-15 5.4287251909e-12\n"
+)
+MEME: Final = (
+    "created:2026-09-11 01:55:52 UTC\n"
+    "ephemeris_start:2026-09-11 01:42:42 UTC ephemeris_stop:2026-09-14 01:42:42 UTC step_size:60\n"
+    "ephemeris_source:blend\nUVW\n"
+    "2026254014242.000 4244.3465367594 1264.3254891872 5043.9826441325 3.5951547629 5.2587956583 -4.3350352914\n"
+    f"{_UVW}"
+    "2026254014342.000 4449.8462744669 1576.6138914245 4772.1198724309 3.2521129034 5.1467007555 -4.7234817117\n"
+    f"{_UVW}"
+)
+"""Two states of a file of 11 September 2026 as SpaceX publishes them, the second with the covariance of the first."""
+
+
+def jason_rows(count: int) -> list[list[float]]:
+    """TAI (s since 1970), positions (km) and velocities (km/s) in ITRF of Jason-2 every two minutes."""
+    lines = (_DATA / "tracking" / "jason2_sp3_080830.csv").read_text().splitlines()[1 : count + 1]
+    return [[float(word) for word in line.split(",")] for line in lines]
+
+
+def sp3_of_jason(count: int, *, with_velocities: bool = True) -> str:
+    """An SP3-c file at GPS time."""
+    rows = jason_rows(count)
+    kind = "V" if with_velocities else "P"
+    first = datetime.fromtimestamp(rows[0][0] - 19, UTC)
+    lines = [
+        f"#c{kind}{first:%Y %m %d %H %M} {first.second:11.8f} {count:7} ORBIT ITRF  FIT  CNES",
+        "## 1494 518400.00000000   120.00000000 54708 0.0000000000000",
+        "+    1   L27  0  0",
+        "%c L  cc GPS ccc cccc cccc cccc cccc ccccc ccccc ccccc ccccc",
+        "/* OBJECT L27 = 33105",
+    ]
+    for tai_s, *state in rows:
+        at = datetime.fromtimestamp(tai_s - 19, UTC)
+        lines.append(f"*  {at:%Y %m %d %H %M} {at.second:11.8f}")
+        lines.append("PL27" + "".join(f"{each:14.6f}" for each in state[:3]) + " 999999.999999")
+        if with_velocities:
+            lines.append("VL27" + "".join(f"{10_000 * each:14.6f}" for each in state[3:]) + " 999999.999999")
+    return "\n".join([*lines, "EOF", ""])
+
+
+def stk_of_jason(count: int) -> str:
+    """The same as an ephemeris of STK, Earth-fixed, in metres."""
+    rows = jason_rows(count)
+    start = datetime.fromtimestamp(rows[0][0] - 33, UTC)
+    return "\n".join(
+        [
+            "stk.v.4.3",
+            "# OBJECT_ID = 33105",
+            "BEGIN Ephemeris",
+            f"NumberOfEphemerisPoints {count}",
+            f"ScenarioEpoch {start.day} {start:%b %Y %H:%M:%S}.000",
+            "CentralBody Earth",
+            "CoordinateSystem Fixed",
+            "EphemerisTimePosVel",
+            *(" ".join([f"{row[0] - rows[0][0]:.3f}", *(f"{1000 * each:.6f}" for each in row[1:])]) for row in rows),
+            "END Ephemeris",
+            "",
+        ]
+    )
 
 
 def _samples() -> dict[str, bytes]:
@@ -37,6 +105,10 @@ def _samples() -> dict[str, bytes]:
         "opm-xml": converted(opm, "opm-kvn", "opm-xml").data,
         "tdm-kvn": tdm,
         "tdm-xml": converted(tdm, "tdm-kvn", "tdm-xml").data,
+        "stk-ephemeris": stk_of_jason(5).encode(),
+        "meme-ephemeris": ("# OBJECT_ID = 25544\n" + MEME).encode(),
+        "cpf": CPF,
+        "sp3": sp3_of_jason(5).encode(),
         "optical-jsonl": encode_optical_record(seen) + b"\n",
     }
 

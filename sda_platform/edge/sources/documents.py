@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.registry import ZONES, known_format
 from sda_platform.formats.segments import Sender, describe_segment
+from sda_platform.formats.tabulated_paths import with_name
 from sda_platform.formats.text import as_text
 from sda_platform.lake.storage import location
 from sda_platform.landing.lander import seal
@@ -37,6 +38,7 @@ async def land_document(source: Source, document: bytes | Path, *, zone: str, se
         f"{zone}-{source.name}",
         services.bounds,
         source.sender(urlsplit(source.address).netloc or source.address),
+        Path(urlsplit(source.address).path).name,
     )
     source.count_landed(records if is_new else 0, size)
     return records
@@ -51,10 +53,13 @@ def seal_document(
     stem: str,
     bounds: PartnerBounds,
     sender: Sender,
+    name: str = "",
 ) -> tuple[int, int, bool]:
     """How many records and bytes the document has, and whether it was sealed now. Raises as `land_document`."""
     data = document.read_bytes() if isinstance(document, Path) else document
     segment_format = _format_of(data, zone, segment_format)
+    if known_format(segment_format).is_named:
+        data = b"".join(with_name([data], name))
     bounds.check_room(location(landing_root), len(data))
     meta = describe_segment(
         data,

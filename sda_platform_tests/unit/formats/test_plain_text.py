@@ -21,6 +21,8 @@ CONTROLS = {
     "escape": "\x1b", "bell": "\x07", "delete": "\x7f", "eight-bit escape": "\x9b", "right to left": "\u202e",
     "isolate": "\u2066", "line separator": "\u2028",
 }  # fmt: skip
+_WITHOUT_KEPT_WORDS = ("stk-ephemeris", "cpf", "sp3")
+"""Formats of whose samples no word of four letters is kept."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z -]{2,}[A-Za-z]")
 
 
@@ -60,6 +62,8 @@ def test_a_control_character_in_any_word_is_refused_or_read_by_nothing__41(name:
     assert read(ALL[name], name)[0] == []
     outcomes = [(word, *read(data, name)) for word, data in injected(ALL[name], name, CONTROLS[control])]
     assert [word for word, _, kept in outcomes if repr(CONTROLS[control])[1:-1] in kept] == []
+    if name in _WITHOUT_KEPT_WORDS:
+        return
     # XML has no such characters, or takes them as blanks.
     words = ["cannot be read as XML"] if name.endswith("xml") else []
     words.append("which controls a display")

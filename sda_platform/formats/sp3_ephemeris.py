@@ -1,0 +1,124 @@
+"""Precise orbits of the IGS and ILRS (SP3-c, SP3-d): positions in an ITRF at GPS time, UTC or TAI.
+
+Source: IGS, "The Extended Standard Product 3 Orbit Format (SP3-d)". A file has many satellites; each is a record: the
+header, the epochs and its own lines. Satellites have numbers of their system (G01, L51), no catalogue numbers. A
+comment `/* OBJECT L51 = 8820` states one. A file with one satellite may have it in its name.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from sda_platform.formats.ephemeris import EphemerisSegment
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.framing.documents import document_spans
+from sda_platform.formats.framing.line_numbers import LineNumbers
+from sda_platform.formats.ndm import text_lines
+from sda_platform.formats.records import RawRecord
+from sda_platform.formats.tabulated_paths import PathTable, numbers, object_of_file
+
+BEGINS: Final = re.compile(rb"^#[cd][PV]\s*\d{4}", re.MULTILINE)
+BEGINS_A_FILE: Final = re.compile(rb"^(?:# file: [^\n]*\n)?#[cd][PV]\s*\d{4}", re.MULTILINE)
+_LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+\Z")
+_OF_SATELLITE: Final = re.compile(rb"(?:[PV]|EP|EV)([A-Z ][ \d]\d)")
+_OBJECT: Final = re.compile(r"/\*\s*OBJECT\s+([A-Z]\d\d)\s*=\s*(\S+)")
+_TIME_SYSTEMS: Final = {"GPS": "GPS", "UTC": "UTC", "TAI": "TAI", "GAL": "GPS", "QZS": "GPS"}
+"""Galileo's and QZSS' times are those of GPS, to nanoseconds."""
+
+
+def split_sp3(data: bytes) -> Iterator[RawRecord]:
+    """One record for each satellite of each file in ``data``: its header, the epochs, and its lines."""
+    number, at = 0, LineNumbers(data)
+    for start, end in document_spans(data, BEGINS_A_FILE):
+        begin = at.at(start)
+        lines = [(begin + row, found.group()) for row, found in enumerate(_LINE.finditer(data[start:end]))]
+        first = next((row for row, (_, line) in enumerate(lines) if line.startswith(b"* ")), len(lines))
+        owned = [(place, line, _owner(line)) for place, line in lines[first:]]
+        satellites = list(dict.fromkeys(owner for _, _, owner in owned if owner))
+        for satellite in satellites or [b""]:
+            kept = [*lines[:first], *((place, line) for place, line, owner in owned if owner in (b"", satellite))]
+            pieces = tuple((row, line) for row, (line, _) in enumerate(kept, 1))
+            yield RawRecord(number, None, b"".join(line for _, line in kept), line=begin, pieces=pieces)
+            number += 1
+
+
+def _owner(line: bytes) -> bytes:
+    """The satellite of a line of positions, velocities or correlations; empty: the line is of all."""
+    found = _OF_SATELLITE.match(line)
+    return found[1] if found else b""
+
+
+class _Reader:
+    """Reads the lines of one satellite into a table."""
+
+    def __init__(self) -> None:
+        self.table = PathTable("", "", "ITRF", "")
+        self.objects: dict[str, str] = {}
+        self.satellite, self.is_ended = "", False
+        self._time_ns: int | None = None
+
+    def take(self, line: str, place: str) -> None:
+        """Take the next line. Raises RecordError."""
+        if line.startswith("#") and line[1:2] in "cd" and line[2:3] in "PV":
+            self.table.originator = line[56:60].strip()
+        elif line.startswith("%c") and not self.table.time_system:
+            self.table.time_system = _time_system(line[9:12].strip(), place)
+        elif found := _OBJECT.match(line):
+            self.objects[found[1]] = found[2]
+        elif line.startswith("* "):
+            self._time_ns = _instant_ns(line, place)
+        elif line[:1] in ("P", "V") and len(line) > 3:
+            self._take_numbers(line, place)
+        self.is_ended = self.is_ended or line.startswith("EOF")
+
+    def _take_numbers(self, line: str, place: str) -> None:
+        row = numbers(line[4:46].split(), place, ("X", "Y", "Z"))
+        if self._time_ns is None:
+            raise RecordError("bad_field", f"{place}: a position before the first epoch")
+        self.satellite = line[1:4].replace(" ", "0" if line[1] != " " else "G")
+        if line[0] == "P" and any(row):  # zeros are a position that is not known
+            self.table.add(place, self._time_ns, row, None)
+        elif line[0] == "V" and self.table.times_ns[-1:] == [self._time_ns]:
+            self.table.velocities_km_s.append([each / 10_000 for each in row])  # dm/s
+
+
+def read_sp3(record: RawRecord) -> EphemerisSegment:
+    """The ephemeris of one satellite. Raises RecordError with the line and the reason."""
+    lines, reader = text_lines(record.payload), _Reader()
+    for number, line in enumerate(lines, 1):
+        reader.take(line, f"line {record.line_of(number)}")
+    table, satellite = reader.table, reader.satellite
+    if not reader.is_ended:
+        raise RecordError("torn_record", "the file ends before its EOF")
+    if not satellite:
+        raise RecordError("missing_field", "the file has no position")
+    table.object_name = satellite
+    table.object_id = reader.objects.get(satellite) or _object_by_name(lines, satellite)
+    return table.ephemeris()
+
+
+def _time_system(name: str, place: str) -> str:
+    if name not in _TIME_SYSTEMS:
+        allowed = ", ".join(_TIME_SYSTEMS)
+        raise RecordError("out_of_range", f"{place}: the time system is {name!a}, must be one of {allowed}")
+    return _TIME_SYSTEMS[name]
+
+
+def _object_by_name(lines: list[str], satellite: str) -> str:
+    try:
+        return object_of_file(lines)[0]
+    except RecordError:
+        remedy = f"state it by a comment: /* OBJECT {satellite} = 12345"
+        raise RecordError("missing_field", f"satellite {satellite} has no catalogue number; {remedy}") from None
+
+
+def _instant_ns(line: str, place: str) -> int:
+    year, month, day, hour, minute, second = numbers(
+        line[1:].split(), place, ("year", "month", "day", "hour", "minute", "second")
+    )
+    try:
+        at = datetime(int(year), int(month), int(day), int(hour), int(minute), tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise RecordError("bad_field", f"{place}: {ascii(line.strip())[:50]} is no instant") from None
+    return round(at.timestamp()) * 1_000_000_000 + round(second * 1e9)

@@ -1,0 +1,151 @@
+"""Ephemerides that are tables of positions: what their readers share. Each becomes an `EphemerisSegment`.
+
+Files of some kinds do not state their object: its number is in the name of the file. So a file lands with a first line
+that has its name (`with_name`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sda_platform.formats.ephemeris import Covariance, EphemerisParts, EphemerisSegment, EphemerisState, assembled
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import format_epoch
+from sda_platform.formats.json_fields import finite
+from sda_platform.formats.ndm import KeywordEntry
+from sda_platform.formats.text import stream_as_text
+
+NAME_LINE: Final = b"# file: "
+_NS: Final = 1e9
+_DESIGNATOR: Final = re.compile(r"(?<![0-9A-Za-z])(\d{4}-\d{3}[A-Z]{1,3})(?![0-9A-Za-z])")
+_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z.])(\d{3,6})(?![0-9A-Za-z])")
+_STATED: Final = re.compile(r"#\s*(?:NORAD_CAT_ID|OBJECT_ID)\s*[:=]\s*(\S+)\s*", re.IGNORECASE)
+_OF_MEME: Final = re.compile(r"MEME_(\d+)_([^_]+)")
+# Degree 8 through nine points: a mm/s at the steps that are usual, 15 min for navigation satellites, 1 to 5 min below.
+_POINTS: Final = 9
+_LEAST_POINTS: Final = 6
+_LONGEST_STEP_S: Final = 1_800.0
+
+
+@dataclass
+class PathTable:
+    """What a file states of one object. Times are ns whose digits are those of ``time_system``; km and km/s."""
+
+    object_id: str
+    object_name: str
+    frame: str
+    time_system: str
+    originator: str = ""
+    created: str = ""
+    comments: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    times_ns: list[int] = field(default_factory=list)
+    positions_km: list[Sequence[float]] = field(default_factory=list)
+    velocities_km_s: list[Sequence[float]] = field(default_factory=list)
+    covariances: list[Covariance] = field(default_factory=list)
+
+    def add(self, place: str, time_ns: int, position_km: Sequence[float], velocity: Sequence[float] | None) -> None:
+        """Take the next state; None: the file has positions only."""
+        self.places.append(place)
+        self.times_ns.append(time_ns)
+        self.positions_km.append(position_km)
+        if velocity is not None:
+            self.velocities_km_s.append(velocity)
+
+    def ephemeris(self) -> EphemerisSegment:
+        """The ephemeris. Raises RecordError: no state, times that go back, or too few positions for velocities."""
+        if not self.times_ns:
+            raise RecordError("missing_field", "the file has no state")
+        speeds = self.velocities_km_s or self._speeds_of_positions()
+        if len(speeds) != len(self.times_ns):
+            raise RecordError("missing_field", f"{len(self.times_ns)} positions, but {len(speeds)} velocities")
+        parts = EphemerisParts(comments=self.comments, covariances=self.covariances)
+        first, last = (format_epoch(self.times_ns[row]) for row in (0, -1))
+        header = {
+            "CCSDS_OEM_VERS": "2.0",
+            "CREATION_DATE": self.created or first,
+            "ORIGINATOR": self.originator or "UNKNOWN",
+        }
+        metadata = {
+            "OBJECT_NAME": self.object_name or self.object_id,
+            "OBJECT_ID": self.object_id,
+            "CENTER_NAME": "EARTH",
+            "REF_FRAME": self.frame,
+            "TIME_SYSTEM": self.time_system,
+            "START_TIME": first,
+            "STOP_TIME": last,
+        }
+        parts.header.extend(KeywordEntry(name, value) for name, value in header.items())
+        parts.metadata.extend(KeywordEntry(name, value) for name, value in metadata.items())
+        rows = zip(self.places, self.times_ns, self.positions_km, speeds, strict=True)
+        parts.states.extend(EphemerisState(place, time_ns, [*r, *v]) for place, time_ns, r, v in rows)
+        return assembled(parts)
+
+    def _speeds_of_positions(self) -> list[Any]:
+        times_ns = np.array(self.times_ns, np.int64)
+        steps_s = np.diff(times_ns) / _NS
+        if len(times_ns) < _LEAST_POINTS or (steps_s <= 0).any() or steps_s.max() > _LONGEST_STEP_S:
+            raise RecordError(
+                "missing_field",
+                f"it has no velocities, and they follow from {_LEAST_POINTS} or more positions that ascend, at most "
+                f"{_LONGEST_STEP_S:g} s apart; it has {len(times_ns)}",
+            )
+        found: list[Any] = derivatives(times_ns, np.array(self.positions_km, np.float64)).tolist()
+        return found
+
+
+def derivatives(times_ns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Derivatives (n, k), per second, of ``values`` (n, k) at their times, by polynomials through the nearest ones."""
+    count = min(_POINTS, len(times_ns))
+    found = np.empty_like(values)
+    for row in range(len(times_ns)):
+        first = min(max(row - count // 2, 0), len(times_ns) - count)
+        chosen = slice(first, first + count)
+        knots_s = (times_ns[chosen] - times_ns[row]) / _NS
+        scale = np.abs(knots_s).max()
+        # The coefficients of the polynomial about the row's own time; that of degree one is the derivative.
+        powers = np.vander(knots_s / scale, increasing=True)
+        found[row] = np.linalg.solve(powers, values[chosen] - values[row])[1] / scale
+    return found
+
+
+def with_name(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """The content of a file of this name as text (`text.stream_as_text`), with the name in its first line."""
+    shown = "".join(letter if letter.isprintable() else "_" for letter in name)
+    yield NAME_LINE + shown.encode("utf-8", "replace") + b"\n"
+    yield from stream_as_text(chunks)
+
+
+def object_of_file(lines: Sequence[str]) -> tuple[str, str]:
+    """OBJECT_ID and OBJECT_NAME by a comment `# OBJECT_ID = 25544`, else by the name of the file in the first line.
+
+    Raises RecordError where the name has none, or several.
+    """
+    for line in lines:
+        if stated := _STATED.fullmatch(line.strip()):
+            return stated[1], ""
+    first = lines[0] if lines else ""
+    prefix = NAME_LINE.decode()
+    name = first.removeprefix(prefix).strip() if first.startswith(prefix) else ""
+    if found := _OF_MEME.search(name):
+        return found[1], found[2]
+    for pattern in (_DESIGNATOR, _NUMBER):
+        ids = sorted(set(pattern.findall(name)))
+        if len(ids) == 1:
+            return ids[0], ""
+    reason = f"the file does not state its object, and its name {ascii(name)[:60]} has no single catalogue number"
+    raise RecordError("missing_field", f"{reason} or designator: name it like 25544.e or 1998-067A.e")
+
+
+def numbers(words: Sequence[str], place: str, names: Sequence[str]) -> list[float]:
+    """The finite numbers of a line. Raises RecordError, with the place."""
+    if len(words) != len(names):
+        raise RecordError("bad_length", f"{place}: {len(words)} values, must be {len(names)}")
+    try:
+        return [finite(word.replace("D", "E").replace("d", "e"), name) for word, name in zip(words, names, strict=True)]
+    except RecordError as error:
+        raise RecordError(error.kind, f"{place}: {error.text}") from None

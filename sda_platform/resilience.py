@@ -3,12 +3,15 @@
 Shared by everything that tries again: runs, deliveries, collectors.
 """
 
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
+from pathlib import Path
 from random import Random
 from threading import BoundedSemaphore, Lock
 from time import monotonic
@@ -217,6 +220,42 @@ class BreakerState(IntEnum):
     CLOSED = 0
     OPEN = 1
     HALF_OPEN = 2
+
+
+@dataclass(frozen=True)
+class BreakerRecord:
+    """A breaker that several processes share, as a small file: one that cannot be read or written opens nothing.
+
+    ``failures``: calls in a row that failed, the last for ``reason``; none is made before wall time ``until_s``.
+    """
+
+    failures: int = 0
+    until_s: float = 0.0
+    reason: str = ""
+
+    def failed(
+        self, reason: str, now_s: float, *, opens_after: int, pause_s: float, longest_s: float
+    ) -> "BreakerRecord":
+        """After one more failure at ``now_s``; from ``opens_after`` on, pauses double from ``pause_s``."""
+        beyond = self.failures + 1 - opens_after + 1
+        wait_s = doubling_s(beyond, base_s=pause_s, cap_s=longest_s) if beyond > 0 else 0.0
+        return BreakerRecord(self.failures + 1, now_s + wait_s, reason)
+
+    @classmethod
+    def load(cls, place: Path) -> "BreakerRecord":
+        """The record in the file at ``place``."""
+        try:
+            return cls(**json.loads(place.read_text()))
+        except (OSError, TypeError, ValueError):
+            return cls()
+
+    def save(self, place: Path) -> None:
+        """Write it; without failures there is no file."""
+        with suppress(OSError):
+            if self.failures:
+                place.write_text(json.dumps(asdict(self)))
+            else:
+                place.unlink(missing_ok=True)
 
 
 @dataclass

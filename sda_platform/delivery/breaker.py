@@ -4,11 +4,8 @@ Runs are processes of their own, so the state is a small file in the home. While
 sensor asks the subscriber. A file that cannot be read or written opens nothing.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,26 +19,11 @@ from sda_platform.delivery.subscriber import (
     Subscriber,
     SubscriberUnavailable,
 )
-from sda_platform.resilience import doubling_s
+from sda_platform.resilience import BreakerRecord
 
 _FILE = "subscriber_breaker.json"
 _OPENS_AFTER, _PAUSE_S, _LONGEST_PAUSE_S = 3, 5.0, 30.0
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True)
-class BreakerRecord:
-    """Calls in a row that were not answered, the last for ``reason``; none is made before wall ``until_s``."""
-
-    failures: int = 0
-    until_s: float = 0.0
-    reason: str = ""
-
-    def failed(self, reason: str, now_s: float) -> "BreakerRecord":
-        """After one more failure at ``now_s``."""
-        beyond = self.failures + 1 - _OPENS_AFTER + 1
-        pause_s = doubling_s(beyond, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S) if beyond > 0 else 0.0
-        return BreakerRecord(self.failures + 1, now_s + pause_s, reason)
 
 
 class GuardedSubscriber(Subscriber):
@@ -65,25 +47,19 @@ class GuardedSubscriber(Subscriber):
         return self._guarded(lambda: self._subscriber.held(prefix))
 
     def _guarded(self, call: Callable[[], _Answer]) -> _Answer:
-        before = self._record()
+        before = BreakerRecord.load(self._place)
         if self._now_s() < before.until_s:
             raise SubscriberUnavailable(before.reason)
         try:
             answer = call()
         except SubscriberUnavailable as error:
-            with suppress(OSError):
-                self._place.write_text(json.dumps(asdict(before.failed(str(error), self._now_s()))))
+            before.failed(
+                str(error), self._now_s(), opens_after=_OPENS_AFTER, pause_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S
+            ).save(self._place)
             raise
         if before.failures:
-            with suppress(OSError):
-                self._place.unlink(missing_ok=True)
+            BreakerRecord().save(self._place)
         return answer
-
-    def _record(self) -> BreakerRecord:
-        try:
-            return BreakerRecord(**json.loads(self._place.read_text()))
-        except (OSError, TypeError, ValueError):
-            return BreakerRecord()
 
 
 def guarded(subscriber: Subscriber, home: Path) -> Subscriber:

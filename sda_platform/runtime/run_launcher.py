@@ -17,14 +17,16 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLa
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_value
 
+from sda_platform.orchestration.launch_breaker import LaunchBreaker
 from sda_platform.runtime import guardian, worker_socket
-from sda_platform.runtime.worker_socket import NoWorkerHost, WorkerHostSilent
+from sda_platform.runtime.worker_socket import NoWorkerHost, WorkerHostError, WorkerHostSilent
 from sda_platform.spark.pools import WARM_POOLS
 
 LAUNCHER_TAG = "sda/launched_by"
 _LAUNCHER = "worker host"
 _HOST_WITHIN_S = 60.0
 _LOOK_S = 0.1
+_PROBE_WITHIN_S = 15.0
 
 
 class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
@@ -57,10 +59,16 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         if context.job_code_origin is None:
             raise dg.DagsterInvariantViolationError(f"run {run.run_id} has no code location for its job")
         arguments = ExecuteRunArgs(context.job_code_origin, run.run_id, self._instance.get_ref())
-        self._await_host()
-        # Not before: a host that starts ends the runs with this tag.
-        self._instance.add_run_tags(run.run_id, {LAUNCHER_TAG: _LAUNCHER})
-        self._ask("start", run.run_id, arguments=serialize_value(arguments))
+        breaker = launch_breaker(self._home)
+        try:
+            self._await_host()
+            # Not before: a host that starts ends the runs with this tag.
+            self._instance.add_run_tags(run.run_id, {LAUNCHER_TAG: _LAUNCHER})
+            self._ask("start", run.run_id, arguments=serialize_value(arguments))
+        except WorkerHostError as error:
+            breaker.failed(str(error))
+            raise
+        breaker.succeeded()
 
     def terminate(self, run_id: str) -> bool:
         """Interrupt the run's worker, which then ends the run as cancelled. Returns False where there is none."""
@@ -111,6 +119,11 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
             if not started:
                 started = bool(_start_host(self._home))
             time.sleep(_LOOK_S)
+
+
+def launch_breaker(home: Path) -> LaunchBreaker:
+    """The breaker before the launches of the Dagster home ``home``."""
+    return LaunchBreaker(home, lambda: bool(worker_socket.ask(home, {"what": "probe"}, _PROBE_WITHIN_S)))
 
 
 def reserve_pools(instance: dg.DagsterInstance) -> None:

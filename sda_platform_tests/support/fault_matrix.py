@@ -507,6 +507,10 @@ CASES: Final = (
     _failing("every screening fails", CATALOG_TO_ALERTS, "SparkException: Could not execute"),
     _failing("the engine answers no run", OBSERVATIONS_TO_ALERTS, "EngineUnavailable: no answer"),
     _failing("workers cannot be started", OBSERVATIONS_TO_ALERTS, ""),
+    _stated(
+        "no worker starts, and runs wait for that", "runs_succeed", Side.PLATFORM, ("launches",),
+        "nothing_starts", "OSError: no process can be started", "",
+    ),
     _failing("a second job fails too", ORBIT_DETERMINATION, "ValueError: defect",
              before=lambda p: [failed_run(p.instance, CATALOG_TO_ALERTS, "OSError: full") for _ in range(3)]),
     _stated(

@@ -182,8 +182,10 @@ VITALS: Sequence[Vital] = (
         "runs_succeed",
         "jobs that fail",
         "No job fails again and again.",
-        "the last `SDA_FAILED_RUNS_MAX` (3) runs of a job failed, and not at the subscriber",
-        "The reason is in the notice and on the page of the run.",
+        "the last `SDA_FAILED_RUNS_MAX` (3) runs of a job failed, and not at the subscriber; three runs in a row could "
+        "not be started (`launches`), so that runs wait in the queue",
+        "The reason is in the notice and on the page of the run. Of `launches`: free memory, processes or open files; "
+        "runs start by themselves within a minute.",
         judges.runs,
     ),
     Vital(

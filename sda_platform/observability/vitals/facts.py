@@ -127,6 +127,7 @@ class Facts:
 
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
     consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
+    ``nothing_starts``: why no run is launched, empty where runs are.
     ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
     """
 
@@ -150,4 +151,5 @@ class Facts:
     watchdog_silent_s: float | None = None
     runs: Sequence[RunFacts] | None = None
     failing: Sequence[FailingJob] | None = None
+    nothing_starts: str = ""
     repeated: Sequence[tuple[str, str]] = ()

@@ -149,11 +149,15 @@ def processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 
 
 def pools(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
-    """The pool is the subject: a run that ends does not end the fault while the next one is as late."""
+    """The pool is the subject: a run that ends does not end the fault while the next one is as late.
+
+    That runs wait where none can be started is the fault of `runs_succeed`.
+    """
     if facts.runs is None:
         return None
     limits = {"queued": rules.queue_max_s, "started": rules.run_max_s}
-    late = [run for run in facts.runs if run.age_s > limits[run.state]]
+    judged = [run for run in facts.runs if run.state != "queued" or not facts.nothing_starts]
+    late = [run for run in judged if run.age_s > limits[run.state]]
     oldest = {run.pool or "none": run for run in sorted(late, key=lambda run: run.age_s)}
     return (
         Fault(
@@ -170,6 +174,9 @@ def runs(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
     """A subscriber that is away is the fault of `subscriber_is_level`, and not of the jobs that deliver."""
     if facts.failing is None:
         return None
+    if facts.nothing_starts:
+        text = f"no run can be started, so all wait in the queue: {facts.nothing_starts}"
+        return iter([Fault("launches", Side.PLATFORM, text)])
     return (
         Fault(each.job, Side.PLATFORM, f"the last {each.runs} runs of {each.job} failed: {each.reason}", each.lasted_s)
         for each in facts.failing

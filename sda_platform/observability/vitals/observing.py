@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import dagster as dg
 from deltalake.exceptions import DeltaError
@@ -17,6 +18,7 @@ from sda_platform.observability.vitals import process_facts
 from sda_platform.observability.vitals.delivery_facts import delivery_facts
 from sda_platform.observability.vitals.facts import DeliveryFacts, Facts, Finding, ProcessFacts
 from sda_platform.observability.vitals.lake_facts import lake_facts
+from sda_platform.orchestration.launch_breaker import why_nothing_starts
 from sda_platform.settings import Settings
 
 
@@ -63,6 +65,7 @@ def observe(
         watchdog_silent_s=watchdog_silent_s,
         runs=process_facts.run_facts(instance, now_s) if instance else None,
         failing=process_facts.failing_jobs(instance, now_s) if instance else None,
+        nothing_starts=why_nothing_starts(Path(instance.root_directory)) if instance else "",
         repeated=process_facts.repeated_runs(instance, now_s) if instance else (),
     )
 

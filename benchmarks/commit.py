@@ -1,6 +1,6 @@
 """The overhead of exactly-once: against plain appends, with a short and a long log, and without new input.
 
-    python benchmarks/commit.py [overhead] [latency] [skip] [--rounds 5] [--json FILE]
+    python benchmarks/commit.py [overhead] [latency] [skip] [contract] [--rounds 5] [--json FILE]
 
 Both sides write the same rows through the same engine, with the platform's configuration. The plain side plans
 nothing, verifies nothing, checks no log and archives no file: it reads, decodes and appends.
@@ -10,11 +10,13 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from contest import Entry, Gate, Result, contest, ratio, report, timed
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -24,14 +26,18 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from sda_platform.formats.observations import decode_segments
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.contract import validated
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.properties import table_properties
-from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.quick_contract import keeps_contract
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.decoding import decode_batch
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.spark.session import SparkResource
+from sda_platform_tests.support.delta_tables import rows_of
 
 FILES, RECORDS = 10, 5_000
 SHORT_LOG, LONG_LOG = 20, 2_000
@@ -112,6 +118,42 @@ def skip(home: Path, spark: SparkResource, rounds: int) -> Result:
     return Result(f"skip: {FILES} segments that are done", {"batches": 1}, seconds, gates)
 
 
+def contract(home: Path, spark: SparkResource, rounds: int) -> Result:
+    """50,000 rows before their commit: judged by the quick check, which every commit has, and by pandera alone."""
+    rows = {table.name: _rows_like(table, FILES * RECORDS) for table in (TRACKS, RAW_RECORDS)}
+    lake = PlatformIngest(home / "contract", spark).lake
+
+    def judged(table: Table, judge: Callable[[Table, pa.Table], Any], _round: int) -> float:
+        return timed(lambda: judge(table, rows[table.name]))
+
+    def committed(table: Table, _round: int) -> float:
+        return timed(lambda: lake.append(_next_plan(lake, table), rows[table.name]))
+
+    entries, gates = [], []
+    for table in (TRACKS, RAW_RECORDS):
+        for name, judge in (("quick check", keeps_contract), ("pandera", validated)):
+            entries.append(Entry(f"{table.name}: {name}", partial(judged, table, judge)))
+        entries.append(Entry(f"{table.name}: commit", partial(committed, replace(table, consumes=(), reads=()))))
+    seconds = contest(entries, rounds)
+    for table in (TRACKS, RAW_RECORDS):
+        part = ratio(seconds, f"{table.name}: commit", f"{table.name}: quick check")
+        gates.append(Gate(f"quick check / commit, {table.name}", part, 0.1, at_least=False))
+    return Result(f"contract: {FILES * RECORDS:,} rows", {"rows": FILES * RECORDS}, seconds, gates)
+
+
+def _rows_like(table: Table, count: int) -> pa.Table:
+    """Rows that keep the contract, with a covariance of its own in each."""
+    rows = pa.concat_tables([rows_of(table, [{}])] * count).combine_chunks()
+    chance = np.random.default_rng(1)
+    for number, column in enumerate(table.columns):
+        for size in (rule.statistics["size"] for rule in column.rules if rule.name == "covariance"):
+            factor = chance.normal(size=(count, size, size)) * 10.0 ** chance.uniform(-6, 1, size=(count, size, 1))
+            triangles = (factor @ factor.swapaxes(1, 2))[:, *np.tril_indices(size)]
+            field = rows.schema.field(number)
+            rows = rows.set_column(number, field, pa.array(list(triangles), field.type))
+    return rows
+
+
 def _append_plainly(lake: Lake, inputs: Inputs, names: Sequence[str], sequence: int) -> None:
     """Read, decode, append to a table that is laid out like ours: the metadata is taken at its word."""
     segments = []
@@ -167,11 +209,11 @@ def _grow_log(lake: Lake, rows: pa.Table, length: int) -> None:
             DeltaTable(uri).create_checkpoint()
 
 
-def _next_plan(lake: Lake) -> Plan:
-    return plan_segments(RAW_RECORDS, lake.head(RAW_RECORDS), (), now_ns=SEALED_NS, run_id="benchmark")
+def _next_plan(lake: Lake, table: Table = RAW_RECORDS) -> Plan:
+    return plan_segments(table, lake.head(table), (), now_ns=SEALED_NS, run_id="benchmark")
 
 
-CASES = ("overhead", "latency", "skip")
+CASES = ("overhead", "latency", "skip", "contract")
 
 
 def main() -> int:
@@ -188,6 +230,7 @@ def main() -> int:
             "overhead": lambda: overhead(home, spark, rounds, arguments.batches),
             "latency": lambda: latency(home, spark, rounds),
             "skip": lambda: skip(home, spark, rounds),
+            "contract": lambda: contract(home, spark, rounds),
         }
         results = (cases[name]() for name in arguments.cases or CASES)
         return report(Console(highlight=False), results, arguments.json)

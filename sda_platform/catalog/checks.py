@@ -21,6 +21,7 @@ from sda_platform.catalog.tables import (
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.refused_rows import excused
 from sda_platform.orchestration.freshness import never_stale, newest, newest_if_any, nothing_waits
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows
@@ -46,7 +47,7 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
     # Of equal sets the first counts, so that an entry is compared with the set that it copies.
     both = pa.concat_tables([entries, usable.cast(entries.schema)])
     best = best_sets(both, commits[0].manifest.as_of_ns)
-    others = both["norad_id"].take(pa.array(best[best >= entries.num_rows]))
+    others = excused(log, commits, "norad_id", both["norad_id"].take(pa.array(best[best >= entries.num_rows])))
     absent = pc.sum(pc.invert(pc.is_in(others, entries["norad_id"].combine_chunks()))).as_py() or 0
     problems = (
         (absent, "objects landed but are not in the catalogue"),

@@ -6,7 +6,7 @@ Elements are mean elements for SGP4 in TEME of date, with the names and units of
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
 from sda_platform.protocols.edits import ATTRIBUTES
 
@@ -104,16 +104,17 @@ class EphemerisRow(Provenance, LandingColumns):
     state_time_ns: T.ArrayType = pa.Field(
         dtype_kwargs=_TIMES, nullable=True, description="Times of the n states, ascending, Unix time UTC, ns."
     )
-    state: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="n states one after the other, TEME: 3 km and 3 km/s each."
+    state: T.ArrayType = number_list(
+        6, "n states one after the other, TEME: 3 km and 3 km/s each.", several=True, nullable=True
     )
     covariance_time_ns: T.ArrayType = pa.Field(
         dtype_kwargs=_TIMES, nullable=True, description="Times of the m covariances, ascending, Unix time UTC, ns."
     )
-    covariance: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS,
+    covariance: T.ArrayType = number_list(
+        21,
+        "m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
+        several=True,
         nullable=True,
-        description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
     )
     covariance_source: T.StringType = pa.Field(
         nullable=True,
@@ -198,6 +199,7 @@ ORBITAL_CATALOG = Table(
     },
     replaces_rows=True,
     consumes=(ELEMENT_SETS, CATALOG_EDITS),
+    refuses_rows=True,
 )
 
 EPHEMERIDES = Table(

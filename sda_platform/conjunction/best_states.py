@@ -11,8 +11,9 @@ import pyarrow as pa
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NONE, OperatorEphemerides
-from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower
+from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
+from sda_platform.lake.number_rules import is_semidefinite
 from sda_platform.orbits.covariance import rtn_to_teme, transport
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
@@ -23,6 +24,9 @@ IntArray = npt.NDArray[np.int64]
 TextArray = npt.NDArray[np.str_]
 
 FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
+TRACK_NOT_FINITE, TRACK_INDEFINITE = "track_covariance_not_finite", "track_covariance_indefinite"
+EPHEMERIS_NOT_FINITE = "ephemeris_covariance_not_finite"
+_REASONS = "U40"
 TRACK_COLUMNS = (
     "norad_id",
     "track_id",
@@ -96,6 +100,8 @@ class BestStates:
     """(n,) the ephemeris that is used, of ``ephemerides``; NONE: none."""
     manoeuvre_ns: IntArray
     """(n,) a suspected manoeuvre that the track shows and the element set does not know; 0: none."""
+    refused: TextArray
+    """(n,) the covariance that could not be used, and why: `TRACK_NOT_FINITE` and so on; empty: none."""
 
     @classmethod
     def of(
@@ -120,8 +126,10 @@ class BestStates:
         manoeuvre_ns = tracks.manoeuvre_ns[row] if len(tracks.norad_id) else np.zeros(len(norad_id), np.int64)
         has_manoeuvred = known.has_track & (manoeuvre_ns > created_ns)
         used = np.isfinite(stated_km) & (stated_km <= tracked_km) & ~has_manoeuvred
+        is_unusable = (chosen != NONE) & ~np.isfinite(stated_km)
         return replace(
             known,
+            refused=np.where(is_unusable & (known.refused == ""), EPHEMERIS_NOT_FINITE, known.refused),
             track_id=np.where(used, "", known.track_id),
             ephemeris=np.where(used, chosen, NONE),
             manoeuvre_ns=np.where(used, 0, known.manoeuvre_ns),
@@ -153,7 +161,12 @@ class BestStates:
         carried = cls._by_tracks(catalogue, index[seen], tracks, row, time_ns[seen], ephemerides)
         sigma_km = _position_sigma_km(carried.covariance)
         modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
-        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred)
+        is_finite = np.isfinite(carried.deviation).all(axis=1) & np.isfinite(carried.covariance).all(axis=(1, 2))
+        is_definite = np.zeros(len(seen), np.bool_)
+        is_definite[is_finite] = is_semidefinite(lower_triangles(carried.covariance[is_finite, :3, :3]), 3)
+        refused = np.full(len(index), "", dtype=_REASONS)
+        refused[seen] = np.where(is_definite, "", np.where(is_finite, TRACK_INDEFINITE, TRACK_NOT_FINITE))
+        used = is_definite & ((sigma_km < modelled_km) | manoeuvred)
         track_id, epoch_ns = np.full(len(index), "", dtype=tracks.track_id.dtype), time_ns.copy()
         deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
         track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]
@@ -161,7 +174,9 @@ class BestStates:
         manoeuvre_ns = np.zeros(len(index), np.int64)
         manoeuvre_ns[seen[used]] = np.where(manoeuvred, tracks.manoeuvre_ns[row], 0)[used]
         nothing = np.full(len(index), NONE)
-        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns)
+        return cls(
+            catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns, refused
+        )
 
     @classmethod
     def _by_tracks(
@@ -177,8 +192,10 @@ class BestStates:
         _, r, v = catalogue.propagator.at(index, time_ns)
         deviation = state - np.concatenate([r, v], axis=1)
         nothing, none_ns = np.full(len(index), NONE), np.zeros(len(index), np.int64)
-        joint = covariance[:, :6, :6]
-        return cls(catalogue, index, tracks.track_id[row], time_ns, deviation, joint, ephemerides, nothing, none_ns)
+        return cls(
+            catalogue, index, tracks.track_id[row], time_ns, deviation, covariance[:, :6, :6], ephemerides, nothing,
+            none_ns, np.full(len(index), "", dtype=_REASONS),
+        )  # fmt: skip
 
     @property
     def has_track(self) -> npt.NDArray[np.bool_]:
@@ -207,7 +224,7 @@ class BestStates:
 
     def take(self, rows: IntArray) -> BestStates:
         """Those of ``rows`` (m,), in their order, repeated where they are."""
-        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris", "manoeuvre_ns")
+        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris", "manoeuvre_ns", "refused")
         return replace(self, **{name: getattr(self, name)[rows] for name in chosen})
 
     def within_spans(self, time_ns: IntArray) -> IntArray:

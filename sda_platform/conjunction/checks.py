@@ -24,6 +24,7 @@ from sda_platform.conjunction.tables import (
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 from sda_platform.orchestration.freshness import never_stale, newest_if_any, nothing_waits, watermark
@@ -49,7 +50,12 @@ def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[
     """Every current candidate that was consumed has one current assessment, and no other event has one."""
     touched = _touched(store, log, commits, CONJUNCTION_CANDIDATES)
     expected, found = _followed(store, log, commits, CONJUNCTION_CANDIDATES, touched, ())
-    return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "assessed events")
+    due, ids = expected.column("event_id"), found.column("event_id")
+    # Of a refused assessment, the one that it would have replaced is current still, if there was one.
+    absent = due.filter(pc.invert(pc.is_in(due, ids.combine_chunks())))
+    missing = excused(log, commits, "event_id", absent)
+    due = due.filter(pc.or_(pc.is_in(due, ids.combine_chunks()), pc.is_in(due, missing.combine_chunks())))
+    return missing_or_surplus(due, ids, "assessed events")
 
 
 def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

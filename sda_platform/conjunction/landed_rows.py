@@ -3,7 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance
 
 # Named here again: a table's description must not load the numerics that fill it.
@@ -72,21 +72,13 @@ class Message(Provenance, LandingColumns):
     )
     reference_frame_1: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT1's state.")
     reference_frame_2: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT2's state.")
-    state_1: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="OBJECT1's state at TCA in its frame; km, km/s."
+    state_1: T.ArrayType = number_list(6, "OBJECT1's state at TCA in its frame; km, km/s.", nullable=True)
+    covariance_1: T.ArrayType = number_list(
+        21, "Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).", nullable=True
     )
-    covariance_1: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS,
-        nullable=True,
-        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
-    )
-    state_2: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="OBJECT2's state at TCA in its frame; km, km/s."
-    )
-    covariance_2: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS,
-        nullable=True,
-        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
+    state_2: T.ArrayType = number_list(6, "OBJECT2's state at TCA in its frame; km, km/s.", nullable=True)
+    covariance_2: T.ArrayType = number_list(
+        21, "Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).", nullable=True
     )
 
 

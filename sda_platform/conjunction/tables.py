@@ -9,10 +9,10 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.event_rows import STATED_COLUMNS, Alert, Approach
-from sda_platform.conjunction.landed_rows import METHODS, NUMBERS, AlertAcknowledgementRow, Message
+from sda_platform.conjunction.landed_rows import METHODS, AlertAcknowledgementRow, Message
 from sda_platform.conjunction.sizes import SIZE_SOURCES
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 
@@ -139,17 +139,13 @@ class Assessment(Approach):
         nullable=True,
         description="The secondary's ephemeris, if used: segment and record; ours: object and epoch.",
     )
-    state_1: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
+    state_1: T.ArrayType = number_list(6, "The primary's state at TCA, TEME; km, km/s.", nullable=True)
+    covariance_1: T.ArrayType = number_list(
+        21, "Its 6×6 covariance, TEME, lower triangle by rows (21 terms).", nullable=True
     )
-    covariance_1: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
-    )
-    state_2: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="The secondary's state at TCA, TEME; km, km/s."
-    )
-    covariance_2: T.ArrayType = pa.Field(
-        dtype_kwargs=NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
+    state_2: T.ArrayType = number_list(6, "The secondary's state at TCA, TEME; km, km/s.", nullable=True)
+    covariance_2: T.ArrayType = number_list(
+        21, "Its 6×6 covariance, TEME, lower triangle by rows (21 terms).", nullable=True
     )
 
 
@@ -195,6 +191,7 @@ CONJUNCTION_CANDIDATES = Table(
     },
     consumes=(ORBITAL_CATALOG, EPHEMERIDES, REFINED_EPHEMERIDES),
     reads=(ELEMENT_SETS, TRACKS, RECEIVED_CDMS),
+    refuses_rows=True,
 )
 CONJUNCTION_ASSESSMENTS = Table(
     "conjunction_assessments",
@@ -219,6 +216,7 @@ CONJUNCTION_ASSESSMENTS = Table(
     },
     consumes=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES, REFINED_EPHEMERIDES),
     reads=(ORBITAL_CATALOG, ELEMENT_SETS),
+    refuses_rows=True,
 )
 CONJUNCTION_ALERTS = Table(
     "conjunction_alerts",

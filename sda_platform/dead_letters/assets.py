@@ -1,4 +1,4 @@
-"""Asset of package dead_letters: rejected records and late observations → dead_letters."""
+"""Asset of package dead_letters: rejected records, late observations and refused rows → dead_letters."""
 
 from functools import reduce
 from typing import Any
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.lateness import late_observations, raw_records_of
 from sda_platform.dead_letters.small_windows import few_rejected
-from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
+from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -25,19 +25,22 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Records that could not be used, with file, position, reason and original bytes.
 
     These are records and messages that cannot be decoded, element sets that SGP4 refuses, and observations that arrived
-    after their window had closed. `docs/how-to/dead-letters.md` describes each kind; `sda reprocess` returns them.
+    after their window had closed. Others are computed rows that break their table's contract.
+    `docs/how-to/dead-letters.md` describes each kind; `sda reprocess` returns the records.
     """
     store = lake.open()
     plan = store.plan(DEAD_LETTERS)
     if plan.is_empty:
         return nothing_new(store, plan)
-    few, late = few_rejected(store, plan, BRONZE), _late_letters(store, plan)
+    few = few_rejected(store, plan, BRONZE)
+    refused = rejected.refused_letters(store, [(each, plan.window(each)) for each in REFUSING], plan.as_of_ns)
+    others = pa.concat_tables([_late_letters(store, plan), refused])
     if few is not None:
-        rows = pa.concat_tables([few, late])
+        rows = pa.concat_tables([few, others])
     else:
         landed = ((store.window(plan, table), table.name) for table in BRONZE)
-        refused = (rejected.rejected_records(*each, plan.as_of_ns) for each in landed)
-        rows = reduce(DataFrame.unionByName, refused, store.frame(DEAD_LETTERS, late))
+        records = (rejected.rejected_records(*each, plan.as_of_ns) for each in landed)
+        rows = reduce(DataFrame.unionByName, records, store.frame(DEAD_LETTERS, others))
     receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})

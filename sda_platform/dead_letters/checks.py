@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from sda_platform.dead_letters.growth import no_growth
 from sda_platform.dead_letters.lateness import late_observations
-from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
+from sda_platform.dead_letters.rejected import refused_letters
+from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -20,7 +21,7 @@ MAX_REJECTION_LAG_S = 300.0
 
 
 def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every record with an error, and every observation that came late, is a dead letter, once."""
+    """Every record with an error, observation that came late, and row that was refused is a dead letter, once."""
     key, expected = DEAD_LETTERS.key, []
     for table in BRONZE:
         rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
@@ -33,6 +34,8 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
         stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
         expected.append(joined_keys(late.append_column("stage", stage), key))
     found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
+    consumed = [(table, window) for table in REFUSING for c in commits if (window := c.manifest.window(table.name))]
+    expected.append(joined_keys(refused_letters(store, consumed, 0), key))
     return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
 
 

@@ -1,7 +1,8 @@
 """Dead letters: how they are written (always the newest layout), and how every documented layout is read (DP5-Q3)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,7 +13,11 @@ from pyspark.sql import functions as F
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
-from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.admission import BROKEN_CONTRACT
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableWindow
+from sda_platform.lake.refused_rows import refused_in
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 DEAD_LETTER_VERSION: Final = 2
@@ -94,6 +99,33 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
     found = [columns[name] if name in columns else both[name] for name in COLUMNS]
     declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in COLUMNS])
     return pa.table(dict(zip(COLUMNS, found, strict=True))).cast(declared)
+
+
+def refused_letters(store: Lake, windows: Iterable[tuple[Table, TableWindow]], as_of_ns: int) -> pa.Table:
+    """The rows that the commits of these windows left out because they break their table's contract, as dead letters.
+
+    Their bytes are JSON.
+    """
+    rows = chain.from_iterable(refused_in(store.log(table), window) for table, window in windows)
+    letters = [
+        {
+            "schema_version": DEAD_LETTER_VERSION,
+            "stage": row.table,
+            "feed": row.table,
+            "segment_sha256": row.sha256,
+            "segment_name": f"{row.table} commit {row.commit.sequence}",
+            "record_number": row.number,
+            "received_time_ns": row.commit.manifest.as_of_ns,
+            "error_kind": BROKEN_CONTRACT,
+            "error": f"{row.table} commit {row.commit.sequence}, {row.key}: {row.reason}",
+            "payload": None if row.values is None else row.values.encode(),
+            "error_class": class_of(BROKEN_CONTRACT),
+            "rejected_time_ns": as_of_ns,
+            "retry_count": 0,
+        }
+        for row in rows
+    ]
+    return pa.Table.from_pylist(letters, DEAD_LETTERS.content_schema)
 
 
 def read_dead_letters(rows: pa.Table) -> tuple[list[DeadLetterRecord], int]:

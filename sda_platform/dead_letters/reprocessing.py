@@ -19,10 +19,11 @@ from typing import Final
 import pyarrow.dataset as ds
 
 from sda_platform.dead_letters.rejected import DeadLetterRecord
-from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
+from sda_platform.lake.admission import BROKEN_CONTRACT
 from sda_platform.lake.errors import InvalidRequest, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.consumed import quarantined_name
@@ -34,6 +35,7 @@ from sda_platform.orchestration.dispositions import RECORD_KINDS
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4
 _SHORT_HASH: Final = 12
+_COMPUTED: Final = frozenset(table.name for table in REFUSING)
 
 
 class UnknownSelection(InvalidRequest):
@@ -195,6 +197,8 @@ def _whole_segment(letter: DeadLetterRecord, consumed: _Consumed) -> Return | st
 
 
 def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
+    if letter.stage in _COMPUTED and letter.error_kind == BROKEN_CONTRACT:
+        return f"a computed row: {letter.stage} makes it again when its inputs change"
     if letter.error_kind == "torn_record":
         return "torn: the rest of the record is missing"
     segment_format, header = letter.segment_format, b""

@@ -3,15 +3,21 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
-from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import (
+    ALERT_ACKNOWLEDGEMENTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    RECEIVED_CDMS,
+)
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ground_segment.tables import GROUND_EVENTS
-from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
 from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
 from sda_platform.metric_history.tables import PIPELINE_METRICS
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 BRONZE = (
@@ -28,6 +34,19 @@ BRONZE = (
 )
 """The tables that hold every record as it landed; a record with an error becomes a dead letter."""
 
+REFUSING = (
+    OBSERVATIONS,
+    FUSED_TRACKS,
+    TRACKS,
+    ORBITAL_CATALOG,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_ASSESSMENTS,
+    REFINED_ELEMENTS,
+    REFINED_EPHEMERIDES,
+    PROVISIONAL_ELEMENTS,
+)
+"""The tables that leave rows out which break their contract; each such row becomes a dead letter."""
+
 
 class DeadLetter(Provenance):
     """What a stage refused, with its reason and the bytes to try again with.
@@ -37,12 +56,14 @@ class DeadLetter(Provenance):
 
     schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
     stage: T.StringType = pa.Field(description="Table that rejected the record.")
-    feed: T.StringType = pa.Field(description="The landing zone.")
+    feed: T.StringType = pa.Field(description="The landing zone; of a refused row its table.")
     error_kind: T.StringType = pa.Field(
         isin=list(RECORD_KINDS), description="Kind of error; docs/how-to/dead-letters.md describes each."
     )
     error: T.StringType = pa.Field(description="File, record and reason, as text.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record (DP5-I22).")
+    payload: T.BinaryType = pa.Field(
+        nullable=True, description="Original bytes of the record (DP5-I22); a refused row as JSON."
+    )
     error_class: T.StringType = pa.Field(
         nullable=True,
         isin=[d.value for d in Disposition],
@@ -83,7 +104,7 @@ DEAD_LETTERS = Table(
         "source_id": [("raw_records", "source_id")],
         "retry_count": [(bronze.name, "reprocess_count") for bronze in BRONZE],
     },
-    consumes=(*BRONZE, FUSED_TRACKS),
+    consumes=(*BRONZE, *REFUSING),
 )
 
 TABLES = (DEAD_LETTERS,)

@@ -17,6 +17,7 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.earth_parameters import published_span_ns
 from sda_platform.orchestration.freshness import nothing_waits, watermark
@@ -138,7 +139,8 @@ def stale_tracks(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[
     tracks = log.rows(["norad_id", "epoch_time_ns"], version=head.version)
     both = newest.join(tracks, "norad_id", join_type="left outer")
     same = pc.fill_null(pc.equal(both["epoch_time_ns"], both["epoch_time_ns_max"]), False)
-    wrong = both.filter(pc.invert(same)).sort_by("norad_id")["norad_id"].to_pylist()
+    older = both.filter(pc.invert(same)).sort_by("norad_id")["norad_id"]
+    wrong = excused(log, commits, "norad_id", older).to_pylist()
     return [f"{len(wrong)} objects have newer windows than their tracks, such as {wrong[0]}"] if wrong else []
 
 

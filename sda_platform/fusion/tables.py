@@ -11,7 +11,7 @@ from sda_platform.fusion.time_bias_tables import TimeTagBias
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import CorrectionLogModel
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import covariance_list, number_list, quantity, text_list
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
@@ -41,9 +41,8 @@ class ObjectState(TableModel):
     vx_km_s: T.DoubleType = quantity("km/s", "Velocity x, TEME.")
     vy_km_s: T.DoubleType = quantity("km/s", "Velocity y, TEME.")
     vz_km_s: T.DoubleType = quantity("km/s", "Velocity z, TEME.")
-    covariance: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
+    covariance: T.ArrayType = covariance_list(
+        6, "6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²)."
     )
 
 
@@ -52,15 +51,11 @@ class FusedTrack(ObjectState, CorrectionLogModel):
 
     fit_id: T.StringType = pa.Field(description="Identity of the window fit: UUIDv5 of object and window.")
     window_start_ns: T.LongType = quantity("ns", "Start of the window in event time, aligned to the Unix epoch.")
-    predicted_state: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="The catalogue's prediction for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
+    predicted_state: T.ArrayType = number_list(
+        6, "The catalogue's prediction for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).", nullable=True
     )
-    predicted_covariance: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="6×6 covariance of that prediction, the fit's prior; stored like `covariance`.",
+    predicted_covariance: T.ArrayType = covariance_list(
+        6, "6×6 covariance of that prediction, the fit's prior; stored like `covariance`.", nullable=True
     )
     elements_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set of the prediction.", nullable=True)
     offset_radial_km: T.DoubleType = quantity("km", "Fitted minus predicted position, radial.")
@@ -72,15 +67,13 @@ class FusedTrack(ObjectState, CorrectionLogModel):
     optical_count: T.LongType = pa.Field(ge=0, description="Optical observations in the fit.")
     isl_count: T.LongType = pa.Field(ge=0, description="Inter-satellite-link states in the fit.")
     rejected_count: T.LongType = pa.Field(ge=0, description="Observations that the fit rejected as outliers.")
-    observation_ids: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
-        description="The observations in the fit, sorted.",
-    )
-    half_fits: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="Of directions from several observers: the fits of the observer with the most of them, and of the "
+    observation_ids: T.ArrayType = text_list("The observations in the fit, sorted.", least=1)
+    half_fits: T.ArrayType = number_list(
+        27,
+        "Of directions from several observers: the fits of the observer with the most of them, and of the "
         "others; each is a state (6) and the lower triangle of its covariance (21).",
+        several=True,
+        nullable=True,
     )
 
 
@@ -103,6 +96,7 @@ FUSED_TRACKS = Table(
     reads=(ORBITAL_CATALOG,),
     # A window is fitted again when an estimate of the time-tag biases of its sensors arrives.
     feedback=lambda: (TIME_TAG_BIASES,),
+    refuses_rows=True,
 )
 TIME_TAG_BIASES: Table = Table(
     "time_tag_biases",
@@ -144,10 +138,8 @@ class Track(ObjectState):
         "m2/kg", "Reflective area over mass (radiation pressure), estimated.", nullable=True
     )
     reflective_area_sigma_m2_kg: T.DoubleType = quantity("m2/kg", "1-sigma of that area.", nullable=True, ge=0)
-    joint_covariance: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="8×8 covariance of state, drag area and reflective area, lower triangle by rows (36 terms).",
+    joint_covariance: T.ArrayType = covariance_list(
+        8, "8×8 covariance of state, drag area and reflective area, lower triangle by rows (36 terms).", nullable=True
     )
     innovation: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="Squared normalised innovation of the newest window."
@@ -167,11 +159,11 @@ class Track(ObjectState):
     kept_time_ns: T.LongType = quantity(
         "ns", "An earlier window of the track, from which its filter continues; null: from the first.", nullable=True
     )
-    kept_orbit: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="Orbit after that window: state (6, GCRF, km and km/s), both areas (m2/kg), and the lower triangle "
+    kept_orbit: T.ArrayType = number_list(
+        44,
+        "Orbit after that window: state (6, GCRF, km and km/s), both areas (m2/kg), and the lower triangle "
         "of their covariance by rows (36 terms).",
+        nullable=True,
     )
     kept_unexplained: T.LongType = pa.Field(nullable=True, ge=0, description="Windows set aside until that window.")
     kept_basis: T.StringType = pa.Field(
@@ -197,6 +189,7 @@ TRACKS = Table(
     replaces_rows=True,
     consumes=(FUSED_TRACKS,),
     reads=(ORBITAL_CATALOG,),
+    refuses_rows=True,
 )
 
 TABLES = (FUSED_TRACKS, TIME_TAG_BIASES, TRACKS)

@@ -12,6 +12,7 @@ from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAM
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
 from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
@@ -43,7 +44,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     expected = valid.column("observation_id")
     expected = expected.filter(pc.invert(pc.is_in(expected, earlier.combine_chunks())))
     found = log.rows_of(reviewed_span(commits), ["observation_id"]).column("observation_id")
-    return missing_or_surplus(expected, found, "observations")
+    return missing_or_surplus(excused(log, commits, "observation_id", expected), found, "observations")
 
 
 @dg.asset_check(

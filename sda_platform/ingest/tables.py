@@ -118,6 +118,7 @@ OBSERVATIONS = Table(
     "sensor_time_ns",
     lineage={name: [("raw_records", name)] for name in _ENVELOPE},
     consumes=(RAW_RECORDS,),
+    refuses_rows=True,
 )
 
 TELEMETRY_FRAMES = Table(

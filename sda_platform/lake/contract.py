@@ -1,18 +1,25 @@
 """The contract check: do rows keep what their table's model promises?
 
-The rules are the model's own pandera checks, evaluated on Arrow columns, so that they can name the rows.
+The rules are the model's own pandera checks. Where some row breaks one (`quick_contract`), pandera's Polars backend
+evaluates them on the Arrow rows, and names the rows.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
+import pandera.polars as pandera
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
+from pandera.errors import SchemaErrors
 
-from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.lake.quick_contract import keeps_contract
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 _EXAMPLES = 3
+_EXAMPLE_LENGTH = 200
+_NULL: Final = "not_nullable"
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,16 @@ class Violation:
 
 def violations(table: Table, rows: pa.Table) -> list[Violation]:
     """Every rule of the model that some of ``rows`` break. ``rows`` must have all declared columns."""
-    return [violation for column in table.columns for violation in _of_column(table, column, rows)]
+    return [_violation(table, *which, rows, broken) for which, broken in _failures(table, rows).items()]
+
+
+def reasons(table: Table, rows: pa.Table) -> Mapping[int, list[str]]:
+    """The rows of ``rows`` that break a rule of the model, by number, each with what it breaks."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for (column, rule), broken in _failures(table, rows).items():
+        for number in broken:
+            found[number].append(f"{column} breaks {rule}")
+    return found
 
 
 def schema_differences(table: Table, actual: pa.Schema) -> list[str]:
@@ -50,37 +66,27 @@ def _same_type(declared: pa.DataType | None, found: pa.DataType | None) -> bool:
     return bool(declared.value_type == found.value_type) if pa.types.is_list(declared) else bool(declared == found)
 
 
-def _of_column(table: Table, column: Column, rows: pa.Table) -> Iterator[Violation]:
-    values = rows.column(column.name)
-    if not column.nullable and values.null_count:
-        yield _violation(table, column.name, "not null", rows, pc.is_null(values))
-    for rule in column.rules:
-        broken = pc.fill_null(pc.invert(_holds(rule.name, rule.statistics, values)), False)
-        if pc.any(broken).as_py():
-            yield _violation(table, column.name, str(rule.error), rows, broken)
+def _failures(table: Table, rows: pa.Table) -> dict[tuple[str, str], list[int]]:
+    return {} if keeps_contract(table, rows) else validated(table, rows)
 
 
-def _holds(name: str, facts: dict[str, Any], values: pa.ChunkedArray) -> pa.ChunkedArray:
-    match name:
-        case "greater_than":
-            return pc.greater(values, facts["min_value"])
-        case "greater_than_or_equal_to":
-            return pc.greater_equal(values, facts["min_value"])
-        case "less_than":
-            return pc.less(values, facts["max_value"])
-        case "less_than_or_equal_to":
-            return pc.less_equal(values, facts["max_value"])
-        case "isin":
-            known = pc.is_in(values, pa.array(list(facts["allowed_values"]), values.type))
-            return pc.if_else(pc.is_null(values), pa.scalar(None, pa.bool_()), known)
-        case _:
-            raise NotImplementedError(
-                f"the contract check does not support pandera's rule {name}: add it to the check, or remove the rule"
-            )
+def validated(table: Table, rows: pa.Table) -> dict[tuple[str, str], list[int]]:
+    """By column and rule the numbers of the rows that break it, by pandera; columns that ``rows`` lack are left out."""
+    ruled = [c for c in table.columns if c.name in rows.column_names and (c.rules or not c.nullable)]
+    schema = pandera.DataFrameSchema(
+        {c.name: pandera.Column(None, checks=list(c.rules), nullable=c.nullable) for c in ruled}
+    )
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    try:
+        schema.validate(pl.DataFrame(pl.from_arrow(rows.select([c.name for c in ruled]))), lazy=True)
+    except SchemaErrors as errors:
+        for case in errors.failure_cases.iter_rows(named=True):
+            rule = "not null" if case["check"] == _NULL else case["check"]
+            found[case["column"], rule].append(case["index"])
+    return found
 
 
-def _violation(table: Table, column: str, rule: str, rows: pa.Table, broken: pa.ChunkedArray) -> Violation:
+def _violation(table: Table, column: str, rule: str, rows: pa.Table, broken: Sequence[int]) -> Violation:
     names = [*(k for k in table.key if k != column), column]
-    guilty = rows.select([n for n in dict.fromkeys(names) if n != COMMIT_SEQUENCE]).filter(broken)
-    examples = tuple(str(row) for row in guilty.slice(0, _EXAMPLES).to_pylist())
-    return Violation(column, rule, guilty.num_rows, examples)
+    guilty = rows.select([n for n in dict.fromkeys(names) if n != COMMIT_SEQUENCE]).take(pa.array(broken[:_EXAMPLES]))
+    return Violation(column, rule, len(broken), tuple(str(row)[:_EXAMPLE_LENGTH] for row in guilty.to_pylist()))

@@ -33,6 +33,10 @@ class SchemaMismatch(LakeError):
     """The rows do not have the columns that the table declares."""
 
 
+class BrokenContract(InvariantError):
+    """Rows of a table that may not leave any out break its contract: nothing was committed."""
+
+
 class Unavailable(LakeError):
     """Something outside the platform does not answer (an engine, a subscriber): it may later."""
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
+from sda_platform.lake.admission import admit
 from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
@@ -233,13 +234,13 @@ class Lake:
         frame = frame_of(session, content, T.StructType(fields))
         return frame.coalesce(1) if rows.num_rows <= _ONE_FILE_ROWS else frame
 
-    def _committable(self, plan: Plan, rows: pa.Table) -> Any:
+    def _committable(self, plan: Plan, rows: pa.Table, nonce: str) -> Any:
         """Arrow rows, each with its sequence, as the engine takes them for a commit: few as a frame, many in files."""
         if not self._goes_by_files(plan, rows):
             return self.frame(plan.table, rows, stamped=True)
         # First, because an engine that does not answer would leave the files of each attempt.
         columns = self.frame(plan.table, plan.table.arrow_schema.empty_table(), stamped=True)
-        files = data_files.write(plan.table, self.log(plan.table).uri, rows, self.new_nonce())
+        files = data_files.write(plan.table, self.log(plan.table).uri, rows, nonce)
         failpoints.hit("lake.files_written", plan.table.name)
         return commit.WrittenRows(columns, files)
 
@@ -259,18 +260,20 @@ class Lake:
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
-        """Commit ``rows`` as an append; see `lake.commit.append`. Raises MissingLineage."""
+        """Commit ``rows`` as an append; see `admission` and `lake.commit.append`. Raises MissingLineage."""
         commit.require_lineage(plan, is_required=self.requires_lineage)
         failpoints.hit("lake.transformed", plan.table.name)
-        is_arrow = isinstance(rows, pa.Table)
+        log, nonce, is_arrow = self.log(plan.table), self.new_nonce(), isinstance(rows, pa.Table)
+        if is_arrow:  # a frame of the engine is judged by the check after the commit
+            rows, counts = admit(log, commit.stamped(plan, rows), nonce, counts)
         try:
             receipt = commit.append(
-                self.log(plan.table),
+                log,
                 plan,
-                self._committable(plan, commit.stamped(plan, rows)) if is_arrow else rows,
+                self._committable(plan, rows, nonce) if is_arrow else rows,
                 is_stamped=is_arrow,
                 engine=self.engine,
-                nonce=self.new_nonce(),
+                nonce=nonce,
                 counts=counts,
                 watermarks=watermarks,
             )
@@ -292,22 +295,17 @@ class Lake:
         they were, with the sequence that wrote them; see `lake.commit.overwrite`. Raises MissingLineage.
         """
         commit.require_lineage(plan, is_required=self.requires_lineage)
-        table = plan.table
+        table, log, nonce = plan.table, self.log(plan.table), self.new_nonce()
+        changed, counts = admit(log, commit.stamped(plan, changed), nonce, counts)
         in_part = table.keeps_other_files and plan.base_version >= 0
         where = replaced_where(table, changed, plan.sequence, removed) if in_part else None
         others = table.arrow_schema.empty_table() if in_part else self.current_rows(plan)
         content = with_changes(table, others, changed, plan.sequence, removed)
         failpoints.hit("lake.transformed", table.name)
         try:
+            rows = self.frame(table, content, stamped=True) if in_part else self._committable(plan, content, nonce)
             receipt = commit.overwrite(
-                self.log(table),
-                plan,
-                self.frame(table, content, stamped=True) if in_part else self._committable(plan, content),
-                changed=changed.num_rows,
-                where=where,
-                engine=self.engine,
-                nonce=self.new_nonce(),
-                counts=counts,
+                log, plan, rows, changed=changed.num_rows, where=where, engine=self.engine, nonce=nonce, counts=counts
             )
         finally:
             self.clear_staging()

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from sda_platform.lake.errors import SchemaMismatch
+from sda_platform.lake.number_rules import FINITE
 from sda_platform.lake.quantities import quantity
 
 COMMIT_SEQUENCE = "commit_sequence"
@@ -86,6 +87,7 @@ class Table:
     that it ``reads`` are pinned as a snapshot; their commits give it nothing to do. ``feedback`` is consumed as well,
     but declared by a function, since such a table depends on this one and is defined later; Dagster's graph, which is
     acyclic, leaves it out. A bronze table takes the segments of its landing ``zones``.
+    If it ``refuses_rows``, those that break the contract are left out of a commit and become dead letters.
     ``lineage`` names the columns that a column copies or derives from: ``{column: [(table, column), …]}``.
     """
 
@@ -101,6 +103,7 @@ class Table:
     reads: tuple["Table", ...] = ()
     feedback: Callable[[], tuple["Table", ...]] = tuple
     zones: tuple[str, ...] = ()
+    refuses_rows: bool = False
 
     @property
     def consumed(self) -> tuple["Table", ...]:
@@ -161,14 +164,14 @@ class Table:
 
     def _declared(self) -> Iterator[Column]:
         for name, column in self.model.to_schema().columns.items():
-            facts = column.metadata or {}
+            facts, is_double = column.metadata or {}, column.dtype.type == T.DoubleType()
             yield Column(
                 name,
                 column.dtype.type,
                 bool(column.nullable),
                 column.description or "",
                 facts.get("unit"),
-                tuple(column.checks),
+                (*column.checks, *([FINITE] if is_double else [])),
             )
 
 

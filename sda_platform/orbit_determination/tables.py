@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import covariance_list, number_list, quantity, text_list
 from sda_platform.lake.table import Table, TableModel
 
 
@@ -71,6 +71,7 @@ REFINED_ELEMENTS = Table(
     },
     consumes=(TRACKS,),
     reads=(FUSED_TRACKS, ORBITAL_CATALOG),
+    refuses_rows=True,
 )
 
 
@@ -90,15 +91,12 @@ class RefinedEphemeris(TableModel):
     state_time_ns: T.ArrayType = pa.Field(
         dtype_kwargs=_INSTANTS, description="Times of the n states, ascending, Unix time UTC, ns."
     )
-    state: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, description="n states one after the other, TEME: 3 km and 3 km/s each."
-    )
+    state: T.ArrayType = number_list(6, "n states one after the other, TEME: 3 km and 3 km/s each.", several=True)
     covariance_time_ns: T.ArrayType = pa.Field(
         dtype_kwargs=_INSTANTS, description="Times of the m covariances, ascending, Unix time UTC, ns."
     )
-    covariance: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS,
-        description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
+    covariance: T.ArrayType = covariance_list(
+        6, "m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).", several=True
     )
     position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position over the span, root mean square.", ge=0)
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set in force, which it is compared with.")
@@ -135,6 +133,7 @@ REFINED_EPHEMERIDES = Table(
     keeps_other_files=True,
     consumes=(TRACKS,),
     reads=(FUSED_TRACKS, ORBITAL_CATALOG),
+    refuses_rows=True,
 )
 
 
@@ -144,15 +143,9 @@ class ProvisionalElements(DeterminedElements):
     position_sigma_m: T.DoubleType = quantity(
         "m", "1-sigma of the position at the epoch, with the distance of the elements from the orbit.", ge=0
     )
-    tracklets: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
-        description="The tracklets, by source and the source's own track number.",
-    )
+    tracklets: T.ArrayType = text_list("The tracklets, by source and the source's own track number.", least=1)
     readings: T.LongType = pa.Field(ge=1, description="Observations in the tracklets.")
-    observation_ids: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
-        description="Ids of these observations, sorted.",
-    )
+    observation_ids: T.ArrayType = text_list("Ids of these observations, sorted.", least=1)
     first_seen_ns: T.LongType = quantity("ns", "Event time of the first observation.")
     chi_square: T.DoubleType = pa.Field(
         ge=0,
@@ -161,17 +154,17 @@ class ProvisionalElements(DeterminedElements):
     degrees_of_freedom: T.LongType = pa.Field(
         ge=0, description="Measured components less the six unknowns, or all where an earlier set counts as evidence."
     )
-    covariance: T.ArrayType = pa.Field(
-        nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
+    covariance: T.ArrayType = covariance_list(
+        6,
+        "6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
         "tan(i/2) sin, tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms); null: not recorded.",
-    )
-    orbit: T.ArrayType = pa.Field(
         nullable=True,
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="Orbit of the numerical model at the epoch: state (6, GCRF, km and km/s), drag and reflective area "
+    )
+    orbit: T.ArrayType = number_list(
+        44,
+        "Orbit of the numerical model at the epoch: state (6, GCRF, km and km/s), drag and reflective area "
         "(m2/kg), and the lower triangle of their covariance by rows (36 terms); null: not recorded.",
+        nullable=True,
     )
     earlier_epoch_ns: T.LongType = quantity(
         "ns",
@@ -197,6 +190,7 @@ PROVISIONAL_ELEMENTS = Table(
     },
     consumes=(FUSED_TRACKS,),
     reads=(ORBITAL_CATALOG, TIME_TAG_BIASES, OBSERVATIONS),
+    refuses_rows=True,
 )
 
 

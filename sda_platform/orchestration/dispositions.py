@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from sda_platform.failpoints import InjectedFault
 from sda_platform.lake import object_store
+from sda_platform.lake.admission import BROKEN_CONTRACT
 from sda_platform.lake.errors import (
     CommitConflict,
     EngineUnavailable,
@@ -162,6 +163,14 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "Is a newer set of the object usable? Has it re-entered?",
             "None: the publisher's next set replaces it.",
             "No, except after an error in our propagator was fixed.",
+        ),
+        BROKEN_CONTRACT: RecordKind(
+            Disposition.PERMANENT,
+            "A row breaks the rules of its table: a number is not finite, out of its range, or a covariance is none.",
+            "A defect of the platform's own computation, or a record that passed its decoder and should not have.",
+            "The text names table, commit, key and rule; the payload has the row. Which inputs does the commit name?",
+            "Correct the computation or the decoder; a test with the inputs of that commit.",
+            "A landed record: after the correction. A computed row is made again when its inputs change.",
         ),
         "late_observation": RecordKind(
             Disposition.TRANSIENT,

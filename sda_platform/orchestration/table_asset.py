@@ -12,6 +12,7 @@ from sda_platform.clock import iso
 from sda_platform.foreign_text import in_markdown
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.number_rules import FINITE
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.orchestration.jobs import Job
@@ -165,7 +166,9 @@ def _column(column: Column) -> dg.TableColumn:
         column.name,
         column.data_type.simpleString(),
         description=column.description + unit,
-        constraints=dg.TableColumnConstraints(nullable=column.nullable, other=[_rule(rule) for rule in column.rules]),
+        constraints=dg.TableColumnConstraints(
+            nullable=column.nullable, other=[_rule(rule) for rule in column.rules if rule is not FINITE]
+        ),
     )
 
 

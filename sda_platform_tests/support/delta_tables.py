@@ -278,8 +278,24 @@ def _plain_value(column: Column) -> Any:
         case T.BinaryType():
             return b""
         case T.ArrayType():
-            return []
+            return _plain_list(column)
         case T.DoubleType():
             return 0.5
         case _:
             return 1
+
+
+def _plain_list(column: Column) -> list[Any]:
+    """The shortest list that keeps the column's rules; numbers and covariances of zeros."""
+    for rule in column.rules:
+        match rule.name:
+            case "numbers" | "covariance" if rule.statistics["several"]:
+                return []
+            case "numbers":
+                return [0.0] * int(rule.statistics["length"])
+            case "covariance":
+                size = int(rule.statistics["size"])
+                return [0.0] * (size * (size + 1) // 2)
+            case "filled":
+                return ["text"] * int(rule.statistics["least"])
+    return []

@@ -119,6 +119,31 @@ def test_a_track_takes_the_place_of_the_model(catalogue: Catalogue, candidates: 
     assert found["mahalanobis_distance"] == pytest.approx(found["miss_distance_km"] / np.sqrt(2e-4), rel=1e-3)
 
 
+LOWER = np.diag(np.square([1e-2] * 3 + [1e-6] * 3 + [1e-4] * 2))[np.tril_indices(8)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "flag"),
+    [
+        ({"joint_covariance": [float("nan")] * 36}, "track_covariance_not_finite"),
+        ({"joint_covariance": [float("inf"), *LOWER[1:].tolist()]}, "track_covariance_not_finite"),
+        ({"joint_covariance": (-LOWER).tolist()}, "track_covariance_indefinite"),
+        ({"joint_covariance": [LOWER[0], 2 * LOWER[0], *LOWER[2:].tolist()]}, "track_covariance_indefinite"),
+        ({"x_km": float("nan")}, "track_covariance_not_finite"),
+    ],
+)
+def test_an_assessment_says_which_covariance_was_refused_and_why(
+    catalogue: Catalogue, candidates: pa.Table, changed: dict[str, Any], flag: str
+) -> None:
+    one = candidates.slice(0, 1)
+    tracks = tracked(catalogue, one, lead_h=0.0, **changed)
+    (found,) = assess_candidates(one, catalogue, tracks, UNSTATED, SPHERE, UNKNOWN).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE, UNKNOWN).to_pylist()
+    assert (found["state_source_1"], found["state_source_2"]) == ("element_set",) * 2
+    assert set(found["risk_flags"].split(",")) - set(before["risk_flags"].split(",")) == {f"{flag}_1", f"{flag}_2"}
+    assert {**found, "risk_flags": None} == {**before, "risk_flags": None}
+
+
 def test_a_track_is_propagated_numerically_to_the_approach(catalogue: Catalogue, candidates: pa.Table) -> None:
     one = candidates.slice(0, 1)
     (found,) = assess_candidates(

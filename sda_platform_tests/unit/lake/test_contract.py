@@ -1,11 +1,19 @@
 """The contract check names the column, the rule, how many rows break it, and which."""
 
+import math
+from typing import Any
+
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.contract import schema_differences, violations
+from sda_platform.lake.contract import schema_differences, validated, violations
+from sda_platform.lake.quick_contract import keeps_contract
+from sda_platform.lake.table import Column, Table
+from sda_platform.registry import TABLES
 from sda_platform_tests.support.delta_tables import rows_of
 
 
@@ -58,3 +66,39 @@ def test_a_missing_a_surplus_and_a_changed_column_are_named() -> None:
         "outcome: declared string, stored nothing",
         "extra: declared nothing, stored int64",
     ]
+
+
+RULED = [(table, column) for table in TABLES for column in table.columns if column.rules or not column.nullable]
+
+
+def values_of(column: Column) -> st.SearchStrategy[Any]:
+    """Values about the bounds of the column's rules, and others that no rule allows."""
+    facts = {rule.name: rule.statistics for rule in column.rules}
+    bounds = [facts[name][bound] for name in facts for bound in ("min_value", "max_value") if bound in facts[name]]
+    kind = column.data_type.simpleString()
+    if kind == "double":
+        near = [
+            float(x) for bound in (*bounds, 0) for x in (bound, math.nextafter(bound, -9e9), math.nextafter(bound, 9e9))
+        ]
+        return st.sampled_from([*near, math.nan, math.inf, -math.inf, None])
+    if kind in ("bigint", "int"):
+        return st.sampled_from([*(b + d for b in (*bounds, 0) for d in (-1, 0, 1)), None])
+    if kind == "string":
+        return st.sampled_from([*facts.get("isin", {}).get("allowed_values", ()), "another", "", None])
+    if kind == "array<double>":
+        element = st.sampled_from([0.0, 1.0, -1.0, 1e-9, math.nan, math.inf])
+        size = facts.get("covariance", {}).get("size", 0)
+        length = facts.get("numbers", {}).get("length", size * (size + 1) // 2)
+        whole = st.sampled_from([[x] * (length * n) for x in (0.0, 1.0, -1.0) for n in (1, 2)])
+        return st.one_of(
+            st.none(), whole, st.lists(element, max_size=3), st.lists(element, min_size=length, max_size=length)
+        )
+    return st.none() if kind != "array<string>" else st.sampled_from([None, [], ["text"]])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(RULED).flatmap(lambda pair: st.tuples(st.just(pair), st.lists(values_of(pair[1]), max_size=4))))
+def test_the_quick_check_decides_as_pandera_does(drawn: tuple[tuple[Table, Column], list[Any]]) -> None:
+    (table, column), values = drawn
+    rows = pa.table({column.name: pa.array(values, table.arrow_schema.field(column.name).type)})
+    assert keeps_contract(table, rows) is not bool(validated(table, rows))

@@ -30,12 +30,12 @@ _ALONE = dataclasses.replace(TRACKS, consumes=(), reads=())
 
 def tracks(*rows: tuple[int, int, float]) -> pa.Table:
     """Rows (norad_id, commit sequence, a value)."""
-    return rows_of(TRACKS, [{"norad_id": n, COMMIT_SEQUENCE: s, "covariance": [v]} for n, s, v in rows])
+    return rows_of(TRACKS, [{"norad_id": n, COMMIT_SEQUENCE: s, "x_km": v} for n, s, v in rows])
 
 
 def facts(rows: pa.Table) -> list[tuple[Any, ...]]:
-    columns = (rows.column(name).to_pylist() for name in ("norad_id", COMMIT_SEQUENCE, "covariance"))
-    return [(n, s, v[0]) for n, s, v in zip(*columns, strict=True)]
+    columns = (rows.column(name).to_pylist() for name in ("norad_id", COMMIT_SEQUENCE, "x_km"))
+    return [(n, s, v) for n, s, v in zip(*columns, strict=True)]
 
 
 @given(
@@ -99,7 +99,7 @@ def replace(lake: Lake) -> None:
 def test_an_overwrite_that_a_crash_interrupts_at_any_step_is_made_exactly_once__D1(tmp_path: Path) -> None:
     for number, attempt in enumerate(crashes()):
         lake = DeltaRsLake(str(tmp_path / str(number)), MissionClock(1, 0, 0.0), no_engine, "run")
-        commit(lake, TRACKS, [{"norad_id": n, "covariance": [0.5]} for n in (1, 2)])
+        commit(lake, TRACKS, [{"norad_id": n, "x_km": 0.5} for n in (1, 2)])
         commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
         with attempt:
             replace(lake)

@@ -23,7 +23,7 @@ from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG, TELEMET
 
 MAX_BATCH: Final = 10_000
 _STRETCH_BITS: Final = 20  # of 2^20 ms: a frame in fifty is close to an edge
-_EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID = range(5)
+_EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID, _URGENT_CONFLICT = range(6)
 
 
 class BatchTooLarge(ValueError):
@@ -32,11 +32,12 @@ class BatchTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """Row numbers of a batch: each frame is in exactly one of the five (F5.31).
+    """Row numbers of a batch: each frame is in exactly one of the six (F5.31).
 
     ``emergency`` and ``routine`` ascend in `timestamp_ms`, then satellite, then sequence. ``duplicates`` repeat a frame
     whole, but for the station that received it. ``conflicts`` repeat its key with other content. ``invalid``: flagged,
-    or of another length than the header states. A conflict that is emergency traffic is in ``emergency``.
+    or of another length than the header states. ``urgent_conflicts``: conflicts that are emergency traffic, which must
+    not wait and is usable, but marked.
     """
 
     emergency: NDArray[np.int64]
@@ -44,6 +45,7 @@ class Processed:
     duplicates: NDArray[np.int64]
     conflicts: NDArray[np.int64]
     invalid: NDArray[np.int64]
+    urgent_conflicts: NDArray[np.int64]
 
 
 class PacketProcessor:
@@ -78,11 +80,9 @@ class PacketProcessor:
         new = np.flatnonzero(verdicts <= _ROUTINE)
         new = new[np.lexsort((self._sequences[new], self._satellites[new], self._times_ms[new]))]
         is_emergency = verdicts[new] == _EMERGENCY
-        duplicates, conflicts, invalid = (
-            np.flatnonzero(verdicts == verdict) for verdict in (_DUPLICATE, _CONFLICT, _INVALID)
-        )
+        others = (np.flatnonzero(verdicts == each) for each in (_DUPLICATE, _CONFLICT, _INVALID, _URGENT_CONFLICT))
         self.missing, self.late = self._gaps.count(frames, new)
-        return Processed(new[is_emergency], new[~is_emergency], duplicates, conflicts, invalid)
+        return Processed(new[is_emergency], new[~is_emergency], *others)
 
     def forget(self, frames: Frames) -> None:
         """Judge these frames as new when they come again, because they were not kept."""
@@ -134,7 +134,10 @@ def _judge(
         if is_known and known_ms == time_ms and (known & np.uint64(0xFFFFFFFF)) == mark:
             verdicts[row] = _DUPLICATE
             continue
-        verdicts[row] = _EMERGENCY if (flags & EMERGENCY_FLAG) != 0 else (_CONFLICT if is_known else _ROUTINE)
+        if (flags & EMERGENCY_FLAG) != 0:
+            verdicts[row] = _URGENT_CONFLICT if is_known else _EMERGENCY
+        else:
+            verdicts[row] = _CONFLICT if is_known else _ROUTINE
         if not is_known:
             young[slot, 0], young[slot, 2] = sequence, time_ms
             young[slot, 1] = (satellite << np.uint64(32)) | mark

@@ -98,6 +98,10 @@ class TelemetryFrame(Provenance, LandingColumns):
     station_id: T.LongType = pa.Field(nullable=True, ge=0, le=255, description="The station that received the frame.")
     frame_time_ns: T.LongType = quantity("ns", "Time of the frame by the satellite's clock, UTC.", nullable=True)
     is_emergency: T.BooleanType = pa.Field(nullable=True, description="Whether the frame is emergency traffic.")
+    is_conflict: T.BooleanType = pa.Field(
+        nullable=True,
+        description="Whether it repeats the sequence of another frame with other content; null: not recorded.",
+    )
 
 
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]

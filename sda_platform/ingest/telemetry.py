@@ -15,14 +15,20 @@ from sda_platform.formats.telemetry import EMERGENCY_FLAG, TELEMETRY_FORMAT, dec
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per frame of the segment, in columns of `telemetry_frames`; never raises for any bytes."""
+    """One row per frame of the segment, in columns of `telemetry_frames`; never raises for any bytes.
+
+    A frame that repeats the key of another with other content is refused. Emergency traffic is not: it is marked.
+    """
     records = cut_records(data, meta.format)
     decoded = decode_telemetry_frames(records.payloads)
     errors: dict[int, RecordError] = {**decoded.errors, **records.errors}
     if meta.format != TELEMETRY_FORMAT:
         error = RecordError("unknown_format", f"feed 'telemetry' does not carry {meta.format!r} records")
         errors = dict.fromkeys(range(len(records)), error)
-    for row in _conflicts(meta):
+    is_conflict = np.zeros(len(records), np.bool_)
+    is_conflict[list(_conflicts(meta, len(records)))] = True
+    is_emergency = (decoded.headers["flags"] & EMERGENCY_FLAG) != 0
+    for row in np.flatnonzero(is_conflict & ~is_emergency).tolist():
         text = f"repeats satellite {decoded.headers['satellite_id'][row]}, sequence {decoded.headers['sequence'][row]}"
         errors.setdefault(row, RecordError("frame_conflict", f"{text} with other content"))
     is_usable = np.ones(len(records), np.bool_)
@@ -33,7 +39,8 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
         "frame_sequence": headers["sequence"].astype(np.int64),
         "station_id": headers["station_id"].astype(np.int64),
         "frame_time_ns": headers["timestamp_ms"].astype(np.int64) * 1_000_000,
-        "is_emergency": (headers["flags"] & EMERGENCY_FLAG) != 0,
+        "is_emergency": is_emergency,
+        "is_conflict": is_conflict,
     }
     stamped = records.received_time_ns
     columns = {
@@ -47,10 +54,10 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     return pa.table(columns)
 
 
-def _conflicts(meta: SegmentMeta) -> Iterator[int]:
-    """The rows that the collector received as conflicts."""
+def _conflicts(meta: SegmentMeta, records: int) -> Iterator[int]:
+    """The rows, of so many ``records``, that the collector received as conflicts."""
     row = 0
     for run in meta.origins or ():
         if run.is_conflict:
-            yield from range(row, row + run.records)
+            yield from range(row, min(row + run.records, records))
         row += run.records

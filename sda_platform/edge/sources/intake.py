@@ -138,11 +138,13 @@ class TelemetryIntake(Intake):
 
     def _groups(self, done: Processed) -> Groups:
         packets = self.source.services.packets
-        counts = {"conflict": len(done.conflicts), "invalid": len(done.invalid)}
+        conflicts = len(done.conflicts) + len(done.urgent_conflicts)
+        counts = {"conflict": conflicts, "invalid": len(done.invalid)}
         counts |= {"missing": packets.missing, "came_late": packets.late}
         self.source.errors.update({reason: count for reason, count in counts.items() if count})
         return [
             Group(Priority.EMERGENCY, done.emergency),
+            Group(Priority.EMERGENCY, done.urgent_conflicts, is_conflict=True),
             Group(Priority.HIGH, done.routine),
             Group(Priority.LOW, done.conflicts, is_conflict=True),
             Group(Priority.LOW, done.invalid),

@@ -287,7 +287,8 @@ def test_segments_state_source_and_peer_and_conflicts_become_dead_letters__F1_38
             len(rows[loaded.meta.priority]), "stations", peers[loaded.meta.priority != "high"], origin.is_conflict
         )
     assert [row["error_kind"] for row in rows["high"]] == [None] * 3
-    assert [row["error_kind"] for row in rows["emergency"]] == [None]
+    assert [(row["error_kind"], row["is_conflict"]) for row in rows["emergency"]] == [(None, True)], "usable, marked"
+    assert [row["is_conflict"] for row in rows["high"]] == [False] * 3
     (dead,) = rows["low"]
     assert (dead["error_kind"], dead["error"]) == (
         "frame_conflict", "repeats satellite 7, sequence 0 with other content",

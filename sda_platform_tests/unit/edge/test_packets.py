@@ -86,7 +86,7 @@ def test_emergency_is_judged_before_conflict_and_a_whole_repetition_before_it() 
     urgent = one(6, 1, 7, EMERGENCY_FLAG, 8)
     frames = [one(5, 1, 7, 0, 8), urgent, one(5, 1, 7, EMERGENCY_FLAG, 8), one(5, 1, 7, 0, 8)]
     found = rows(processed(frames))
-    assert (found["routine"], found["emergency"], found["duplicates"]) == ([0], [2, 1], [3])
+    assert (found["routine"], found["urgent_conflicts"], found["duplicates"]) == ([0], [1, 2], [3])
     processor = PacketProcessor(remembered=100)
     assert rows(processed([urgent], processor))["emergency"] == [0]
     assert rows(processed([urgent], processor))["duplicates"] == [0]
@@ -195,7 +195,8 @@ def test_every_frame_is_in_one_class_as_the_rule_says__F5_7_31(
             if any(key[2] == time_ms and known[key] == frame for key in near):
                 expected["duplicates"].append(row)
                 continue
-            expected["emergency" if flags else "conflicts" if near else "routine"].append(row)
+            new, repeated = ("emergency", "urgent_conflicts") if flags else ("routine", "conflicts")
+            expected[repeated if near else new].append(row)
             if not near:
                 known[satellite, sequence, time_ms] = frame
         found = rows(processed([one(t, q, s, f, n, content=c) for t, q, s, n, c, f in batch], processor))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from sda_platform.catalog.orbits import catalogue_at
+from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
@@ -30,6 +30,7 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking import demand, planning, windows
+from sda_platform.tasking.absent_windows import with_causes
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
@@ -144,6 +145,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         observation_ns=round(tasking.observation_s * NANOSECONDS_PER_SECOND),
         rules=tasking.rules(),
     )
+    rows = with_causes(rows, _catalogue(store, plan), *windows.span(plan.as_of_ns, tasking.horizon_h))
     # What was observed stays on record, when its request is gone; all else follows the new plan.
     done = [row["request_id"] for row in existing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
     kept = sorted(set(done) - {row["request_id"] for row in rows})
@@ -166,6 +168,12 @@ def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:
     """The fleet's membership as the plan pins it; a commit from before it was read has none."""
     version = next((each.version for each in plan.snapshots if each.table == FLEET_MEMBERSHIP.name), -1)
     return list(store.log(FLEET_MEMBERSHIP).rows(FLEET_COLUMNS, version=version).to_pylist())
+
+
+def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:
+    """The catalogue as the plan pins it; a commit from before it was read has none."""
+    version = next((each.version for each in plan.snapshots if each.table == ORBITAL_CATALOG.name), -1)
+    return catalogue_at(store, version) if version >= 0 else None
 
 
 def _is_due(plan: Plan) -> bool:

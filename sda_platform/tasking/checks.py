@@ -63,12 +63,12 @@ def every_request_is_answered(store: Lake, log: TableLog, commits: Sequence[Comm
 def class_0_is_served(lake: LakeResource) -> dg.AssetCheckResult:
     """The red conjunctions whose objects no sensor will observe in time, by name."""
     store = lake.open()
-    columns = ["priority_class", "status", "unserved_reason", "norad_id", "deadline_time_ns"]
+    columns = ["priority_class", "status", "unserved_reason", "norad_id", "deadline_time_ns", "unserved_detail"]
     rows = current_keys(store.log(PASS_SCHEDULE), columns).to_pylist()
     now_ns = store.clock.now_ns()
     urgent = [row for row in rows if row["priority_class"] == 0 and row["deadline_time_ns"] > now_ns]
     unserved = [row for row in urgent if row["status"] != SCHEDULED]
-    reasons = [f"{row['norad_id']}: {row['unserved_reason']}" for row in unserved]
+    reasons = [f"{row['norad_id']}: {row['unserved_detail'] or row['unserved_reason']}" for row in unserved]
     return warning(reasons, {"requests": len(urgent), "unserved": len(unserved)})
 
 

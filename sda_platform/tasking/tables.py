@@ -24,7 +24,10 @@ REASONS = (CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE)
 PRIORITY_CLASSES = (0, 1, 2)
 """0: a conjunction at risk red; 1: other conjunctions, new objects, doubtful elements; 2: upkeep of the catalogue."""
 SCHEDULED, UNSERVED = "scheduled", "unserved"
-UNSERVED_REASONS = ("no_window", "no_antenna_time", "sensor_out")
+DECAYED, SET_UNUSABLE, NO_ELEMENTS, BEYOND_HORIZON = "decayed", "set_unusable", "no_elements", "beyond_horizon"
+UNSERVED_REASONS = (
+    "no_window", "no_antenna_time", "sensor_out", DECAYED, SET_UNUSABLE, NO_ELEMENTS, BEYOND_HORIZON,
+)  # fmt: skip
 
 
 class Demand(CorrectionLogModel):
@@ -88,7 +91,8 @@ class ScheduledTask(CorrectionLogModel):
         nullable=True,
         isin=list(UNSERVED_REASONS),
         description="no_window: no sensor can see it in time; no_antenna_time: those that can are taken; sensor_out: "
-        "those that can are out of service.",
+        "those that can are out of service; decayed, set_unusable: its element set ends before; no_elements: it has "
+        "none; beyond_horizon: the search ends before the deadline.",
     )
     pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
@@ -98,6 +102,10 @@ class ScheduledTask(CorrectionLogModel):
     azimuth_end_deg: T.DoubleType = quantity("deg", "Where the antenna ends, about.", nullable=True, ge=0, le=360)
     max_elevation_deg: T.DoubleType = quantity("deg", "Greatest elevation of the pass.", nullable=True, ge=-5, le=90)
     information_gain: T.DoubleType = pa.Field(ge=0, description="Expected gain of the request.")
+    unserved_detail: T.StringType = pa.Field(
+        nullable=True,
+        description="Why there is no window, in words: when the set ends and why, or when the search does.",
+    )
 
 
 OBSERVATION_REQUESTS = Table(
@@ -143,7 +151,7 @@ PASS_SCHEDULE = Table(
         "end_time_ns": [("pass_windows", "los_time_ns")],
     },
     consumes=(OBSERVATION_REQUESTS, PASS_WINDOWS),
-    reads=(FLEET_MEMBERSHIP,),
+    reads=(FLEET_MEMBERSHIP, ORBITAL_CATALOG),
 )
 
 TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)

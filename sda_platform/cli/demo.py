@@ -48,8 +48,8 @@ from sda_platform.simulation.world import SimulatedSegment
 MISSION_START = "2024-11-01T00:00:00Z"
 _TIMEOUT_S = 600.0
 _POLL_S = 0.5
-# One day instead of the default week, because a user watches the demo.
-_HORIZON_H = 24.0
+# Half a day instead of the default week, because a user watches the demo.
+_HORIZON_H = 12.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
 # The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
@@ -137,12 +137,15 @@ class Demo:
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._feeder = self._open.enter_context(self._new_feeder().connected())
-        begin_ns = self._clock.now_ns() - _ALREADY_OBSERVED_NS
-        story = Story(begin_ns, self.seed, ObservingPlan.catalogue_error_s) if self.scenario == STORY else None
+        begin_ns, truth_from_ns = self._clock.now_ns() - _ALREADY_OBSERVED_NS, parse_iso_ns(MISSION_START)
+        story = None
+        if self.scenario == STORY:
+            story = Story(begin_ns, truth_from_ns, self.seed, ObservingPlan.catalogue_error_s)
         self._chapters = list(story.chapters) if story else []
         self._world = continued_world(
             "nominal" if self.scenario in (STORY, "burst") else self.scenario,
             from_ns=begin_ns,
+            truth_from_ns=truth_from_ns,
             now_ns=self._clock.now_ns,
             minutes=self.minutes,
             seed=self.seed,

@@ -82,6 +82,7 @@ def continued_world(
     scenario: str,
     *,
     from_ns: int,
+    truth_from_ns: int,
     now_ns: Callable[[], int],
     minutes: float,
     seed: int,
@@ -89,7 +90,9 @@ def continued_world(
     scheduled: Callable[[], Sequence[ScheduledTime]],
     incidents: Incidents = Incidents(),  # noqa: B008 - frozen
 ) -> Iterator[SimulatedSegment]:
-    """Simulate stretch after stretch of ``minutes`` of one world without end; the truth does not change between them.
+    """Simulate stretch after stretch of ``minutes`` of one world without end, the first from ``from_ns`` on.
+
+    The truth does not change between them; it follows from ``truth_from_ns`` and the seed.
 
     At the begin of each, ``objects`` returns what is observed, given what was before, and ``scheduled`` the sensors'
     schedule. What arrives after the end of a stretch is among the segments of the next. An outage of the scenario is
@@ -104,7 +107,7 @@ def continued_world(
             duration_s=minutes * 60.0,
             seed=seed,
             objects=observed,
-            truth_from_ns=from_ns,
+            truth_from_ns=truth_from_ns,
             scheduled=scheduled(),
             incidents=incidents,
         )

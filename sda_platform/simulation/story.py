@@ -46,13 +46,15 @@ class Story:
     """When the chapters happen, in minutes after the simulated sensors begin to observe; the arguments decide the rest.
 
     Attributes:
-        begin_ns: when the truth begins, ns since the Unix epoch.
+        begin_ns: when the sensors begin, ns since the Unix epoch.
+        truth_from_ns: the world's, see `simulate`.
         seed: the world's.
         catalogue_error_s: the world's, see `ObservingPlan`.
         burn_m_s: how much the satellite changes its speed along its path.
     """
 
     begin_ns: int
+    truth_from_ns: int
     seed: int
     catalogue_error_s: float
     catalogued_min: float = 3.0
@@ -104,7 +106,7 @@ class Story:
             objects=[SATELLITE],
             seed=self.seed,
             catalogue_error_s=self.catalogue_error_s,
-            start_time_ns=self.begin_ns,
+            start_time_ns=self.truth_from_ns,
         )
         _, r, v = sky.states(np.array([0]), np.array([self.encounter_ns]))
         radial, along, normal = rtn_basis(r, v)[0]

@@ -23,7 +23,7 @@ def test_stretches_of_the_demo_show_one_world_and_keep_their_observers() -> None
     wanted = iter([[25544, 43477], [43477], [], []])
     stretch_ns, shown = 30 * 10**9, []
     world = continued_world(
-        "nominal", from_ns=REFERENCE_TIME_NS, now_ns=lambda: 0, minutes=0.5, seed=7,
+        "nominal", from_ns=REFERENCE_TIME_NS, truth_from_ns=REFERENCE_TIME_NS, now_ns=lambda: 0, minutes=0.5, seed=7,
         objects=lambda before: [*dict.fromkeys([*before, *next(wanted)])], scheduled=tuple,
     )  # fmt: skip
     for segment in world:

@@ -14,7 +14,7 @@ from sda_platform.simulation.story import FRAGMENT, SATELLITE, SILENT_RADAR, Sto
 from sda_platform.simulation.world import SimulatedSegment
 
 MINUTE_NS = 60_000_000_000
-STORY = Story(REFERENCE_TIME_NS, seed=7, catalogue_error_s=0.05)
+STORY = Story(REFERENCE_TIME_NS, REFERENCE_TIME_NS, seed=7, catalogue_error_s=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +72,18 @@ def test_the_other_centre_states_the_same_encounter_and_a_small_probability(inci
 def test_the_fragment_is_observed_and_published_from_its_chapter_on_and_the_radar_is_silent_in_its() -> None:
     """Across stretches: the radar's backlog arrives when its link is up again, after the next stretch has begun."""
     story = Story(
-        REFERENCE_TIME_NS, 7, 0.05, catalogued_min=0.25, message_min=0.4, silent_min=(0.35, 0.75), burn_min=0.9
+        REFERENCE_TIME_NS,
+        REFERENCE_TIME_NS,
+        7,
+        0.05,
+        catalogued_min=0.25,
+        message_min=0.4,
+        silent_min=(0.35, 0.75),
+        burn_min=0.9,
     )
     shown: list[SimulatedSegment] = []
     world = continued_world(
-        "nominal", from_ns=REFERENCE_TIME_NS, now_ns=lambda: 0, minutes=0.5, seed=7,
+        "nominal", from_ns=REFERENCE_TIME_NS, truth_from_ns=REFERENCE_TIME_NS, now_ns=lambda: 0, minutes=0.5, seed=7,
         objects=lambda _: [SATELLITE, 25544, 43477, 20580, 27424, 33591, 38771], scheduled=tuple,
         incidents=story.incidents,
     )  # fmt: skip

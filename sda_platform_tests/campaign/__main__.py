@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sda_platform_tests.campaign import deliveries, planted_bugs, power_loss, processes, simulator, t2, ticks
+from sda_platform_tests.campaign import deliveries, planted_bugs, power_loss, processes, resends, simulator, t2, ticks
 from sda_platform_tests.campaign.cases import by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
@@ -68,6 +68,7 @@ def _t1(chosen: argparse.Namespace) -> Report:
         processes.run(chosen.repeats, chosen.seed, stride=stride, point=chosen.point),
         ticks.run(chosen.repeats, chosen.seed),
         deliveries.run(chosen.repeats, chosen.seed),
+        resends.run(1 if chosen.sample else chosen.repeats, chosen.seed, point=chosen.point),
     ]
     if re.search(chosen.point, power_loss.NAME):
         parts.append(power_loss.run(stride=12 if chosen.sample else 1, seed=chosen.seed))

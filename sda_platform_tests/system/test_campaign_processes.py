@@ -1,6 +1,6 @@
 """T1 of the campaign, sampled: real processes, killed, stopped and failed, and a disk and a clock that misbehave."""
 
-from sda_platform_tests.campaign import small_disk, ticks
+from sda_platform_tests.campaign import resends, small_disk, ticks
 from sda_platform_tests.campaign.processes import cases, run
 
 
@@ -8,6 +8,11 @@ def test_a_disturbed_process_is_followed_by_one_that_ends_with_every_record_and_
     report = run(1, seed=1, stride=10)
     assert report.is_green, str(report)
     assert report.cases >= 10
+
+
+def test_what_was_acknowledged_is_kept_where_it_is_sent_again_around_a_seal_and_a_kill() -> None:
+    report = resends.run(1, seed=1, chosen=(resends.Resend("telemetry", "during"),))
+    assert report.is_green, str(report)
 
 
 def test_every_point_is_disturbed_in_every_way() -> None:

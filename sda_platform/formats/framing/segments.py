@@ -40,6 +40,8 @@ _XML_OBSERVATION: Final = re.compile(
     rb"(?:<P:COMMENT>(?:(?!<P:observation[\s>]).)*)?<P:observation[\s>].*?</P:observation\s*>".replace(b"P:", PREFIX),
     re.DOTALL,
 )
+_XML_BODY: Final = re.compile(rb"<P:body\s*>(?P<content>.*)</P:body\s*>".replace(b"P:", PREFIX), re.DOTALL)
+_XML_REMARK: Final = re.compile(rb"<!--.*?-->", re.DOTALL)
 _XML_EPOCH: Final = re.compile(rb"<P:EPOCH>\s*(\S+?)\s*</P:EPOCH\s*>".replace(b"P:", PREFIX))
 
 
@@ -86,16 +88,15 @@ def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     """The ``observation`` elements, with the comments before them, by their epoch, one record for each."""
     *before, (line, text), after = segment
     data = _XML_DATA.search(text)
-    found = list(_XML_OBSERVATION.finditer(text, *data.span("content"))) if data else []
-    if data is None or not found:
+    if data is None or not _XML_OBSERVATION.search(text, *data.span("content")):
         yield segment
         return
     numbers = LineNumbers(text, line)
     groups: dict[int | bytes, list[Piece]] = {}
-    for observation in found:
-        epoch = _XML_EPOCH.search(observation[0])
-        piece = (numbers.at(observation.start()), observation[0])
-        groups.setdefault(_instant(epoch[1]) if epoch else observation[0], []).append(piece)
+    for begin, end in _parts(_XML_OBSERVATION, text, *data.span("content")):
+        epoch = _XML_EPOCH.search(text, begin, end)
+        piece = (numbers.at(begin), text[begin:end])
+        groups.setdefault(_instant(epoch[1]) if epoch else piece[1], []).append(piece)
     start = (line, text[: data.start("content")])
     stop = (numbers.at(data.end("content")), text[data.end("content") :])
     for observations in groups.values():
@@ -125,7 +126,8 @@ def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecor
     number = 0
     for message in whole.split(data):
         text, line = message.payload, message.line
-        found = [] if message.error_kind else [each.span() for each in _XML_SEGMENT.finditer(text)]
+        body = None if message.error_kind else _XML_BODY.search(text)
+        found = [] if body is None else list(_parts(_XML_SEGMENT, text, *body.span("content")))
         if not found:
             yield RawRecord(number, None, text, message.error_kind, message.error, line)
             number += 1
@@ -137,6 +139,23 @@ def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecor
         for parts, defect in _records([[header, each, after] for each in own], divide):
             yield _record(number, parts, defect)
             number += 1
+
+
+def _parts(element: re.Pattern[bytes], text: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the elements are in ``text`` from ``begin`` to ``end``, and what is none, in order; comments are left out.
+
+    What is no element is a record too, and a faulty one: nothing between elements is lost.
+    """
+    for found in element.finditer(text, begin, end):
+        yield from _rest(text, begin, found.start())
+        yield found.span()
+        begin = found.end()
+    yield from _rest(text, begin, end)
+
+
+def _rest(text: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    if _XML_REMARK.sub(b"", text[begin:end]).strip():
+        yield begin, end
 
 
 def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tuple[Sequence[Piece], str | None]]:

@@ -1,6 +1,7 @@
 """Cutting streams into segments: the same records in the same order, whatever the sizes of chunks and segments."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from sda_platform.formats.cutting import looks_ended, split_records, split_strea
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.registry import known_format
 from sda_platform.formats.text import as_text
+from sda_platform_tests.support.sample_inputs import SAMPLES
 
 # Any bytes but line breaks; blank lines and the names of element sets among them.
 lines = st.binary(max_size=30).map(lambda line: line.replace(b"\n", b" "))
@@ -19,6 +21,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
+_WRAPPING = re.compile(rb"^</?(ndm|body|data|tdm|segment)>?$|xml|xsi|id=|version=|http|encoding")
 
 
 def element_set(name: bytes, number: int) -> bytes:
@@ -137,3 +140,15 @@ def test_a_stream_that_breaks_off_in_a_record_does_not_look_ended(
     tail: bytes, segment_format: str, ended: bool
 ) -> None:
     assert looks_ended(tail, segment_format) == ended
+
+
+@pytest.mark.parametrize("name", ["tdm-xml", "oem-xml", "omm-xml", "cdm-xml", "opm-xml"])
+def test_of_an_xml_file_with_one_broken_tag_every_word_is_in_a_record(name: str) -> None:
+    """A broken <observation> used to vanish: its neighbours were records, and it was none."""
+    sound = SAMPLES[name]
+    tags = [found.start() for found in re.finditer(rb"<", sound)][:100]
+    for at in tags:
+        for broken in (sound[:at] + sound[at + 1 :], sound[: at + 2] + b"Z" + sound[at + 2 :]):
+            kept = set(b" ".join(record.payload for record in split_records(broken, name)).split())
+            lost = [word for word in broken.split() if word not in kept and not _WRAPPING.search(word)]
+            assert lost == [], (at, lost)

@@ -24,7 +24,7 @@ from sda_platform.replay.history import History
 PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
 _SHOWN_IN_PLACE = 1000
-_PREVIEW_WIDTH = 24
+_PREVIEW_WIDTH = 22
 _SAME_IN_A_COMMIT = {COMMIT_SEQUENCE, "as_of_ns"}
 _ID_WIDTH = 8
 _UUID_LENGTH = 36

@@ -21,7 +21,7 @@ from sda_platform.cli.alerts import alert_grid, current_alerts
 from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive
 from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
 from sda_platform.cli.people import STORY
-from sda_platform.cli.simulated_world import continued_world, land_catalogue
+from sda_platform.cli.simulated_world import continued_world, land_catalogue, made_ahead
 from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
@@ -55,6 +55,8 @@ _MOST_OBJECTS = 200
 # The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
 _ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
 _REPORTED_S = 10.0
+# Segments of a minute and a half.
+_MADE_AHEAD = 60
 _BURST_S = 60.0
 _FEW_SEGMENTS = 10
 # Some seconds of a burst fill this, and usual data does not.
@@ -142,7 +144,7 @@ class Demo:
         if self.scenario == STORY:
             story = Story(begin_ns, truth_from_ns, self.seed, ObservingPlan.catalogue_error_s)
         self._chapters = list(story.chapters) if story else []
-        self._world = continued_world(
+        world = continued_world(
             "nominal" if self.scenario in (STORY, "burst") else self.scenario,
             from_ns=begin_ns,
             truth_from_ns=truth_from_ns,
@@ -153,6 +155,7 @@ class Demo:
             scheduled=lambda: _scheduled(self._lake),
             incidents=story.incidents if story else Incidents(),
         )
+        self._world = made_ahead(world, _MADE_AHEAD)
         self._until(self._rests_on_tracks, "alerts from fused tracks")
         self.console.print(alert_grid(current_alerts(self._live)))
 

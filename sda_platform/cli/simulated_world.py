@@ -1,6 +1,8 @@
 """The simulated world of `sda demo`, `sda feed` and `sda simulate`, and how it is landed as files."""
 
 import heapq
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -120,6 +122,28 @@ def continued_world(
                 late.append(segment)
         start_ns, observed = max(end_ns, now_ns()), objects(observed)
         scenario = "nominal" if scenario == "outage" else scenario
+
+
+def made_ahead(segments: Iterator[SimulatedSegment], count: int) -> Iterator[SimulatedSegment]:
+    """The same segments, of which a thread makes ``count`` before they are asked for.
+
+    A stretch takes as long to begin as dozens of its segments take to arrive; sensors must not fall silent meanwhile.
+    """
+    ready: queue.Queue[SimulatedSegment | BaseException | None] = queue.Queue(count)
+
+    def make() -> None:
+        try:
+            for segment in segments:
+                ready.put(segment)
+            ready.put(None)
+        except BaseException as error:  # the one that asks gets it
+            ready.put(error)
+
+    threading.Thread(target=make, daemon=True, name="simulated world").start()
+    while (made := ready.get()) is not None:
+        if isinstance(made, BaseException):
+            raise made
+        yield made
 
 
 def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:

@@ -1,13 +1,17 @@
 """What the demo's sensors have to see."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pytest
 
-from sda_platform.cli.simulated_world import continued_world, observed_world
+from sda_platform.cli.simulated_world import continued_world, made_ahead, observed_world
 from sda_platform.orbits.frames import site_is_dark
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
+from sda_platform.simulation.world import SimulatedSegment
 
 MINUTE_NS = 60 * 10**9
 _POSITION = ("x_m", "y_m", "z_m")
@@ -54,3 +58,15 @@ def test_it_is_night_over_some_telescope_at_any_time_of_the_year() -> None:
     telescopes = [sensor for sensor in sensor_registry().values() if sensor.kind == "optical"]
     dark = [site_is_dark(t.latitude_deg, t.longitude_deg, time_ns) for t in telescopes]
     assert np.any(dark, axis=0).all()
+
+
+def test_segments_that_are_made_ahead_come_in_order_and_their_error_too() -> None:
+    def world() -> Iterator[SimulatedSegment]:
+        yield from observed_world("nominal", start_ns=REFERENCE_TIME_NS, duration_s=20.0, seed=1, objects=[])
+        raise ValueError("the world ends")
+
+    plain = list(observed_world("nominal", start_ns=REFERENCE_TIME_NS, duration_s=20.0, seed=1, objects=[]))
+    ahead = made_ahead(world(), 2)
+    assert [next(ahead).meta.sha256 for _ in plain] == [segment.meta.sha256 for segment in plain]
+    with pytest.raises(ValueError, match="the world ends"):
+        next(ahead)

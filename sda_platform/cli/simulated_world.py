@@ -17,12 +17,12 @@ from sda_platform.landing.lander import seal
 from sda_platform.settings import Settings
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
-from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.reference import geostationary_objects, low_objects, reference_catalogue
 from sda_platform.simulation.scenarios import Incidents
 from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
-_SURVEYED_OBJECTS = 30
+_SURVEYED_GEOSTATIONARY, _SURVEYED_LOW = 30, 80
 _LINKED_SATELLITES = 30
 SHIPPED = Sender("shipped catalogue", rank=SOURCE_PRIORITY["CELESTRAK"])
 SIMULATION = Sender("simulation")
@@ -55,17 +55,19 @@ def observed_world(
     scheduled: Sequence[ScheduledTime] = (),
     incidents: Incidents = Incidents(),  # noqa: B008 - frozen
 ) -> Iterator[SimulatedSegment]:
-    """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
+    """Simulate the segments of a scenario around these objects and those that sensors survey every day.
 
     Calls that share ``truth_from_ns`` and ``seed`` show one world at different times.
     Sensors also observe the ``scheduled`` times, in addition to their survey.
 
-    The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
+    The surveyed objects ensure that each sensor observes something within minutes: fusion closes no window before each
+    source has sent, and a silent radar is a fault.
     The first objects report their own states: which ones does not change when others follow.
     A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once. A constellation sees
     the whole catalogue.
     """
-    observed = list(dict.fromkeys([*objects, *geostationary_objects(_SURVEYED_OBJECTS)]))
+    surveyed = (*geostationary_objects(_SURVEYED_GEOSTATIONARY), *low_objects(_SURVEYED_LOW))
+    observed = list(dict.fromkeys([*objects, *surveyed]))
     linked = tuple(observed[:_LINKED_SATELLITES])
     return simulate(
         scenario,

@@ -29,3 +29,13 @@ def geostationary_objects(count: int) -> list[int]:
     stays = pc.and_(pc.greater(motion, 0.99), pc.less(motion, 1.015))
     numbers = table["norad_id"].filter(pc.and_(stays, pc.less(inclination, 0.2)))
     return [int(number) for number in numbers.to_pylist()[:: max(1, len(numbers) // count)]]
+
+
+def low_objects(count: int) -> list[int]:
+    """Catalogue numbers of about ``count`` objects in low orbits, distributed over the catalogue.
+
+    At any time a radar observes some of them within minutes.
+    """
+    table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
+    numbers = table["norad_id"].filter(pc.greater(table["mean_motion_rev_per_day"], 12.0))
+    return [int(number) for number in numbers.to_pylist()[:: max(1, len(numbers) // count)]]

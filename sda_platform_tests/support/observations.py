@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sda_platform.foreign_text import is_plain
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import CLOCK_KINDS, encode_isl_frames
@@ -59,7 +60,7 @@ radar_readings = st.builds(
 
 _of_telescopes = st.builds(
     OpticalRecord,
-    obs_id=st.text(min_size=1).filter(lambda text: text.encode("utf-8", errors="ignore").decode() == text),
+    obs_id=st.text(st.characters(codec="utf-8"), min_size=1).filter(is_plain),
     timestamp_ns=sensor_times,
     ra_rad=angles,
     dec_rad=elevations,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.foreign_text import is_plain
 from sda_platform.formats.conversion import converted
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_set import ElementSet
@@ -175,7 +176,7 @@ def test_a_frame_sgp4_does_not_work_in_is_refused() -> None:
 
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00"), min_size=1).filter(
-    lambda text: text == text.strip()
+    lambda text: text == text.strip() and is_plain(text)
 )
 element_sets = st.builds(
     ElementSet,

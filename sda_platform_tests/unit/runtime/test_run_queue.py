@@ -31,7 +31,7 @@ def labour() -> None:
     """A job without work."""
 
 
-def test_while_no_worker_starts_runs_stay_in_the_queue_and_then_start__L_A4(
+def test_while_no_worker_starts_runs_stay_in_the_queue_and_then_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon's own look at the queue, with a worker host that cannot start a process."""
@@ -55,7 +55,7 @@ def test_while_no_worker_starts_runs_stay_in_the_queue_and_then_start__L_A4(
         assert chosen() == waiting
 
 
-def test_a_launch_that_fails_counts_and_one_that_succeeds_ends_the_count__L_A4(
+def test_a_launch_that_fails_counts_and_one_that_succeeds_ends_the_count(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Path(instance.root_directory)

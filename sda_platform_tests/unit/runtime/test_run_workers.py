@@ -96,13 +96,13 @@ def failing(**arguments: Any) -> Any:
     ("new_process", "answers"),
     [(multiprocessing.get_context("fork").Process, True), (refused, False), (failing, False)],
 )
-def test_the_probe_of_the_worker_host_starts_a_worker_A4(tmp_path: Path, new_process: Any, answers: bool) -> None:
+def test_the_probe_of_the_worker_host_starts_a_worker(tmp_path: Path, new_process: Any, answers: bool) -> None:
     with hosting(tmp_path, new_process):
         assert worker_socket.ask(tmp_path, {"what": "ping"}) is True, "what only answers seems well in every case"
         assert liveness.worker_host_answers(tmp_path)(10.0) is answers
 
 
-def test_a_host_without_a_free_descriptor_does_not_pass_the_probe_A4(tmp_path: Path) -> None:
+def test_a_host_without_a_free_descriptor_does_not_pass_the_probe(tmp_path: Path) -> None:
     code = (
         "import sys, resource; from multiprocessing import get_context; from pathlib import Path\n"
         "from sda_platform.runtime import worker_socket\n"

@@ -25,7 +25,7 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
-from sda_platform.recovery.review import Balance, review
+from sda_platform.recovery.review import REVIEWED, Balance, review
 from sda_platform.recovery.verification import broken_chain, duplicate_keys, unbalanced_segments
 
 # What every table with landing zones promises.
@@ -83,13 +83,14 @@ def _blocking_checks(table: Table) -> dg.AssetChecksDefinition:
             "exactly_once",
             asset=table.name,
             blocking=True,
-            description="No key twice, no commit missing, every upstream commit consumed once, counts balance.",
+            description="No key twice, no commit missing, every upstream commit consumed once, counts balance. "
+            f"{REVIEWED}.",
         ),
         dg.AssetCheckSpec(
             "contract",
             asset=table.name,
             blocking=True,
-            description="Columns, nulls and ranges are those of the table's pandera model.",
+            description=f"Columns, nulls and ranges are those of the table's pandera model. {REVIEWED}.",
         ),
     ]
 
@@ -151,7 +152,7 @@ def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Se
     ]
     accepted = [str(verdict.acknowledged[each.fingerprint]) for each in found if each not in red]
     broken = [promise for promise in promises if any(promise in each.problems for each in (red or found))]
-    facts: dict[str, Any] = {"verified_upto_sequence": verdict.verified.sequence}
+    facts: dict[str, Any] = {"verified_upto_sequence": verdict.verified.sequence, "reviewed": REVIEWED}
     if found:
         first = (red or found)[0]
         facts |= {"broken_promises": broken, "first_bad_sequence": first.sequence, "since": first.since_utc}

@@ -25,6 +25,8 @@ Balance = Callable[[Lake, TableLog, Sequence[Commit]], list[str]]
 
 # Commits that are verified again each time: rows can be lost after they were verified.
 NEWEST_AGAIN = 5
+REVIEWED = f"Reads new commits, and the newest {NEWEST_AGAIN} again; the nightly audits read older ones"
+"""What a review reads and what it leaves out, for people."""
 # Bounds of what is verified at once, and of what is looked for beyond commits that are red already.
 SPAN_COMMITS = 50
 _SPAN_ROWS = 1_000_000

@@ -11,15 +11,16 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.czml import czml
 from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;margin:.6rem 0;width:100%}
 td,th{border:1px solid #ccc;padding:.25rem .5rem;text-align:left}
 th{background:#f4f4f4}svg,canvas{max-width:100%;height:auto}canvas{border:1px solid #ccc;touch-action:none;cursor:grab}
-.red{background:#c62828;color:#fff}.yellow{background:#f9a825}.level{padding:.1rem .5rem;border-radius:.3rem}
+.red,.green{color:#fff}.level{padding:.1rem .5rem;border-radius:.3rem}
 #time{width:70%}.figures{display:flex;flex-wrap:wrap;gap:1rem}code{overflow-wrap:anywhere}
-"""
+""" + "".join(f".{level}{{background:{colour}}}" for level, colour in LEVEL_COLOURS.items())
 _SOURCES = {
     "element_set": "element set, model covariance",
     "fused_track": "own track",

@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.elements import FloatArray
 
 _LEAST = 1e-12
 _PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"
-_LEVELS = {"red": "#c62828", "yellow": "#f9a825"}
 
 
 def history_figure(history: EventHistory) -> str:
@@ -32,7 +32,7 @@ def history_figure(history: EventHistory) -> str:
     if trials.any():
         risk.errorbar(hours, pc, yerr=trials, fmt="none", color=_SECONDARY, label="standard error of trials")
     for level, threshold in history.thresholds.items():
-        risk.axhline(threshold, color=_LEVELS[level], linestyle=":", label=f"{level} from {threshold:.0e}")
+        risk.axhline(threshold, color=LEVEL_COLOURS[level], linestyle=":", label=f"{level} from {threshold:.0e}")
     risk.set(yscale="log", ylabel="probability of collision")
     distance = np.array(history.values("miss_distance_km"), dtype=float)
     sigma = np.array([miss_sigma_km(row) for row in history.assessments])

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from sda_platform.clock import iso
 from sda_platform.conjunction.cdm_comparison import reported_ns, reported_probability
 from sda_platform.conjunction.history import EventHistory, hours_ahead
+from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 
-_COLOURS = {"red": "#c62828", "yellow": "#f9a825", "green": "#2e7d32"}
 _TRACE = "#90a4ae"
 _LEAST_PROBABILITY = 1e-12
 
@@ -69,11 +69,11 @@ def _risk(axes: Axes, history: EventHistory) -> None:
     }
     axes.plot(hours, shown["maximum_probability"], "--", color=_TRACE, marker="_", label="largest Pc (dilution)")
     axes.plot(hours, shown["collision_probability"], "-", color=_TRACE, zorder=1)
-    colours = [_COLOURS[level] for level in history.levels]
+    colours = [LEVEL_COLOURS[level] for level in history.levels]
     axes.scatter(hours, shown["collision_probability"], c=colours, zorder=2, label="Pc")
     _of_others(axes, history, reported_probability)
     for level, pc in history.thresholds.items():
-        axes.axhline(pc, color=_COLOURS[level], linewidth=0.8, linestyle=":", label=f"{level} from {pc:.0e}")
+        axes.axhline(pc, color=LEVEL_COLOURS[level], linewidth=0.8, linestyle=":", label=f"{level} from {pc:.0e}")
     axes.set(yscale="log", ylabel="probability of collision", title="risk as the closest approach nears")
     axes.legend(fontsize=8)
     _towards_tca(axes)
@@ -112,7 +112,7 @@ def _geometry(axes: Axes, history: EventHistory, x: tuple[str, str], y: tuple[st
     """Where the other object was put at TCA, seen from the protected one: older places fainter."""
     across, up = history.values(x[0]), history.values(y[0])
     axes.plot(across, up, "-", color=_TRACE, linewidth=0.8, zorder=1)
-    colour = _COLOURS[history.levels[-1]]
+    colour = LEVEL_COLOURS[history.levels[-1]]
     axes.scatter(across, up, c=[to_rgba(colour, alpha) for alpha in np.linspace(0.2, 1.0, len(up))], zorder=2)
     axes.scatter([0], [0], marker="+", s=120, color="black", zorder=3)
     axes.annotate("protected", (0, 0), textcoords="offset points", xytext=(-4, 8), fontsize=8, ha="center")

@@ -116,7 +116,7 @@ def test_rows_that_are_replaced_through_data_files_are_those_of_the_engine(
         lake = Lake(str(tmp_path / way), MissionClock(0, 0, 0.0), lambda: spark)
         log = lake.log(TRACKS)
         for numbers in ((1, 2), (2, 3), (4,)):
-            tracks = [{"norad_id": n, "kept_orbit": [n / 3, None] if n == 2 else None} for n in numbers]
+            tracks = [{"norad_id": n, "kept_orbit": [n / 3] * 44 if n == 2 else None} for n in numbers]
             lake.replace(planned(log), rows_of(TRACKS, tracks))
         assert sequences(log) == {1: 1, 2: 2, 3: 2, 4: 3}
         assert spark.read.format("delta").load(log.uri).count() == 4

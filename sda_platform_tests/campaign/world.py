@@ -24,6 +24,7 @@ from sda_platform.formats.cutting import split_records
 from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
+from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.landing.consumed import META_SUFFIX
@@ -177,10 +178,13 @@ class World:
         return _lines("acknowledgements", self._acknowledgements, encode_acknowledgements(made))
 
     def new_bulk(self) -> Delivery:
-        """As many frames as Arrow writes into data files; each is noise, hence a dead letter, and changes no alert."""
+        """As many frames as Arrow writes into data files; all but one are noise: dead letters that change no alert.
+
+        One is sound: a segment of which every record is refused is known by another hash than that of its bytes.
+        """
         self._bulks += 1
         noise = np.random.default_rng(self._bulks).integers(256, size=(_BULK, 72), dtype=np.uint8)
-        frames = [bytes(frame) for frame in noise]
+        frames = [_lonely_frame(self._bulks), *(bytes(frame) for frame in noise[1:])]
         data = pack_records(frames, [after(NOW_S)] * _BULK)
         return Delivery("radar", f"bulk-{self._bulks}", data, described(data, "radar"))
 
@@ -220,6 +224,22 @@ class World:
             return replace(whole, name=name, data=whole.data[:at], is_sound=False)
         altered = bytes([whole.data[at] ^ 0xFF])
         return replace(whole, name=name, data=whole.data[:at] + altered + whole.data[at + 1 :], is_sound=False)
+
+
+def _lonely_frame(number: int) -> bytes:
+    """A sound frame of a radar that sees an object a hundred metres before it, where none of the catalogue is."""
+    (frame,) = encode_radar_frames(
+        array_id=np.array([1]),
+        target_track_id=np.array([number]),
+        timestamp_ns=np.array([after(NOW_S)]),
+        range_m=np.array([100.0]),
+        range_rate_m_s=np.array([0.0]),
+        azimuth_rad=np.array([0.0]),
+        elevation_rad=np.array([0.5]),
+        sigma_range_m=np.array([10.0]),
+        sigma_rate_m_s=np.array([0.1]),
+    )
+    return frame
 
 
 def _odd_names(number: int, is_utf8: bool) -> tuple[str, str]:

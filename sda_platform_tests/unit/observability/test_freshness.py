@@ -7,9 +7,11 @@ import pytest
 
 from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.conjunction.checks import MAX_SCREENING_AGE_S
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM
 from sda_platform.observability.alert_inputs import stale_inputs
 from sda_platform.orchestration.table_checks import DataFreshness, _fresh
+from sda_platform.setting_sections import ScreeningSettings
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
 
@@ -50,3 +52,8 @@ def test_stale_inputs_are_never_a_green_page_of_alerts(tmp_path: Path, stale: tu
     commit(lake, ELEMENT_SETS, [{"norad_id": 1, "received_time_ns": received_ns}])
     commit(lake, CONJUNCTION_CANDIDATES, [], watermarks={SCREENED_FROM: screened_ns})
     assert len(stale_inputs(lake)) == len(stale)
+
+
+def test_no_accepted_setting_lets_a_screening_become_stale_before_it_is_repeated() -> None:
+    (most_h,) = (bound.le for bound in ScreeningSettings.model_fields["refresh_h"].metadata if hasattr(bound, "le"))
+    assert most_h * 3600 < MAX_SCREENING_AGE_S

@@ -254,6 +254,8 @@ class Collector:
             kept = listening & handed_over
             handed_over = handed_over - kept if number < _STARTING_S / _LISTENING_S else set()
             for names, is_kept in ((kept, True), (listening - kept, False)):
+                if not names:
+                    continue
                 note = partial(self.listening_log.note, sorted(names), time.time_ns(), is_handed_over=is_kept)
                 try:
                     for entry in await loop.run_in_executor(self._executor, note):

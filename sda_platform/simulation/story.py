@@ -14,7 +14,6 @@ import numpy as np
 from sda_platform.formats.cdm import Cdm, CdmObject
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.element_set import ElementSet
-from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.instants import format_epoch
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
@@ -22,7 +21,7 @@ from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.mean_elements import mean_elements
-from sda_platform.simulation.reference import reference_catalogue
+from sda_platform.simulation.reference import reference_elements
 from sda_platform.simulation.scenarios import Incidents, Manoeuvre, Newcomer, Outage, file_segment
 from sda_platform.simulation.sky import Sky
 
@@ -100,9 +99,8 @@ class Story:
     @cached_property
     def _encounter(self) -> tuple[FloatArray, FloatArray]:
         """States (6,) at the encounter of the satellite and the fragment, TEME, km and km/s."""
-        table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
         sky = Sky.of_catalogue(
-            table,
+            reference_elements(),
             objects=[SATELLITE],
             seed=self.seed,
             catalogue_error_s=self.catalogue_error_s,

@@ -44,6 +44,7 @@ def land(
     from sda_platform.clock import MissionClock
     from sda_platform.formats.segments import Sender
     from sda_platform.lake.lake import Lake, without_session
+    from sda_platform.landing.first_lines import Mappings
     from sda_platform.landing.lander import Lander
 
     clock, refused_in_all = MissionClock.load(settings.home), 0
@@ -57,6 +58,7 @@ def land(
                 report=report,
                 sender=Sender(user(), rank=rank),
                 on_segment=refused.examine,
+                mappings=Mappings.of(settings.home),
             )
             done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
         if not done.records:
@@ -221,16 +223,19 @@ def feed(settings: Settings, scenario: str, minutes: float, seed: int) -> None:
 @click.option("--from", "source", help="The format of FILE, if neither its ending nor its content determines it.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File (default: standard output).")
 @click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be decoded, and list them.")
+@click.pass_obj
 @for_people
-def convert(file: Path, target: str, source: str | None, out: Path | None, skip_bad: bool) -> None:
+def convert(settings: Settings, file: Path, target: str, source: str | None, out: Path | None, skip_bad: bool) -> None:
     """Convert FILE, which may be compressed, to another format.
 
     It may hold element sets (OMM, TLE), ephemerides (OEM), orbit parameters (OPM), tracking data (TDM) or conjunction
-    data messages (CDM).
+    data messages (CDM). A mapping of the home makes tracking data of a sensor's own columns.
     """
     from sda_platform.cli.convert import convert_file
+    from sda_platform.landing.first_lines import Mappings
 
-    done = convert_file(file, target, source=source, skip_bad=skip_bad)
+    mappings = Mappings.of(settings.home)
+    done = convert_file(file, target, source=source, skip_bad=skip_bad, mappings=mappings)
     for reason in done.refused:
         click.echo(f"{file}: left out: {reason}", err=True)
     if out:

@@ -12,6 +12,7 @@ from sda_platform.edge.config import ConfigError
 from sda_platform.formats.conversion import ConversionError
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import LakeError
+from sda_platform.landing.first_lines import MappingError
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.protocols.edits import BadEdit
 from sda_platform.registry import UnknownTable
@@ -29,6 +30,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     ListingError,
     LakeError,
     LakeInUse,
+    MappingError,
     MessageError,
     NothingToResolve,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason

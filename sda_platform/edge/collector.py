@@ -43,6 +43,7 @@ from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
+from sda_platform.landing.first_lines import Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.zone import LandingZone
 from sda_platform.resilience import Quotas
@@ -109,6 +110,7 @@ class Collector:
             bounds=PartnerBounds(least_free_bytes=service.least_free_bytes),
             sockets=sockets or Sockets(),
             quotas=Quotas(service.quota),
+            mappings=Mappings.of(home),
         )
 
     async def start(self, config: CollectorConfig) -> None:

@@ -156,7 +156,9 @@ class PullConfig(_Model):
 
     kind: Literal["pull"]
     url: str = Field(description="What is requested.")
-    zone: Literal["elements", "messages"] = Field("elements", description="Landing zone of the answer.")
+    zone: Literal["elements", "messages", "ephemerides", "tracking"] = Field(
+        "elements", description="Landing zone of the answer."
+    )
     format: str = Field(description="Format of the answer, one of the zone's.")
     interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S, description="Time between two requests, seconds.")
     login: Literal["", "space-track"] = Field("", description="Form that opens a session; empty: none.")

@@ -14,6 +14,7 @@ from sda_platform.edge.control import control_plane
 from sda_platform.edge.handover import Sockets
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
+from sda_platform.landing.first_lines import Mappings
 from sda_platform.published import COLLECTOR, publish, withdraw
 
 _LOOK_S = 0.5
@@ -24,8 +25,9 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
 
     SIGUSR2 seals what was received, and begins the program anew with the same listening sockets, see `handover`.
 
-    Raises ConfigError for a configuration that cannot be used at the start.
+    Raises ConfigError for a configuration that cannot be used at the start, and MappingError for such a mapping.
     """
+    Mappings.of(home).load()
     config, sockets = load_config(config_path), Sockets.of_environment()
     run = asyncio.run
     with contextlib.suppress(ImportError):

@@ -31,7 +31,7 @@ class Format:
     `zone` is the landing zone that carries it. Files end with one of `suffixes`, segments with the first. Of several
     formats with a suffix the one is meant whose `begins` is found in the beginning of the file. `row_column`: rows of a
     Parquet file that have this column are read as the JSON of this format. ``is_named``: a record may have its object
-    only in the name of its file, which lands with it (`tabulated_paths.with_name`).
+    only in the name of its file, which lands with it (`tabulated_paths.name_line`).
     """
 
     name: str

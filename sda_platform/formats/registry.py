@@ -15,6 +15,8 @@ from sda_platform.formats.format import Content, Format, ObservationFormat, Reco
 from sda_platform.formats.framing.container import CONTAINER
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.framing.lines import CSV, LINE_SETS, LINES
+from sda_platform.formats.framing.mapped_lines import MAPPED_LINES
+from sda_platform.formats.framing.mapped_lines import PREFIX as MAPPING
 from sda_platform.formats.framing.messages import KVN, xml_elements
 from sda_platform.formats.framing.segments import (
     kvn_observations,
@@ -25,6 +27,7 @@ from sda_platform.formats.framing.segments import (
 )
 from sda_platform.formats.ground_events import encode_ground_events, read_ground_event
 from sda_platform.formats.isl import decode_isl_frames
+from sda_platform.formats.mapped_csv import read_mapped_csv
 from sda_platform.formats.membership_events import encode_membership_events, read_membership_event
 from sda_platform.formats.metric_values import encode_metric_values, read_metric_value
 from sda_platform.formats.oem_kvn import read_oem_kvn
@@ -88,6 +91,7 @@ def _message(
     )
 
 
+MAPPED_CSV: Final = "mapped-csv"
 FORMATS: Final[tuple[Format, ...]] = (
     ObservationFormat(
         name="radar-frames",
@@ -265,6 +269,16 @@ FORMATS: Final[tuple[Format, ...]] = (
         "tracking",
         kvn=(kvn_segments(kvn_observations), read_tdm_kvn, write_tdm_kvn),
         xml=(xml_segments("tdm", xml_observations), read_tdm_xml, write_tdm_xml),
+    ),
+    RecordFormat(
+        name=MAPPED_CSV,
+        title="A sensor's own columns, read by a mapping",
+        content="tracking data",
+        zone="tracking",
+        suffixes=(".csv", ".tsv", ".dat", ".txt"),
+        framing=MAPPED_LINES,
+        begins=re.compile(rb"\A\s*%b" % MAPPING),
+        read=read_mapped_csv,
     ),
     *_message(
         "cdm",

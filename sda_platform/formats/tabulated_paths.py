@@ -1,11 +1,11 @@
 """Ephemerides that are tables of positions: what their readers share. Each becomes an `EphemerisSegment`.
 
 Files of some kinds do not state their object: its number is in the name of the file. So a file lands with a first line
-that has its name (`with_name`).
+that has its name (`name_line`).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.ndm import KeywordEntry
-from sda_platform.formats.text import stream_as_text
 
 NAME_LINE: Final = b"# file: "
 _NS: Final = 1e9
@@ -113,11 +112,10 @@ def derivatives(times_ns: NDArray[np.int64], values: NDArray[np.float64]) -> NDA
     return found
 
 
-def with_name(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The content of a file of this name as text (`text.stream_as_text`), with the name in its first line."""
+def name_line(name: str) -> bytes:
+    """The first line of a file of this name, by which its object is found."""
     shown = "".join(letter if letter.isprintable() else "_" for letter in name)
-    yield NAME_LINE + shown.encode("utf-8", "replace") + b"\n"
-    yield from stream_as_text(chunks)
+    return NAME_LINE + shown.encode("utf-8", "replace") + b"\n"
 
 
 def object_of_file(lines: Sequence[str]) -> tuple[str, str]:

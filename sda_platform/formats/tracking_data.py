@@ -1,21 +1,33 @@
 """Tracking data: what one path of stations measured at one time, as a message gives it.
 
 Values are in the units of the standard (km, km/s, degrees). This module does not check whether the platform supports
-them.
+them. What the standard has no keyword for, such as the noise of a measurement, is a comment: STATED and a JSON object.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.isl import CLOCK_KINDS
+from sda_platform.formats.json_fields import json_object, number_field
 from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.tdm_keywords import HEADER, METADATA
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
+
+STATED: Final = "sda-observation "
+_STATED_NUMBERS: Final = ("range_sigma_m", "range_rate_sigma_m_s", "angle_sigma_rad", "clock_age_s")
+_STATED_TEXTS: Final = {
+    "clock_quality": CLOCK_KINDS,
+    **{name: ANGLE_REFERENCES[name] for name in ("angle_aberration", "angle_refraction")},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,25 @@ class TrackingData:
     def numbers(self) -> dict[str, float]:
         """What was measured, by keyword; of a keyword that is given twice, the last."""
         return {entry.keyword: float(entry.value) for entry in self.measured}
+
+    def stated(self) -> dict[str, Any]:
+        """Columns of the observation that comments state, by name. Raises RecordError."""
+        found: dict[str, Any] = {}
+        for comment in self.comments:
+            if comment.startswith(STATED):
+                found |= json_object(comment.removeprefix(STATED).encode())
+        for name, value in found.items():
+            if name in _STATED_NUMBERS:
+                found[name] = float(number_field(found, name))
+            elif value not in _STATED_TEXTS.get(name, ()):
+                allowed = ", ".join((*_STATED_NUMBERS, *_STATED_TEXTS))
+                raise RecordError("bad_field", f"a comment states {name[:40]!a} {ascii(value)[:40]}; it may: {allowed}")
+        return found
+
+
+def stated_comment(columns: Mapping[str, Any]) -> str:
+    """The comment by which tracking data states these columns of an observation."""
+    return STATED + json.dumps(columns, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,21 @@
-"""Units of messages: the factor between two of one dimension. Notation: CCSDS 502.0-B-3, 7.7 (``km**2/s``)."""
+"""Units of messages: the factor between two of one dimension. Notation: CCSDS 502.0-B-3, 7.7 (``km**2/s``).
+
+Beside the standard's units, those of sensors: angles in rad, mrad, arcmin, arcsec and mas.
+"""
 
 import re
 from decimal import Decimal
 from typing import Final
 
+_DEG_PER_RAD: Final = Decimal("57.29577951308232087679815481")
 # Of each unit the factor to the base of its dimension, and that base.
 _UNITS: Final = {
     "m": (Decimal(1), "m"), "km": (Decimal(1000), "m"), "cm": (Decimal("0.01"), "m"), "mm": (Decimal("0.001"), "m"),
     "s": (Decimal(1), "s"), "min": (Decimal(60), "s"), "h": (Decimal(3600), "s"), "d": (Decimal(86400), "s"),
     "kg": (Decimal(1), "kg"), "g": (Decimal("0.001"), "kg"), "w": (Decimal(1), "W"), "kw": (Decimal(1000), "W"),
-    "%": (Decimal(1), "%"), "deg": (Decimal(1), "deg"), "hz": (Decimal(1), "Hz"), "n/a": (Decimal(1), ""),
+    "deg": (Decimal(1), "deg"), "arcmin": (1 / Decimal(60), "deg"), "arcsec": (1 / Decimal(3600), "deg"),
+    "mas": (1 / Decimal(3_600_000), "deg"), "rad": (_DEG_PER_RAD, "deg"), "mrad": (_DEG_PER_RAD / 1000, "deg"),
+    "%": (Decimal(1), "%"), "hz": (Decimal(1), "Hz"), "n/a": (Decimal(1), ""),
 }  # fmt: skip
 _PART: Final = re.compile(r"([*/]?)(\(?)([a-z%]+)(?:\*\*(-?\d+)|\^(-?\d+))?(\)?)")
 

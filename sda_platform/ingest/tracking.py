@@ -2,9 +2,10 @@
 
 A station is one sensor: PATH goes from it to one object and back, or from the object to it. It measures range, azimuth
 and elevation (a radar), or right ascension and declination (a telescope). Its sigmas are those of the sensor list, and
-so are aberration and refraction where the message does not state whether they are corrected.
+so are aberration and refraction, unless a comment of the measurements states them (`TrackingData.stated`).
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ def observation_of(data: TrackingData) -> TrackingObservation:
         direction = _in_teme(metadata, angles, time_ns)
         values = {"right_ascension_rad": direction[0], "declination_rad": direction[1]}
         references = {"angle_frame": "TEME", **_aberration(metadata)}
-    _require_limits(values)
+    stated = data.stated()
+    _require_limits(values | stated)
     columns = {
         "source_kind": kind,
         "source_id": sensor_id(kind, station),
@@ -63,9 +65,12 @@ def observation_of(data: TrackingData) -> TrackingObservation:
         **values,
         **references,
         **_CLOCK,
+        **stated,
     }
     text = " ".join(f"{entry.keyword}={entry.value}" for entry in sorted(data.measured, key=lambda e: e.keyword))
-    return TrackingObservation(columns, f"{data.epoch} {text}".encode())
+    # Of messages that state nothing beyond the standard, the identity is as it was before they could.
+    own = json.dumps(stated, sort_keys=True) if stated else ""
+    return TrackingObservation(columns, f"{data.epoch} {text}{own}".encode())
 
 
 def sensor_id(kind: str, participant: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +27,7 @@ import zstandard
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
-from sda_platform.formats.tabulated_paths import with_name
-from sda_platform.formats.text import as_text
+from sda_platform.formats.text import as_text, stream_as_text
 from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 
 PARQUET = ".parquet"
@@ -35,6 +35,14 @@ _ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
+}
+_MAGIC: Mapping[bytes, str] = {
+    b"PK\x03\x04": ".zip",
+    b"PK\x05\x06": ".zip",
+    b"\x1f\x8b": ".gz",
+    b"BZh": ".bz2",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
 }
 _CHUNK_BYTES = 2**20
 ZIP = ".zip"
@@ -47,6 +55,11 @@ _ROWS = 5_000
 
 class UnreadableContent(Exception):
     """The file ends too early or is damaged; the text has the details."""
+
+
+def archive_ending(beginning: bytes) -> str:
+    """How the name of an archive ends that begins so; empty where it is none."""
+    return next((ending for magic, ending in _MAGIC.items() if beginning.startswith(magic)), "")
 
 
 def without_compression(path: Path) -> Path:
@@ -63,9 +76,16 @@ def without_compression(path: Path) -> Path:
 
 
 def read_chunks(
-    path: Path, segment_format: str, report: Callable[[int], None], bounds: PartnerBounds | None = None
+    path: Path,
+    segment_format: str,
+    report: Callable[[int], None],
+    bounds: PartnerBounds | None = None,
+    *,
+    first_line: bytes = b"",
 ) -> Iterator[bytes]:
     """The content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the file.
+
+    With a ``first_line`` (`first_lines`), it comes as text.
 
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent, also where
     the file expands to more than ``bounds`` allow.
@@ -75,9 +95,8 @@ def read_chunks(
     with _readable(path) as file:
         file_bytes = os.fstat(file.fileno()).st_size
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
-        known = format_named(segment_format)
-        if known is not None and known.is_named:
-            chunks = with_name(chunks, path.name)
+        if first_line:
+            chunks = chain([first_line], stream_as_text(chunks))
         for chunk in chunks:
             report(file.tell())
             expanded_bytes += len(chunk)
@@ -86,10 +105,16 @@ def read_chunks(
             yield chunk
 
 
-def recognised_format(path: Path, candidates: Sequence[Format]) -> Format | None:
-    """The first of ``candidates`` that the file begins like, if one does. Raises UnreadableContent."""
+def beginning_of(path: Path) -> bytes:
+    """The first megabyte or so of the content, as text; empty of a Parquet file. Raises UnreadableContent."""
+    if path.suffix.lower() == PARQUET:
+        return b""
     with _readable(path) as file:
-        beginning = as_text(next(_unpacked(file, path.suffix.lower()), b""))
+        return as_text(next(_unpacked(file, path.suffix.lower()), b""))
+
+
+def recognised_format(beginning: bytes, candidates: Sequence[Format]) -> Format | None:
+    """The first of ``candidates`` that a file begins like, if one does; an empty one is the first's."""
     if not beginning.strip():
         return candidates[0]
     return next((known for known in candidates if known.begins and known.begins.search(beginning)), None)

@@ -24,6 +24,7 @@ from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.contents import UnreadableContent, read_chunks
+from sda_platform.landing.first_lines import NO_MAPPINGS, Mappings
 from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 from sda_platform.landing.partner_files import (
     Content,
@@ -104,7 +105,8 @@ class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
     ``bounds``: what a file may cost; None for those that a person lands. ``sender``: who brings them.
-    ``on_segment`` gets each segment before it is sealed, its metadata, and how many records of the file come before it.
+    ``mappings``: of sensors' own CSV files. ``on_segment`` gets each segment before it is sealed, its metadata, and how
+    many records of the file come before it.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class Lander:
         bounds: PartnerBounds | None = None,
         sender: Sender | None = None,
         on_segment: Callable[[bytes, SegmentMeta, int], None] | None = None,
+        mappings: Mappings = NO_MAPPINGS,
     ) -> None:
         self._on_segment = on_segment
         self._root = landing_root
@@ -124,13 +127,13 @@ class Lander:
         self._segment_max_bytes = segment_max_bytes
         self._report = report or _report_nothing
         self._bounds = bounds
-        self._sender = sender
+        self._sender, self._mappings = sender, mappings
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
     ) -> LandedFile:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError; OSError where the disk refuses."""
-        file = identify(path, feed=feed, segment_format=segment_format)
+        file = identify(path, feed=feed, segment_format=segment_format, mappings=self._mappings)
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"), bounds=self._bounds)
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
@@ -180,7 +183,7 @@ class Lander:
         return Progress(str(file.path), content.sha256, file.feed, file.format, file.stem, limit)
 
     def _segments_left(self, file: PartnerFile, progress: Progress) -> Iterator[bytes]:
-        chunks = read_chunks(file.path, file.format, partial(self._report, "landing"))
+        chunks = read_chunks(file.path, file.format, partial(self._report, "landing"), first_line=file.first_line)
         try:
             yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
         except UnreadableContent as error:  # it was read to its end a moment ago

@@ -8,22 +8,23 @@ that is still being written is refused before any of it is landed.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from sda_platform.formats.cutting import looks_ended
 from sda_platform.formats.format import Format
-from sda_platform.formats.registry import FORMATS, ZONES, format_named
+from sda_platform.formats.registry import FORMATS, MAPPED_CSV, ZONES, format_named
 from sda_platform.landing.contents import (
     PARQUET,
     ZIP,
     UnreadableContent,
+    beginning_of,
     parquet_format,
     read_chunks,
     recognised_format,
     without_compression,
 )
+from sda_platform.landing.first_lines import NO_MAPPINGS, MappingError, Mappings, first_line, mapped
 from sda_platform.landing.partner_bounds import PartnerBounds
 
 Found = TypeVar("Found")
@@ -44,12 +45,16 @@ class FileChanging(PartnerFileError):
 
 @dataclass(frozen=True)
 class PartnerFile:
-    """A file as its name and the caller describe it. ``stem`` is what its segments' names begin with."""
+    """A file as its name and the caller describe it. ``stem`` is what its segments' names begin with.
+
+    ``first_line``: what it lands with before its own content, see `first_lines`.
+    """
 
     path: Path
     feed: str
     format: str
     stem: str
+    first_line: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,12 @@ class Content:
     stamp: tuple[int, int, int]
 
 
-def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
+def identify(
+    path: Path, *, feed: str | None = None, segment_format: str | None = None, mappings: Mappings = NO_MAPPINGS
+) -> PartnerFile:
     """What the file at ``path`` is. Raises PartnerFileError, and OSError where the disk refuses."""
     inner = _of_content(path, without_compression) if path.suffix.lower() == ZIP else without_compression(path)
-    chosen = format_named(segment_format) if segment_format else _recognised(path, inner.suffix.lower())
+    chosen = format_named(segment_format) if segment_format else _recognised(path, inner, mappings)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)
         raise PartnerFileError(f"{path}: there is no format {segment_format!r}; the formats are {names}")
@@ -73,11 +80,19 @@ def identify(path: Path, *, feed: str | None = None, segment_format: str | None 
     if feed is not None and feed != chosen.zone:
         allowed = ", ".join(ZONES[feed])
         raise PartnerFileError(f"{path}: feed {feed} does not carry format {chosen.name!r}, but {allowed}")
-    return PartnerFile(path, chosen.zone, chosen.name, inner.stem.lstrip(".")[:_MAX_STEM] or "file")
+    stem = inner.stem.lstrip(".")[:_MAX_STEM] or "file"
+    if not (chosen.is_named or chosen.name == MAPPED_CSV):
+        return PartnerFile(path, chosen.zone, chosen.name, stem)
+    beginning = _of_content(path, beginning_of)
+    try:
+        return PartnerFile(path, chosen.zone, chosen.name, stem, first_line(chosen, inner.name, beginning, mappings))
+    except MappingError as error:
+        raise PartnerFileError(f"{path}: {error}") from None
 
 
-def _recognised(path: Path, suffix: str) -> Format:
+def _recognised(path: Path, inner: Path, mappings: Mappings) -> Format:
     """The format of a file by its ending, and by its content where several formats have that ending."""
+    suffix = inner.suffix.lower()
     if suffix == PARQUET:
         return _of_content(path, parquet_format)
     candidates = [known for known in FORMATS if suffix in known.suffixes]
@@ -86,10 +101,18 @@ def _recognised(path: Path, suffix: str) -> Format:
     if not candidates:
         endings = ", ".join(sorted({PARQUET, *(ending for known in FORMATS for ending in known.suffixes)}))
         raise PartnerFileError(f"{path}: its name does not determine its format (known endings: {endings})")
-    found = _of_content(path, partial(recognised_format, candidates=candidates))
+    beginning = _of_content(path, beginning_of)
+    found, reason = recognised_format(beginning, candidates), ""
+    if found is None:
+        try:
+            found = mapped(candidates, inner.name, beginning, mappings)
+        except MappingError as error:
+            reason = f"; {error}"
     if found is None:
         names = ", ".join(known.name for known in candidates)
-        raise PartnerFileError(f"{path}: it does not begin like any of {names}; if it is one of these, give --format")
+        raise PartnerFileError(
+            f"{path}: it does not begin like any of {names}; if it is one of these, give --format{reason}"
+        )
     return found
 
 
@@ -105,7 +128,7 @@ def examine(
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""
     try:
-        for chunk in read_chunks(file.path, file.format, report, bounds):
+        for chunk in read_chunks(file.path, file.format, report, bounds, first_line=file.first_line):
             digest.update(chunk)
             length += len(chunk)
             tail = (tail + chunk[-_TAIL_BYTES:])[-_TAIL_BYTES:]

@@ -12,6 +12,7 @@ from rich.text import Text
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.edge.config import load_config
+from sda_platform.landing.first_lines import Mappings
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
@@ -38,6 +39,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     has_collectors = bool(settings.collect) or settings.collect_path.exists()
     if has_collectors:
         load_config(settings.collect_path)
+    Mappings.of(settings.home).load()
     if settings.fusion.sensors:
         sensor_network(Path(settings.fusion.sensors))
     if settings.weather.space_weather:

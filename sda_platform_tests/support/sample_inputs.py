@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
+from sda_platform.formats.column_mapping import ColumnMapping
 from sda_platform.formats.conversion import converted
 from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
+from sda_platform.formats.mapped_csv import mapping_line
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
 from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
@@ -85,6 +87,28 @@ def stk_of_jason(count: int) -> str:
     )
 
 
+MAPPING: Final[dict[str, Any]] = {
+    "mapping": "tenerife.toml",
+    "separator": ";",
+    "time": {"column": "UT", "format": "iso"},
+    "sensor": "RADAR-31",
+    "object": {"column": "Target"},
+    "fields": {
+        "range": {"column": "Rng", "unit": "m"},
+        "range_rate": {"column": "Rdot", "unit": "m/s"},
+        "azimuth": {"column": "Az", "unit": "rad"},
+        "elevation": {"column": "El", "unit": "deg"},
+        "range_sigma": {"value": 15.0, "unit": "m"},
+    },
+}
+MAPPED: Final = (
+    b"UT;Target;Rng;Rdot;Az;El\n"
+    b"2024-11-01T00:00:00.250;object A;1204300.5;-2150.25;1.25;38.5\n"
+    b"2024-11-01T00:00:01.250;object A;1202150.5;-2149.75;1.26;38.6\n"
+)
+"""A radar's own columns, and the mapping of them."""
+
+
 def _samples() -> dict[str, bytes]:
     """By format."""
     csv = (_FIELD / "026-tle-one-number-too-large.csv").read_bytes().replace(b"799501299", b"25545")
@@ -105,6 +129,7 @@ def _samples() -> dict[str, bytes]:
         "opm-xml": converted(opm, "opm-kvn", "opm-xml").data,
         "tdm-kvn": tdm,
         "tdm-xml": converted(tdm, "tdm-kvn", "tdm-xml").data,
+        "mapped-csv": mapping_line(ColumnMapping.model_validate(MAPPING)) + MAPPED,
         "stk-ephemeris": stk_of_jason(5).encode(),
         "meme-ephemeris": ("# OBJECT_ID = 25544\n" + MEME).encode(),
         "cpf": CPF,

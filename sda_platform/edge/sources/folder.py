@@ -54,6 +54,7 @@ class FolderSource(Source):
             bounds=services.bounds,
             segment_max_bytes=PARTNER_SEGMENT_BYTES,
             sender=self.sender(),
+            mappings=services.mappings,
         )
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()

@@ -31,6 +31,7 @@ from sda_platform.edge.redundancy import RecentSamples
 from sda_platform.edge.workers import Worker
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.segments import Sender
+from sda_platform.landing.first_lines import NO_MAPPINGS, Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.resilience import BreakerState, OverQuota, Quotas, pause_s
 
@@ -85,6 +86,7 @@ class Services:
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
     first_copies: FirstCopies = field(default_factory=FirstCopies)
+    mappings: Mappings = NO_MAPPINGS
 
 
 class Source(ABC):

@@ -136,6 +136,7 @@ class UploadSource(Source):
             bounds=services.bounds,
             segment_max_bytes=PARTNER_SEGMENT_BYTES,
             sender=self.sender(peer),
+            mappings=services.mappings,
         )
         try:
             landed = await services.files.run(lander.land, path, feed=zone, segment_format=chosen)

@@ -14,7 +14,7 @@ from sda_platform.formats.cutting import split_records
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.reading import read_records
-from sda_platform.formats.tabulated_paths import derivatives, with_name
+from sda_platform.formats.tabulated_paths import derivatives, name_line
 from sda_platform.landing.contents import read_chunks
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
@@ -212,7 +212,7 @@ def test_they_become_an_oem_with_the_same_numbers_and_are_only_read(name: str) -
 )
 def test_the_name_of_a_file_names_its_object(name: str, number: str | None) -> None:
     text = stk_of_jason(3).replace("# OBJECT_ID = 33105\n", "").encode()
-    found, errors = read(b"".join(with_name([text], name)), "stk-ephemeris")
+    found, errors = read(name_line(name) + text, "stk-ephemeris")
     if number is None:
         assert "its name 'a.e' has no single catalogue number or designator" in errors[0]
     else:

@@ -44,7 +44,7 @@ from sda_platform_tests.support.collectors import telemetry
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.observations import isl_payload
 from sda_platform_tests.support.received_cdms import Told, messages_of
-from sda_platform_tests.support.sample_inputs import SAMPLES
+from sda_platform_tests.support.sample_inputs import MAPPED, SAMPLES
 from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
 
 SEED = 20241101
@@ -86,6 +86,7 @@ SOUND = {
     **{name: SAMPLES[name] for name in TABULATED},
     "tdm-kvn": TRACKING,
     "tdm-xml": convert(TRACKING, "tdm-kvn", "tdm-xml"),
+    "mapped-csv": SAMPLES["mapped-csv"] + MAPPED.partition(b"\n")[2] * 2,
     "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
     "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
     "cdm-json": convert(messages_of([Told()] * RECORDS, "kvn"), "cdm-kvn", "cdm-json"),

@@ -91,7 +91,7 @@ def arrive(way: str, data: bytes, name: str, lake: Lake, home: Path) -> Outcome:
             chosen = upload._only_format(path, known.zone)
             Lander(root, clock, bounds=PartnerBounds()).land(path, feed=known.zone, segment_format=chosen)
         else:
-            documents.seal_document(data, known.zone, name, NOW_NS, root, "pulled", PartnerBounds(), Sender("web"))
+            documents.seal_document(data, known.zone, name, clock, root, "pulled", PartnerBounds(), Sender("web"))
     except (PartnerFileError, documents.UnexpectedContent) as refusal:
         return Outcome(0, [str(refusal)])
     if way != "land":

@@ -1,24 +1,33 @@
 """Documents and files of partners: read by a process of their own, within bounds, never below the free-space floor."""
 
 import asyncio
+import bz2
 import gzip
+import io
+import lzma
 import os
 import shutil
 import signal
+import zipfile
 from collections import namedtuple
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import zstandard
 from starlette.responses import JSONResponse, Response
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.metrics import CollectorMetrics
+from sda_platform.edge.sources import documents
 from sda_platform.edge.workers import ProcessExecutor, Worker
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.segments import Sender
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
+from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import NOW_NS, beacons, collecting, framed, landed, payloads, until
 from sda_platform_tests.unit.edge.servers import serving
 from sda_platform_tests.unit.edge.test_files import SETS, UPLOAD, folder, post
@@ -191,3 +200,52 @@ def test_what_a_killed_collector_left_is_swept_at_the_start(tmp_path: Path) -> N
             assert [path.name for path in state.iterdir()] == ["sets.pull.json"]
 
     asyncio.run(scenario())
+
+
+_PACKED = {
+    "zip": lambda data: _zipped({"1.tle": data[: len(data) // 2], "2.tle": data[len(data) // 2 :]}),
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+
+
+def _zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["history", "history.{kind}", "sets.tle.{kind}"])
+@pytest.mark.parametrize("kind", _PACKED)
+def test_a_pulled_archive_is_read_as_a_dropped_one__41(kind: str, name: str, tmp_path: Path) -> None:
+    packed, sender = _PACKED[kind](SETS * 2), Sender("archive", "sets.example")
+    arguments = ("elements", "tle", CLOCK, str(tmp_path / "landing"), "pulled", PartnerBounds(), sender)
+    document = tmp_path / "x.document"
+    document.write_bytes(packed)
+    records, _, is_new = documents.seal_document(document, *arguments, name.format(kind=kind))
+    assert (records, is_new) == (2 * len(payloads_of(SETS)), True)
+    assert documents.seal_document(packed, *arguments, "again")[2] is False, "these bytes were landed before"
+    (segment,) = LandingZone(str(tmp_path / "landing"), "elements").pending()
+    loaded = LandingZone(str(tmp_path / "landing"), "elements").read(segment)
+    assert loaded.meta is not None
+    assert loaded.meta.origins == (sender.origin(records),)
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("upload-")] == []
+    with pytest.raises(documents.UnexpectedContent, match="cannot be read"):
+        documents.seal_document(packed[:-30], *arguments, "torn")
+
+
+def test_a_pulled_archive_of_several_kinds_or_too_large_is_refused(tmp_path: Path) -> None:
+    arguments = ("elements", "tle", CLOCK, str(tmp_path / "landing"), "pulled", PartnerBounds(), Sender("archive"))
+    with pytest.raises(documents.UnexpectedContent, match="several endings"):
+        documents.seal_document(_zipped({"a.tle": SETS, "b.pdf": b"%PDF"}), *arguments)
+    with pytest.raises(documents.UnexpectedContent, match="times its size"):
+        documents.seal_document(gzip.compress(b"1 " + b" " * 2**26), *arguments)
+    assert not (tmp_path / "landing" / "elements").exists()
+
+
+def payloads_of(data: bytes) -> list[bytes]:
+    return [record.payload for record in split_records(data, "tle")]

@@ -4,11 +4,16 @@ What is kept goes into the commit. In a table of landed records, a row that brea
 error. In a table that refuses rows, it is left out, and `refused_rows` keeps it. Any other table takes all or nothing.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from sda_platform.lake.contract import reasons
 from sda_platform.lake.correction_log import CorrectionLogModel
@@ -21,6 +26,7 @@ BROKEN_CONTRACT: Final = "broken_contract"
 """The ``error_kind`` of such a record."""
 
 Counts = Mapping[str, int] | None
+_REASON = "reason"
 _MOST_SHOWN = 3
 _KEPT_OF_RECORDS = {
     name for model in (TableModel, Provenance, LandingColumns) for name in model.to_schema().columns
@@ -44,6 +50,48 @@ def admit(log: TableLog, rows: pa.Table, nonce: str, counts: Counts) -> tuple[pa
     numbers = sorted(broken)
     write_refused(log, nonce, rows.take(numbers), [broken[number] for number in numbers])
     return _without(rows, numbers), {**(counts or {}), REFUSED: len(numbers)}
+
+
+@contextmanager
+def admitted(log: TableLog, rows: Any, nonce: str, counts: Counts) -> Iterator[tuple[Any, Counts]]:
+    """`admit` for Arrow rows or a frame of the engine; a frame is computed once, and kept until the block ends."""
+    if isinstance(rows, pa.Table):
+        yield admit(log, rows, nonce, counts)
+        return
+    kept = rows.persist()
+    try:
+        yield _admit_frame(log, kept, nonce, counts)
+    finally:
+        kept.unpersist()
+
+
+def _admit_frame(log: TableLog, kept: DataFrame, nonce: str, counts: Counts) -> tuple[DataFrame, Counts]:
+    table = log.table
+    fields = [*kept.schema.fields, T.StructField(_REASON, T.StringType())]
+    broken = kept.mapInArrow(partial(_broken, table), T.StructType(fields)).toArrow()
+    if not broken.num_rows:
+        return kept, counts
+    why = [[text] for text in broken[_REASON].to_pylist()]
+    if not table.refuses_rows:
+        raise BrokenContract(_refusal(table, broken, dict(enumerate(why))))
+    key = [table.key[0]] if issubclass(table.model, CorrectionLogModel) else list(table.key)
+    keys = kept.sparkSession.createDataFrame(broken.select(key).combine_chunks()).distinct()
+    known = {tuple(row[name] for name in table.key): row[_REASON] for row in broken.to_pylist()}
+    refused = kept.join(keys, key, "left_semi").select(*kept.columns).toArrow()
+    rest = [f"its {table.key[0]} has a refused entry in this commit"]
+    names = [tuple(row.values()) for row in refused.select(table.key).to_pylist()]
+    write_refused(log, nonce, refused, [[known[name]] if name in known else rest for name in names])
+    admitted = kept.join(F.broadcast(keys), key, "left_anti").select(*kept.columns)
+    return admitted, {**(counts or {}), REFUSED: refused.num_rows}
+
+
+def _broken(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        broken = reasons(table, rows)
+        numbers = sorted(broken)
+        why = pa.array(["; ".join(broken[number]) for number in numbers], pa.string())
+        yield from rows.take(numbers).append_column(_REASON, why).combine_chunks().to_batches()
 
 
 def _with_errors(table: Table, rows: pa.Table, broken: Mapping[int, list[str]]) -> pa.Table:

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, compilation, data_files, delta_checkpoints, delta_log, merging
-from sda_platform.lake.admission import admit
+from sda_platform.lake.admission import admit, admitted
 from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
@@ -264,19 +264,19 @@ class Lake:
         commit.require_lineage(plan, is_required=self.requires_lineage)
         failpoints.hit("lake.transformed", plan.table.name)
         log, nonce, is_arrow = self.log(plan.table), self.new_nonce(), isinstance(rows, pa.Table)
-        if is_arrow:  # a frame of the engine is judged by the check after the commit
-            rows, counts = admit(log, commit.stamped(plan, rows), nonce, counts)
+        content = commit.stamped(plan, rows) if is_arrow else rows
         try:
-            receipt = commit.append(
-                log,
-                plan,
-                self._committable(plan, rows, nonce) if is_arrow else rows,
-                is_stamped=is_arrow,
-                engine=self.engine,
-                nonce=nonce,
-                counts=counts,
-                watermarks=watermarks,
-            )
+            with admitted(log, content, nonce, counts) as (content, counts):
+                receipt = commit.append(
+                    log,
+                    plan,
+                    self._committable(plan, content, nonce) if is_arrow else content,
+                    is_stamped=is_arrow,
+                    engine=self.engine,
+                    nonce=nonce,
+                    counts=counts,
+                    watermarks=watermarks,
+                )
         finally:
             self.clear_staging()
         return self._committed(receipt)

@@ -4,7 +4,7 @@ What is kept goes into the commit. In a table of landed records, a row that brea
 error. In a table that refuses rows, it is left out, and `refused_rows` keeps it. Any other table takes all or nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.contract import reasons
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.errors import BrokenContract
@@ -26,7 +27,8 @@ BROKEN_CONTRACT: Final = "broken_contract"
 """The ``error_kind`` of such a record."""
 
 Counts = Mapping[str, int] | None
-_REASON = "reason"
+_REASON = "_broken_rules"
+_OF_ITS_KEY = "its {} has a refused entry in this commit"
 _MOST_SHOWN = 3
 _KEPT_OF_RECORDS = {
     name for model in (TableModel, Provenance, LandingColumns) for name in model.to_schema().columns
@@ -58,40 +60,44 @@ def admitted(log: TableLog, rows: Any, nonce: str, counts: Counts) -> Iterator[t
     if isinstance(rows, pa.Table):
         yield admit(log, rows, nonce, counts)
         return
-    kept = rows.persist()
+    reason = T.StructField(_REASON, T.StringType())
+    judged = rows.mapInArrow(partial(_judged, log.table), T.StructType([*rows.schema.fields, reason])).persist()
     try:
-        yield _admit_frame(log, kept, nonce, counts)
+        yield _admit_frame(log, judged, nonce, counts)
     finally:
-        kept.unpersist()
+        judged.unpersist()
 
 
-def _admit_frame(log: TableLog, kept: DataFrame, nonce: str, counts: Counts) -> tuple[DataFrame, Counts]:
-    table = log.table
-    fields = [*kept.schema.fields, T.StructField(_REASON, T.StringType())]
-    broken = kept.mapInArrow(partial(_broken, table), T.StructType(fields)).toArrow()
-    if not broken.num_rows:
-        return kept, counts
-    why = [[text] for text in broken[_REASON].to_pylist()]
+def _admit_frame(log: TableLog, judged: DataFrame, nonce: str, counts: Counts) -> tuple[DataFrame, Counts]:
+    table, is_broken = log.table, F.col(_REASON).isNotNull()
+    refused = judged.where(is_broken).toArrow()
+    kept = judged.where(~is_broken)
+    if not refused.num_rows:
+        return kept.drop(_REASON), counts
     if not table.refuses_rows:
-        raise BrokenContract(_refusal(table, broken, dict(enumerate(why))))
-    key = [table.key[0]] if issubclass(table.model, CorrectionLogModel) else list(table.key)
-    keys = kept.sparkSession.createDataFrame(broken.select(key).combine_chunks()).distinct()
-    known = {tuple(row[name] for name in table.key): row[_REASON] for row in broken.to_pylist()}
-    refused = kept.join(keys, key, "left_semi").select(*kept.columns).toArrow()
-    rest = [f"its {table.key[0]} has a refused entry in this commit"]
-    names = [tuple(row.values()) for row in refused.select(table.key).to_pylist()]
-    write_refused(log, nonce, refused, [[known[name]] if name in known else rest for name in names])
-    admitted = kept.join(F.broadcast(keys), key, "left_anti").select(*kept.columns)
-    return admitted, {**(counts or {}), REFUSED: refused.num_rows}
+        why = {number: [text] for number, text in enumerate(refused[_REASON].to_pylist())}
+        raise BrokenContract(_refusal(table, refused, why))
+    if issubclass(table.model, CorrectionLogModel):
+        key = table.key[0]
+        keys = frame_of(judged.sparkSession, refused.select([key]).group_by(key).aggregate([]))
+        others = kept.join(F.broadcast(keys), key, "left_semi").select(*judged.columns).toArrow()
+        kept = kept.join(F.broadcast(keys), key, "left_anti").select(*judged.columns)
+        refused = pa.concat_tables([refused, _with_reason(others, [_OF_ITS_KEY.format(key)] * others.num_rows)])
+    write_refused(log, nonce, refused.drop_columns([_REASON]), [[why] for why in refused[_REASON].to_pylist()])
+    return kept.drop(_REASON), {**(counts or {}), REFUSED: refused.num_rows}
 
 
-def _broken(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _judged(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         broken = reasons(table, rows)
-        numbers = sorted(broken)
-        why = pa.array(["; ".join(broken[number]) for number in numbers], pa.string())
-        yield from rows.take(numbers).append_column(_REASON, why).combine_chunks().to_batches()
+        why = ["; ".join(broken[number]) if number in broken else None for number in range(rows.num_rows)]
+        yield from _with_reason(rows, why).combine_chunks().to_batches()
+
+
+def _with_reason(rows: pa.Table, why: Sequence[str | None]) -> pa.Table:
+    columns = [name for name in rows.column_names if name != _REASON]
+    return rows.select(columns).append_column(_REASON, pa.array(why, pa.string()))
 
 
 def _with_errors(table: Table, rows: pa.Table, broken: Mapping[int, list[str]]) -> pa.Table:
@@ -130,7 +136,7 @@ def _with_their_corrections(table: Table, rows: pa.Table, broken: Mapping[int, l
         return dict(broken)
     keys = rows[table.key[0]].to_pylist()
     refused = {keys[number] for number in broken}
-    same = f"its {table.key[0]} has a refused entry in this commit"
+    same = _OF_ITS_KEY.format(table.key[0])
     return {number: broken.get(number, [same]) for number, key in enumerate(keys) if key in refused}
 
 

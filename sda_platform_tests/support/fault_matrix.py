@@ -184,6 +184,11 @@ def _growth(fault: str, kind: str) -> FaultCase:
     )
 
 
+def _refuse_row(p: Platform) -> None:
+    facts = {"stage": TRACKS.name, "feed": TRACKS.name, "error_kind": "broken_contract", "error": "x_km breaks finite"}
+    commit(p.lake, DEAD_LETTERS, [{**facts, "rejected_time_ns": after(p.t_s)}])
+
+
 def _red(fault: str, table: Table, promise: str = "keys", before: Act = _nothing) -> FaultCase:
     return FaultCase(
         fault,
@@ -438,6 +443,10 @@ CASES: Final = (
     _red("a commit is lost", OBSERVATIONS, "chain"),
     _red("a value breaks the contract", TRACKS, "contract"),
     _red("a second table is red", FUSED_TRACKS, before=lambda p: p.find(TELEMETRY_FRAMES)),
+    FaultCase(
+        "the platform computes a row that is no number", "rows_keep_contract", Side.PLATFORM, (TRACKS.name,),
+        _refuse_row, lambda p: setattr(p, "t_s", p.t_s + 3600.0),
+    ),
     FaultCase(
         "a second commit of a red table is bad", "tables_are_sound", Side.PLATFORM, ("raw_records sequence 2",),
         lambda p: p.find(RAW_RECORDS), lambda p: p.repair(RAW_RECORDS, kept=1), before=lambda p: p.find(RAW_RECORDS),

@@ -128,6 +128,15 @@ VITALS: Sequence[Vital] = (
         judges.dead_letters,
     ),
     Vital(
+        "rows_keep_contract",
+        "tables that computed broken rows",
+        "Every row that the platform computes keeps the contract of its table.",
+        "a computed row broke the contract within the last hour, and was left out of its commit",
+        "The row and its values are a [dead letter](../how-to/dead-letters.md) of kind `broken_contract`. Its inputs "
+        "are sound, so report it as a defect. An object without this row is judged by its older state.",
+        judges.refused_rows,
+    ),
+    Vital(
         "tables_are_sound",
         "red tables",
         "No table has an open finding: each is repaired or acknowledged.",

@@ -89,6 +89,11 @@ def dead_letters(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     return (Fault(each.subject, Side.SOURCES, each.text) for each in facts.growing_letters)
 
 
+def refused_rows(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Tables that lately computed rows which break their contract."""
+    return (Fault(each.subject, Side.PLATFORM, each.text, each.lasted_s) for each in facts.refused_rows)
+
+
 def tables(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     """Findings of tables."""
     return (Fault(each.subject, Side.PLATFORM, each.text) for each in facts.red_tables)

@@ -1,6 +1,8 @@
 """The facts of tables and landing zones, read from logs, directories and the newest rows, without an engine."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.dead_letters.growth import BASELINE_MIN, SUSTAINED_MIN, GrowthResource, growing
-from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -22,6 +24,7 @@ from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.admission import BROKEN_CONTRACT
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
@@ -41,6 +44,7 @@ WAY_TO_ALERTS: Final = (
 )
 """What every run of `observations_to_alerts` hands on: table and reader. Screenings commit at their own pace."""
 _LETTER_COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
+_REFUSED_WITHIN_NS: Final = 3600 * NANOSECONDS_PER_SECOND
 _REVIEWED_NS = (SUSTAINED_MIN + BASELINE_MIN) * 60 * NANOSECONDS_PER_SECOND
 # How far back an advance of the watermark is looked for; a longer stall counts from there.
 _LOOKED_BACK = 50
@@ -80,6 +84,7 @@ def lake_facts(
         "unalerted_cdms": lambda: [Finding(each.subject, each.text) for each in unalerted_cdms(lake, now_ns)],
         "orphans": lambda: list(_orphans(landing_orphans(landing_root, wall_s - orphan_grace_s), wall_s)),
         "growing_letters": lambda: _growing(lake, GrowthResource(**growth.model_dump()), now_ns),
+        "refused_rows": lambda: list(_refused_rows(lake, now_ns)),
         "red_tables": lambda: [
             Finding(f"{each.table} sequence {each.sequence}", str(each))
             for each in red_tables(lake)
@@ -87,13 +92,14 @@ def lake_facts(
         ],
     }
     found: dict[str, Any] = {"now_ns": now_ns}
-    unreadable = []
+    unreadable: dict[str, str] = {}  # what needs the same file cannot be read for the same reason: one finding
     for name, read in readers.items():
         try:
             found[name] = read()
         except (LakeError, DeltaError, OSError) as error:
-            unreadable.append(Finding(name, f"{name} cannot be read: {error}"))
-    return {**found, "red_tables": [*found.get("red_tables", ()), *unreadable]}
+            unreadable.setdefault(str(error), name)
+    findings = [Finding(name, f"{name} cannot be read: {error}") for error, name in unreadable.items()]
+    return {**found, "red_tables": [*found.get("red_tables", ()), *findings]}
 
 
 def _silences(
@@ -165,6 +171,19 @@ def _orphans(found: Iterable[Orphan], wall_s: float) -> Iterator[OrphanFacts]:
 def _growing(lake: Lake, rule: GrowthResource, now_ns: int) -> list[Finding]:
     letters = lake.log(DEAD_LETTERS).rows(_LETTER_COLUMNS, ds.field("received_time_ns") > now_ns - _REVIEWED_NS)
     return [Finding(each.kind, str(each)) for each in growing(letters, now_ns, rule)]
+
+
+def _refused_rows(lake: Lake, now_ns: int) -> Iterator[Finding]:
+    """Of each table, the rows that its commits left out of late."""
+    recent = ds.field("rejected_time_ns") > now_ns - _REFUSED_WITHIN_NS
+    is_computed = ds.field("stage").isin([table.name for table in REFUSING])
+    where = recent & is_computed & (ds.field("error_kind") == BROKEN_CONTRACT)
+    letters = lake.log(DEAD_LETTERS).rows(["stage", "error", "rejected_time_ns"], where)
+    by_time = sorted(letters.to_pylist(), key=itemgetter("rejected_time_ns"))
+    for table, found in groupby(sorted(by_time, key=itemgetter("stage")), key=itemgetter("stage")):
+        rows = list(found)
+        lasted_s = (now_ns - rows[0]["rejected_time_ns"]) / NANOSECONDS_PER_SECOND
+        yield Finding(table, f"{len(rows):,} computed rows broke a contract, the last: {rows[-1]['error']}", lasted_s)
 
 
 def watermark_facts(lake: Lake) -> WatermarkFacts:

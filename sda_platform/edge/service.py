@@ -48,6 +48,11 @@ async def _serve(
     is_ending = asyncio.Event()
 
     def hand_over() -> None:
+        try:  # the next program could not start with it, and the sockets would be lost
+            load_config(config_path)
+        except ConfigError as error:
+            log.error("restart refused", reason=str(error))
+            return
         sockets.is_handing_over = True
         is_ending.set()
 

@@ -71,6 +71,15 @@ class Collecting:
             time.sleep(0.05)
         raise AssertionError((self.home / "log").read_text())
 
+    def restart_until(self, said: bytes) -> None:
+        """Send SIGUSR2, and wait until the log says this."""
+        marker = (self.home / "log").stat().st_size
+        self.process.send_signal(signal.SIGUSR2)
+        deadline = time.monotonic() + 60
+        while said not in (self.home / "log").read_bytes()[marker:]:
+            assert time.monotonic() < deadline, (self.home / "log").read_text()
+            time.sleep(0.05)
+
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Iterator[Collecting]:
@@ -142,12 +151,10 @@ def test_a_restart_by_signal_hands_over_its_sockets(collector: Collecting) -> No
     radar.start()
     link.start()
     time.sleep(0.5)
-    marker = (collector.home / "log").stat().st_size
-    collector.process.send_signal(signal.SIGUSR2)
-    deadline = time.monotonic() + 60
-    while b"collecting" not in (collector.home / "log").read_bytes()[marker:]:
-        assert time.monotonic() < deadline, (collector.home / "log").read_text()
-        time.sleep(0.05)
+    (collector.home / "collect.toml").write_text(CONFIG + "no_such_setting = 1\n")
+    collector.restart_until(b"restart refused")
+    (collector.home / "collect.toml").write_text(CONFIG)
+    collector.restart_until(b"collecting")
     assert collector.addresses() == addresses, "the sockets are those of the process before"
     time.sleep(0.5)
     radar.is_over.set()

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from sda_platform.access_settings import AccessSettings
 from sda_platform.setting_sections import (
     IS_FILE,
     PREFIX,
@@ -103,9 +104,6 @@ class Settings(BaseSettings):
         "127.0.0.1",
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
-    webserver_writes: bool = Field(
-        False, description="Whether the UI may change anything where it listens beyond loopback, behind a login."
-    )
     http_hosts: tuple[str, ...] = Field(
         (), description='Names with a dot under which clients reach the HTTP servers, as JSON: ["sda.example.org"].'
     )
@@ -159,6 +157,7 @@ class Settings(BaseSettings):
         '["postgresql://user:password@host/database", …]; empty: none.',
     )
 
+    access: AccessSettings = AccessSettings()
     intake: IntakeSettings = IntakeSettings()
     growth: GrowthSettings = GrowthSettings()
     fusion: FusionSettings = FusionSettings()

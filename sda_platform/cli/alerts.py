@@ -16,7 +16,7 @@ from sda_platform.conjunction.alert_policy import RED, reported, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
-from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
 from sda_platform.orbits.risk.probability import RISK_LEVELS
@@ -55,7 +55,7 @@ class CurrentAlert:
 def current_alerts(settings: Settings) -> list[CurrentAlert]:
     """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA."""
     lake = lake_of(settings)
-    held = chosen_subscriber(settings.subscriber, settings.home).held()
+    held = subscriber_of(settings).held()
     known = known_acknowledgements(lake, settings.landing_uri)
     facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
     revisions = {entry.alert_id: entry.sequence for entry in held}

@@ -9,15 +9,34 @@ from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber, SubscriberMisconfigured
 from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.orchestration.webhooks import SigningKeys, require_tls
+from sda_platform.settings import Settings
 
 
-def chosen_subscriber(setting: str, home: Path) -> Subscriber:
+def subscriber_of(settings: Settings) -> Subscriber:
+    """The subscriber of ``settings``. Raises as `chosen_subscriber`."""
+    return chosen_subscriber(
+        settings.subscriber,
+        settings.home,
+        keys=settings.access.subscriber_keys,
+        is_plain_allowed=settings.access.plain_http,
+    )
+
+
+def chosen_subscriber(setting: str, home: Path, *, keys: str = "", is_plain_allowed: bool = False) -> Subscriber:
     """The subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
 
-    ``home`` is where the default subscriber has its file. Raises SubscriberMisconfigured for any other setting.
+    ``home`` is where the default subscriber has its file. A webhook signs with ``keys``. Raises SubscriberMisconfigured
+    for any other setting, unusable keys, and a webhook of plain HTTP on another machine, unless that is allowed.
     """
     try:
+        if urlsplit(setting).scheme in ("http", "https"):
+            require_tls(setting, "SDA_SUBSCRIBER", is_plain_allowed=is_plain_allowed)
+            return WebhookSubscriber(setting, keys=SigningKeys("SDA_SUBSCRIBER_KEYS", keys))
         return _opened(setting, home.absolute())
+    except Misconfigured as error:
+        raise SubscriberMisconfigured(str(error)) from None
     except (ValueError, httpx.InvalidURL):  # the reason may hold a part of the password
         raise SubscriberMisconfigured(
             "SDA_SUBSCRIBER is not a URL that can be read: are special characters of the password written as %XX?"
@@ -29,8 +48,6 @@ def _opened(setting: str, home: Path) -> Subscriber:
     match scheme:
         case "postgresql" | "postgres":
             return PostgresSubscriber(setting)
-        case "http" | "https":
-            return WebhookSubscriber(setting)
         case "sqlite" | "":
             return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home / "subscriber.sqlite"))
     raise SubscriberMisconfigured(

@@ -5,7 +5,7 @@ import dagster as dg
 from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.breaker import guarded
 from sda_platform.delivery.checks import checks
-from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.sensors import waiting_alerts
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -19,5 +19,5 @@ def defs(settings: Settings) -> dg.Definitions:
         assets=[alert_deliveries],
         asset_checks=checks,
         sensors=[waiting_alerts],
-        resources={"subscriber": guarded(chosen_subscriber(settings.subscriber, settings.home), settings.home)},
+        resources={"subscriber": guarded(subscriber_of(settings), settings.home)},
     )

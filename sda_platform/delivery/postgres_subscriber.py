@@ -42,10 +42,6 @@ _TRIGGERS = (
     "CREATE TRIGGER digest_dropped BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION sda_drop_digest()",
 )
 _SCHEMA_LOCK = 0x5DA_A1E27
-# SQLSTATEs, or their classes, that pass by themselves: connection lost, read-only (a standby that has not taken over
-# yet), transaction rolled back, resources, object in use, operator, system.
-_PASSING = ("08", "25006", "40", "53", "55", "57", "58")
-
 
 _VERIFIED, _PLAIN = "verify-full", "disable"
 _SSL_MODES = (_PLAIN, "require", "verify-ca", _VERIFIED)
@@ -83,22 +79,21 @@ class PostgresSubscriber(SqlSubscriber):
         try:
             connection = Connection(**self._options)
         except (DatabaseError, InterfaceError, OSError) as error:
-            raise self._subscriber_error(error) from error
+            raise self._unavailable(error) from error
         try:
             _prepare_schema(connection)
             connection.run("BEGIN" if writes else "BEGIN READ ONLY")
             yield _PostgresTransaction(connection)
             connection.run("COMMIT")
         except (DatabaseError, InterfaceError, OSError) as error:
-            raise self._subscriber_error(error) from error
+            raise self._unavailable(error) from error
         finally:
             _close(connection)  # what was not committed is rolled back
 
-    def _subscriber_error(self, error: Exception) -> SubscriberMisconfigured | SubscriberUnavailable:
+    def _unavailable(self, error: Exception) -> SubscriberUnavailable:
+        """Whatever the server reports, also a refused login: it is mended there, and alerts wait until then."""
         facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
-        text = f"{self.name}: {facts.get('M', error)}"
-        passes = not facts or str(facts.get("C", "")).startswith(_PASSING)
-        return SubscriberUnavailable(text) if passes else SubscriberMisconfigured(text)
+        return SubscriberUnavailable(f"{self.name}: {facts.get('M', error)}")
 
 
 class _PostgresTransaction:

@@ -32,12 +32,19 @@ DIGEST_MASK = _DIGEST_MODULUS - 1
 """The bits of a digest: a sum modulo 2⁶⁰ is a sum of which these are kept."""
 
 
-class SubscriberUnavailable(Unavailable, Transient):
-    """The subscriber does not answer at present: the alerts stay in the outbox, and a later run delivers them."""
+class SubscriberUnavailable(Unavailable):
+    """The subscriber takes no delivery at present: the alerts stay in the outbox, and a later run delivers them.
+
+    Also one that refuses the login, or whose proxy answers in its place: that is mended there, without a word to us.
+    """
+
+
+class SubscriberAway(SubscriberUnavailable, Transient):
+    """The same for a short time, as far as one can see: one run may ask again."""
 
 
 class SubscriberMisconfigured(Misconfigured):
-    """The subscriber refuses all deliveries until a person corrects the setting or the subscriber."""
+    """The settings name no subscriber that can be used."""
 
 
 class EntryStamp(NamedTuple):
@@ -147,7 +154,7 @@ class Subscriber(Protocol):
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """Apply ``entries`` in order; a known ``batch_id`` gets its first answer again.
 
-        Raises SubscriberUnavailable when it is not known to have them, SubscriberMisconfigured when it never will.
+        Raises SubscriberUnavailable when it is not known to have them.
         """
         ...
 

@@ -26,10 +26,12 @@ from sda_platform.delivery.subscriber import (
     EntriesMark,
     Outcome,
     Subscriber,
-    SubscriberMisconfigured,
+    SubscriberAway,
     SubscriberUnavailable,
 )
 from sda_platform.delivery.webhook_messages import Entries, HeldMark, WebhookAnswer
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.orchestration.webhooks import UNSIGNED, SigningKeys
 from sda_platform.resilience import RetryPolicy, retry_after_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -56,7 +58,10 @@ def _tls() -> ssl.SSLContext:
 
 
 class WebhookSubscriber(Subscriber):
-    """The service below ``url``; a user, a password or a query in it are sent, and never shown."""
+    """The service below ``url``; a user, a password or a query in it are sent, and never shown.
+
+    ``keys`` sign each request: a POST with its batch id, a GET with method, path and its own query.
+    """
 
     idempotency: ClassVar[str] = (
         "the Idempotency-Key is the batch id; each attempt queries the receipts before it sends"
@@ -66,14 +71,16 @@ class WebhookSubscriber(Subscriber):
         self,
         url: str,
         *,
+        keys: SigningKeys = UNSIGNED,
         retries: DeliveryRetries = DeliveryRetries(),
         sleep: Callable[[float], None] = time.sleep,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
         parsed = httpx.URL(url)
         self._auth = (parsed.username, parsed.password) if parsed.userinfo else None
         self._base = parsed.copy_with(userinfo=b"")
         self.name = str(self._base.copy_with(query=None, fragment=None))
-        self._retries, self._sleep = retries, sleep
+        self._keys, self._retries, self._sleep, self._now_s = keys, retries, sleep, now_s
 
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """See `Subscriber.apply`; a batch whose content is refused goes entry by entry, so that only one is refused."""
@@ -132,15 +139,20 @@ class WebhookSubscriber(Subscriber):
     def _request(
         self, client: httpx.Client, method: str, path: str, query: dict[str, str] | None = None, **options: Any
     ) -> httpx.Response:
-        """One request. Raises SubscriberUnavailable for what passes by itself."""
+        """One request. Raises SubscriberAway for what passes by itself."""
         url = self._base.copy_with(raw_path=b"").join(f"{self._base.path.rstrip('/')}/{path}")
+        request = client.build_request(method, url.copy_merge_params({**self._base.params, **(query or {})}), **options)
+        message_id = request.headers.get("Idempotency-Key") or f"{method} {httpx.URL(path, params=query or {})}"
         try:
-            response = client.request(method, url.copy_merge_params({**self._base.params, **(query or {})}), **options)
+            request.headers.update(self._keys.headers(message_id, request.content, self._now_s()))
+            response = client.send(request)
+        except Misconfigured as error:  # a file of keys that is being replaced
+            raise SubscriberUnavailable(f"{self.name}: {error}") from error
         except httpx.TransportError as error:
-            raise SubscriberUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
+            raise SubscriberAway(f"{self.name}: {type(error).__name__}: {error}") from error
         passes = response.status_code in _PASSING or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if passes:
-            failure = SubscriberUnavailable(f"{self.name}: {method} {path} answered {response.status_code}")
+            failure = SubscriberAway(f"{self.name}: {method} {path} answered {response.status_code}")
             failure.retry_after_s = retry_after_s(
                 response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._retries.longest_pause_s
             )
@@ -148,14 +160,17 @@ class WebhookSubscriber(Subscriber):
         return response
 
     def _parsed(self, response: httpx.Response, kind: type[_Message]) -> _Message:
-        """The message in an answer that the contract foresees; any other raises SubscriberMisconfigured."""
+        """The message in an answer that the contract foresees. Raises SubscriberUnavailable for any other.
+
+        A login, a page or an error of a proxy before the receiver looks like one, and ends when the proxy is mended.
+        """
         request = f"{self.name}: {response.request.method} {response.request.url.path}"
         if not response.is_success:
-            raise SubscriberMisconfigured(f"{request} answered {response.status_code}: {response.text[:200]}")
+            raise SubscriberUnavailable(f"{request} answered {response.status_code}: {response.text[:200]}")
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
-            raise SubscriberMisconfigured(f"{request} answered outside the contract: {error}") from error
+            raise SubscriberUnavailable(f"{request} answered outside the contract: {error}") from error
 
     def _outcomes(self, answer: WebhookAnswer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
         if answer is None:
@@ -163,5 +178,5 @@ class WebhookSubscriber(Subscriber):
         outcomes = answer.by_key()
         missing = [entry for entry in entries if entry.key not in outcomes]
         if missing:
-            raise SubscriberMisconfigured(f"{self.name} answered a batch without a receipt for {missing[0].key}")
+            raise SubscriberUnavailable(f"{self.name} answered a batch without a receipt for {missing[0].key}")
         return [outcomes[entry.key] for entry in entries]

@@ -61,14 +61,14 @@ class FailureReport:
 
 @dataclass(frozen=True)
 class FailureReports:
-    """Where reports go: ``webhook`` is the URL that takes them, empty for none; ``ui_url`` is where runs are seen."""
+    """Where reports go, and ``ui_url``, where runs are seen."""
 
-    webhook: str
+    webhook: ReportWebhook
     ui_url: str
 
     def send(self, report: FailureReport) -> str | None:
         """Post ``report``; why it did not arrive, in words without secrets, or None. Raises nothing."""
-        return ReportWebhook(self.webhook).post(report.run_id, asdict(report))
+        return self.webhook.post(report.run_id, asdict(report))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from sda_platform.orchestration.leases import LeaseResource
+from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.run_failures import FailureReports
 from sda_platform.settings import Settings
@@ -18,5 +19,5 @@ def shared_resources(settings: Settings) -> dict[str, Any]:
         "lake": LakeResource(uri=settings.lake_uri, home=home, spark=spark),
         "landing": LandingResource(root=settings.landing_uri, **settings.intake.model_dump()),
         "leases": LeaseResource(endpoints=list(settings.etcd), holder=f"{os.uname().nodename}:{home}"),
-        "failure_reports": FailureReports(settings.failure_webhook, settings.shown_ui_url),
+        "failure_reports": FailureReports(ReportWebhook.of(settings, settings.failure_webhook), settings.shown_ui_url),
     }

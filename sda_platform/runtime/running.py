@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.edge.config import load_config
 from sda_platform.landing.first_lines import Mappings
+from sda_platform.observability.vitals.watch import Receivers
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
@@ -33,8 +34,9 @@ def progress_printer(console: Console) -> Callable[[str], None]:
 @contextmanager
 def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
     """The platform of ``settings``, started; stopped on the way out whatever happens."""
-    # A subscriber or a list that cannot be used is reported before anything starts.
-    chosen_subscriber(settings.subscriber, settings.home)
+    # A subscriber, a webhook or a list that cannot be used is reported before anything starts.
+    subscriber_of(settings)
+    Receivers.of(settings)
     protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
     has_collectors = bool(settings.collect) or settings.collect_path.exists()
     if has_collectors:

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
         return gated(build(*args, **options), settings.http_hosts)
 
     setattr(cli, _FACTORY, build_gated)
-    is_reading = not (settings.webserver_writes or Address(settings.webserver_host, 0).is_loopback)
+    is_reading = not (settings.access.webserver_writes or Address(settings.webserver_host, 0).is_loopback)
     sys.argv = ["dagster-webserver", *arguments, *(["--read-only"] if is_reading else [])]
     cli.main()  # type: ignore[no-untyped-call]
 

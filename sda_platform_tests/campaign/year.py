@@ -34,7 +34,7 @@ from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import SubscriberMisconfigured
+from sda_platform.delivery.subscriber import SubscriberUnavailable
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 from sda_platform.formats.segments import describe_segment
@@ -218,7 +218,7 @@ class Year:
                 alert(lake)
                 _fuse(lake)
                 deliver(lake, WebhookSubscriber(url))
-        except SubscriberMisconfigured as error:
+        except SubscriberUnavailable as error:
             self._refusal = f"{type(error).__name__}: {error}"
         except OSError as error:
             if not self.engine.is_full:

@@ -17,6 +17,8 @@ class FailureWebhook(ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Exchange)
         self.statuses: deque[int] = deque()
+        self.raw: list[tuple[dict[str, str], bytes]] = []
+        """Headers, by names in lower case, and body of each request."""
         self.received: list[tuple[str, dict[str, Any]]] = []
         """``(idempotency key, report)`` of what was accepted."""
 
@@ -41,7 +43,9 @@ class _Exchange(BaseHTTPRequestHandler):
     server: FailureWebhook
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.raw.append(({name.lower(): value for name, value in self.headers.items()}, raw))
+        body = json.loads(raw)
         status = self.server.statuses.popleft() if self.server.statuses else 204
         if status < 300:
             self.server.received.append((str(self.headers["Idempotency-Key"]), body))

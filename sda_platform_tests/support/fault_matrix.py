@@ -476,7 +476,7 @@ CASES: Final = (
         lambda p: p.receive_sets(0.0), lambda p: p.screen(p.t_s), 3600.0,
     ),
     _deliveries("the subscriber is away", Side.SUBSCRIBER, "SubscriberUnavailable: it answered 503"),
-    _deliveries("the subscriber refuses the password", Side.SUBSCRIBER, "SubscriberMisconfigured: it answered 401"),
+    _deliveries("the subscriber refuses the password", Side.SUBSCRIBER, "SubscriberUnavailable: it answered 401"),
     _deliveries("no run delivers", Side.PLATFORM),
     _deliveries("runs that deliver are killed", Side.PLATFORM, "its worker was killed"),
     FaultCase(

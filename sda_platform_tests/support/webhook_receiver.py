@@ -8,7 +8,7 @@ it in its own process can have it misbehave: each of `Receiver.faults` is what h
 import base64
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,6 +38,8 @@ class Receiver(ThreadingHTTPServer):
         """What happens to the next POSTs: a fault, or a status that is answered without applying anything."""
         self.password: str | None = None
         """What it asks of every client (HTTP basic authentication); None: nothing."""
+        self.accepts: Callable[[Mapping[str, str], bytes], bool] = lambda _headers, _body: True
+        """Judges headers, by names in lower case, and body of every request."""
         self.refused: set[str] = set()
         """Alerts whose entries it does not accept."""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
@@ -75,7 +77,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._note()
-        if not self._is_known():
+        if not self._is_known(b""):
             self._say(401)
         elif self.server.is_away:
             self._say(503)
@@ -98,10 +100,11 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._note()
-        if not self._is_known():
+        body = self._body()
+        if not self._is_known(body):
             return self._say(401)
         fault = self.server.faults.popleft() if self.server.faults else "none"
-        entries = [e.entry() for e in Entries.model_validate_json(self._body()).entries]
+        entries = [e.entry() for e in Entries.model_validate_json(body).entries]
         if isinstance(fault, int):
             return self._say(fault)
         if any(entry.alert_id in self.server.refused for entry in entries):
@@ -119,7 +122,9 @@ class _Exchange(BaseHTTPRequestHandler):
                 return self._say(409)
         return self._say(200, answer)
 
-    def _is_known(self) -> bool:
+    def _is_known(self, body: bytes) -> bool:
+        if not self.server.accepts({name.lower(): value for name, value in self.headers.items()}, body):
+            return False
         given = base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
         return self.server.password in (None, given.partition(":")[2])
 

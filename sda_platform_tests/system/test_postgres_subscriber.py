@@ -14,7 +14,7 @@ import pytest
 
 from sda_platform import failpoints
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
-from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.delivery.subscriber import Outcome, SubscriberUnavailable
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform_tests.support.certificates import make_certificates
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
@@ -81,10 +81,11 @@ def test_first_contact_of_several_senders_creates_the_tables_once__D18(server: P
         assert outcomes == ["applied"] * 4, f"in round {attempt}"
 
 
-def test_a_wrong_password_is_permanent_and_not_shown(server: PostgresServer) -> None:
-    with pytest.raises(SubscriberMisconfigured, match="password authentication failed") as refused:
+def test_a_refused_login_is_not_shown_and_passes_when_the_server_is_mended(server: PostgresServer) -> None:
+    with pytest.raises(SubscriberUnavailable, match="password authentication failed") as refused:
         PostgresSubscriber(server.url.replace(PASSWORD, "wr0ng")).mark()
     assert "wr0ng" not in str(refused.value)
+    assert disposition_of(refused.value) is Disposition.TRANSIENT
 
 
 def test_two_senders_of_one_batch_apply_it_once(subscriber: PostgresSubscriber) -> None:
@@ -169,7 +170,7 @@ def test_a_leader_that_dies_during_a_delivery_is_followed_by_its_standby_and_not
             if len(written) == 2 and not struck:
                 struck.append(reached)
                 servers.lose_leader()
-                with pytest.raises((SubscriberUnavailable, SubscriberMisconfigured)) as refused:
+                with pytest.raises(SubscriberUnavailable) as refused:
                     subscriber.apply("too-early", [entry(0)])
                 assert disposition_of(refused.value) is Disposition.TRANSIENT, "a standby takes no writes yet"
                 servers.promote()

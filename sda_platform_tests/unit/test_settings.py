@@ -94,6 +94,10 @@ SECTIONS = {
     "refinement": InterestResource,
 }
 VARIABLES = {
+    "SDA_NOTICE_KEYS",
+    "SDA_SUBSCRIBER_KEYS",
+    "SDA_WEBHOOK_PLAIN_HTTP",
+    "SDA_WEBSERVER_WRITES",
     "SDA_FAILED_RUNS_MAX",
     "SDA_SILENCE_OF_ALL_S",
     "SDA_NOTICE_REPEAT_S",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.checks import disagreements
-from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import LakeError, NotReplayable
 from sda_platform.lake.log_commits import Commit
@@ -89,7 +89,7 @@ def conservation(scope: AuditScope) -> AuditOutcome:
         zones = [LandingZone(scope.settings.landing_uri, feed) for feed in table.zones]
         problems += [f"{table.name}: {p}" for p in misplaced_segments(zones, [c.manifest for c in commits])]
     try:
-        subscriber = chosen_subscriber(scope.settings.subscriber, scope.settings.home)
+        subscriber = subscriber_of(scope.settings)
         problems += disagreements(scope.lake, subscriber)
     except LakeError as error:
         problems.append(f"the subscriber did not answer: {error}")

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.breaker import guarded
-from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
@@ -71,4 +71,4 @@ def observe(
 
 
 def _subscriber(settings: Settings) -> Subscriber:
-    return guarded(chosen_subscriber(settings.subscriber, settings.home), settings.home)
+    return guarded(subscriber_of(settings), settings.home)

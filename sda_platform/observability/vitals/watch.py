@@ -24,8 +24,8 @@ class Receivers:
     @classmethod
     def of(cls, settings: Settings) -> "Receivers":
         """As the settings say."""
-        second = ReportWebhook(settings.escalation_webhook)
-        return cls(ReportWebhook(settings.failure_webhook), second, settings.vitals.notice_repeat_s)
+        second = ReportWebhook.of(settings, settings.escalation_webhook, "SDA_ESCALATION_WEBHOOK")
+        return cls(ReportWebhook.of(settings, settings.failure_webhook), second, settings.vitals.notice_repeat_s)
 
 
 class Watch:

@@ -8,7 +8,7 @@ import pytest
 
 from sda_platform.delivery.breaker import GuardedSubscriber, guarded
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.delivery.subscriber import SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 from sda_platform_tests.support.webhook_receiver import Receiver
 
@@ -65,12 +65,15 @@ def test_the_first_answer_closes_it(receiver: Receiver, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.json")) == []
 
 
-def test_a_refusal_of_the_setting_opens_nothing(receiver: Receiver, tmp_path: Path) -> None:
-    receiver.password = "asked"
+def test_a_refused_login_opens_it_as_well_and_ends_by_itself(receiver: Receiver, tmp_path: Path) -> None:
+    receiver.password, clock = "asked", Clock()
     for _ in range(4):
-        with pytest.raises(SubscriberMisconfigured):
-            subscriber(receiver, tmp_path, Clock()).mark()
-    assert list(tmp_path.glob("*.json")) == []
+        with pytest.raises(SubscriberUnavailable, match="answered 401"):
+            subscriber(receiver, tmp_path, clock).mark()
+    assert len(receiver.requests) == 3
+    receiver.password = None
+    clock.now_s += 5.0
+    assert subscriber(receiver, tmp_path, clock).mark().count == 0
 
 
 def test_a_damaged_or_unwritable_file_opens_nothing(receiver: Receiver, tmp_path: Path) -> None:

@@ -107,6 +107,6 @@ def test_a_failed_delivery_is_followed_by_another_attempt_unless_it_is_permanent
     second = ticker.tick()
     assert isinstance(second, dg.RunRequest)
     assert second.run_key == "alerts 0-1:2"
-    told = {FAILURE_TAG: "permanent", REASON_TAG: "SubscriberMisconfigured: answered 401"}
+    told = {FAILURE_TAG: "permanent", REASON_TAG: "ValueError: no alert"}
     ticker.run(dg.DagsterRunStatus.FAILURE, **second.tags, **told)
-    assert "SubscriberMisconfigured: answered 401; permanent, so not repeated" in str(ticker.tick())
+    assert "ValueError: no alert; permanent, so not repeated" in str(ticker.tick())

@@ -7,8 +7,9 @@ from typing import get_args
 import pytest
 
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.delivery.subscriber import SubscriberAway, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import DeliveryRetries, WebhookSubscriber
+from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
@@ -44,7 +45,7 @@ def test_credentials_are_sent_and_never_shown(subscriber: WebhookSubscriber, rec
     assert "token=secret" in path
     assert headers["Idempotency-Key"] == "b1"
     receiver.faults.append(403)
-    with pytest.raises(SubscriberMisconfigured, match="answered 403") as refused:
+    with pytest.raises(SubscriberUnavailable, match="answered 403") as refused:
         subscriber.apply("b2", [entry(1)])
     assert "secret" not in str(refused.value) + subscriber.name
 
@@ -87,20 +88,23 @@ def test_a_refused_entry_is_reported_and_holds_no_other_back(subscriber: Webhook
 
 
 @pytest.mark.parametrize("status", [301, 401, 403, 404, 405, 410])
-def test_an_answer_that_only_a_person_can_mend_is_not_repeated(
+def test_what_a_proxy_answers_is_left_to_a_later_run_and_ends_no_delivery__S9(
     subscriber: WebhookSubscriber, receiver: Receiver, status: int
 ) -> None:
     receiver.faults.append(status)
-    with pytest.raises(SubscriberMisconfigured, match=f"POST /alerts/batches answered {status}"):
+    with pytest.raises(SubscriberUnavailable, match=f"POST /alerts/batches answered {status}") as refused:
         subscriber.apply("b1", [entry(0)])
     assert posts(receiver) == 1
+    assert not isinstance(refused.value, SubscriberAway)
+    assert disposition_of(refused.value) is Disposition.TRANSIENT, "so a sensor starts another run"
+    assert subscriber.apply("b1", [entry(0)]) == ["applied"]
 
 
 def test_an_answer_outside_the_contract_is_not_taken_for_a_delivery(
     subscriber: WebhookSubscriber, receiver: Receiver
 ) -> None:
     receiver.faults.append(200)  # accepted, according to its status, without an answer
-    with pytest.raises(SubscriberMisconfigured, match="answered outside the contract"):
+    with pytest.raises(SubscriberUnavailable, match="answered outside the contract"):
         subscriber.apply("b1", [entry(0)])
 
 

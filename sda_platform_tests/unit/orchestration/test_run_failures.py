@@ -10,6 +10,7 @@ import pytest
 
 from sda_platform.lake.errors import EngineUnavailable, InvariantError
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.orchestration.retries import with_retries
 from sda_platform.orchestration.run_failures import FailureReports, report_failures, run_failures
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
@@ -28,7 +29,7 @@ class Ticks:
     """The sensor, tick after tick, on one instance."""
 
     def __init__(self, instance: dg.DagsterInstance, webhook: str, caplog: pytest.LogCaptureFixture) -> None:
-        self.instance, self._reports = instance, FailureReports(webhook, UI)
+        self.instance, self._reports = instance, FailureReports(ReportWebhook(webhook), UI)
         self._cursor: str | None = None
         self.now_s = time.time()
         self._caplog = caplog
@@ -198,7 +199,7 @@ def test_the_sensor_reads_a_cursor_of_any_version(webhook: FailureWebhook) -> No
     for cursor in (None, "", "no json", '{"logged": 1, "received": 1}', '{"causes": {"x": {"other": 1}}}', "[]"):
         with dg.DagsterInstance.ephemeral() as instance:
             failed_run(instance, CATALOG_TO_ALERTS, "OSError: full", reported=True)
-            resources = {"failure_reports": FailureReports(webhook.url, UI)}
+            resources = {"failure_reports": FailureReports(ReportWebhook(webhook.url), UI)}
             assert isinstance(
                 run_failures(dg.build_sensor_context(instance, cursor=cursor, resources=resources)), dg.SkipReason
             )

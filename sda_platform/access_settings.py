@@ -1,0 +1,28 @@
+"""Settings of who may reach the platform, and how it proves to others that it is the platform."""
+
+from sda_platform.setting_sections import SettingsSection, setting
+
+
+class AccessSettings(SettingsSection):
+    """Keys and permissions."""
+
+    subscriber_keys: str = setting(
+        "",
+        "Keys that sign the requests to a webhook in SDA_SUBSCRIBER, as id:whsec_<base64>, separated by spaces, or the "
+        "absolute path of a file of mode 0600 with them; empty: requests are not signed.",
+        "SUBSCRIBER_KEYS",
+        repr=False,
+    )
+    notice_keys: str = setting(
+        "", "The same for the requests to the webhooks of notices, with keys of their own.", "NOTICE_KEYS", repr=False
+    )
+    plain_http: bool = setting(
+        False,
+        "Whether webhooks of other machines may be reached without TLS, on a trusted network.",
+        "WEBHOOK_PLAIN_HTTP",
+    )
+    webserver_writes: bool = setting(
+        False,
+        "Whether the UI may change anything where it listens beyond loopback, behind a login.",
+        "WEBSERVER_WRITES",
+    )

@@ -1,0 +1,112 @@
+"""What the webhooks that the platform calls have in common: TLS beyond this machine, and signed requests.
+
+A signature is that of Standard Webhooks (standardwebhooks.com): HMAC-SHA256 over id, time and body. Several keys sign
+during a rotation, so a receiver may change its key at any moment of it. docs/reference/webhook.md is the contract.
+"""
+
+import base64
+import binascii
+import hmac
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import httpx
+
+from sda_platform.edge.address import Address
+from sda_platform.lake.errors import Misconfigured
+
+ID_HEADER: Final = "Webhook-Id"
+TIME_HEADER: Final = "Webhook-Timestamp"
+SIGNATURE_HEADER: Final = "Webhook-Signature"
+KEY_HEADER: Final = "Webhook-Key-Id"
+_PREFIX: Final = "whsec_"
+_LEAST_BYTES: Final = 24
+_KEY: Final = re.compile(rf"(?P<id>[A-Za-z0-9_.-]{{1,40}}):{_PREFIX}(?P<secret>[A-Za-z0-9+/]+=*)")
+_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_FORM: Final = (
+    f"write id:{_PREFIX}<base64 of {_LEAST_BYTES} bytes or more>, separated by spaces, or a file's absolute path"
+)
+
+
+class SigningKey(NamedTuple):
+    """A shared secret and the name by which a receiver finds it."""
+
+    id: str
+    secret: bytes
+
+
+class SigningKeys:
+    """The keys of the setting ``variable``, whose ``text`` holds them or names a file; empty: nothing is signed.
+
+    A file is read for each request, so that a rotation needs no restart. Raises Misconfigured as `__iter__` does.
+    """
+
+    def __init__(self, variable: str = "", text: str = "") -> None:
+        self._variable, self._text = variable, text.strip()
+        list(self)
+
+    def __iter__(self) -> Iterator[SigningKey]:
+        """The keys as they are now. Raises Misconfigured, without a secret, for keys or a file that cannot be used."""
+        if not self._text:
+            return
+        for each in (self._content() if self._text.startswith("/") else self._text).split():
+            found = _KEY.fullmatch(each)
+            try:
+                secret = base64.b64decode(found["secret"], validate=True) if found else b""
+            except binascii.Error:
+                secret = b""
+            if found is None or len(secret) < _LEAST_BYTES:
+                raise Misconfigured(f"{self._variable} has no usable key: {_FORM}")
+            yield SigningKey(found["id"], secret)
+
+    def headers(self, message_id: str, body: bytes, now_s: float) -> dict[str, str]:
+        """What a request with ``body`` adds; ``message_id`` is the same for each repetition, ``now_s`` is Unix time.
+
+        Empty without keys. Raises Misconfigured.
+        """
+        keys, time_s = list(self), str(int(now_s))
+        if not keys:
+            return {}
+        signed = b".".join([message_id.encode(), time_s.encode(), body])
+        signatures = [base64.b64encode(hmac.digest(key.secret, signed, "sha256")).decode() for key in keys]
+        return {
+            ID_HEADER: message_id,
+            TIME_HEADER: time_s,
+            SIGNATURE_HEADER: " ".join(f"v1,{each}" for each in signatures),
+            KEY_HEADER: " ".join(key.id for key in keys),
+        }
+
+    def _content(self) -> str:
+        path = Path(self._text)
+        try:
+            with path.open(encoding="ascii") as file:
+                facts = os.fstat(file.fileno())
+                if facts.st_mode & _FOR_OTHERS:
+                    mode = f"{stat.S_IMODE(facts.st_mode):04o}"
+                    raise Misconfigured(f"{self._variable}: others may use {path} (mode {mode}): chmod 600 {path}")
+                return file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misconfigured(f"{self._variable}: {path} cannot be read: {error}") from None
+
+
+UNSIGNED: Final = SigningKeys()
+
+
+def require_tls(url: str, variable: str, *, is_plain_allowed: bool = False) -> None:
+    """Raise Misconfigured for what is no URL, and for plain HTTP to another machine, unless that is allowed."""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:  # the reason may hold a part of the password
+        raise Misconfigured(
+            f"{variable} is not a URL that can be read: are special characters of the password written as %XX?"
+        ) from None
+    is_plain = parts.scheme == "http" and not Address(parts.host, 0).is_loopback
+    if is_plain and not is_plain_allowed:
+        raise Misconfigured(
+            f"{variable}: anybody between here and {parts.host} could read and alter what is sent: write https://, "
+            "or set SDA_WEBHOOK_PLAIN_HTTP=true where that network is trusted"
+        )

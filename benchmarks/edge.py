@@ -1,8 +1,11 @@
 """The collectors under load: rate, latency from the socket into a synced segment, losses, memory.
 
-    python benchmarks/edge.py [sustained] [highest] [burst] [stations] [packets] [peer] [--seconds 10] [--json FILE]
+    python benchmarks/edge.py [sustained] [documents] [highest] [burst] [stations] [packets] [peer]
+        [--seconds 10] [--json FILE]
 
-Load comes from processes of their own over real sockets. `sustained`: 10,000 observations/s mixed. `highest`: the rate
+Load comes from processes of their own over real sockets. `sustained`: 10,000 observations/s mixed. `documents`:
+10,000 radar frames/s beside an archive's answer of 64 MiB, a pull of 46 MB, and an upload and a dropped file of 64 MiB,
+each of which is read and landed meanwhile. `highest`: the rate
 is doubled until something is lost. `burst`: ten times the rate while the lake takes nothing; nothing of high priority
 may be lost. `stations`: 48 stations, one of which stalls in the middle of a frame. `packets`: 10 million telemetry
 frames of which a third are duplicates, one core. `peer`: the same frames over TCP into NATS JetStream, both
@@ -17,12 +20,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
 from contest import Gate, Result, ratio, report
+from edge_documents import MIB, archive_answer, element_sets, serving_files
 from edge_peer import flood_collector, flood_jetstream
 from edge_process import collector, cpu_s, memory_mib, sender, sent
 from rich.console import Console
 
+from sda_platform.edge.collector import LOOP_LAG_BOUND_S
 from sda_platform.edge.frames import Frames, frames_of
 from sda_platform.edge.packets import PacketProcessor
 from sda_platform.formats.telemetry import TELEMETRY_HEADER, encode_telemetry_frames
@@ -38,8 +44,8 @@ _ARCHIVED_PER_S = 50.0
 
 
 def main() -> int:
-    parts = {"sustained": sustained, "highest": highest, "burst": burst, "stations": stations, "packets": packets,
-             "peer": peer}  # fmt: skip
+    every = (sustained, documents, highest, burst, stations, packets, peer)
+    parts = {part.__name__: part for part in every}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*parts, []])
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -90,6 +96,43 @@ def sustained(home: Path, seconds: float) -> Result:
         Gate("observations per CPU second of the collector", found["per_core"], 10_000, at_least=True),
     )
     return Result(f"sustained, {found['sealed']:,.0f} records", {}, {"p50": [found["p50_s"]]}, gates)
+
+
+def documents(home: Path, seconds: float) -> Result:
+    """10,000 radar frames/s beside documents of partners; gates of the records of high priority."""
+    served, dropped = home / "served", home / "dropped"
+    served.mkdir(parents=True)
+    dropped.mkdir()
+    (served / "records").write_bytes(archive_answer(64 * MIB))
+    (served / "catalogue.csv").write_bytes(element_sets(46_000_000))
+    upload, port = element_sets(64 * MIB, revolution=1), free_port(0)
+    address = f"127.0.0.1:{port}"
+    described = RADAR + ARCHIVE.format(address).replace("poll_interval_s = 0.5", "poll_interval_s = 600") + (
+        f'[sources.pull]\nkind = "pull"\nurl = "http://{address}/catalogue.csv"\nformat = "omm-csv"\n'
+        f'[sources.folder]\nkind = "folder"\npath = "{dropped}"\n'
+        '[sources.upload]\nkind = "upload"\nbind = "127.0.0.1:0"\n'
+    )  # fmt: skip
+    with serving_files(served, port), collector(home / "collector", described) as running:
+        sending = sender("radar", running.address("radar"), 10_000, seconds, "--tracks", "100000")
+        (dropped / "elements").mkdir(exist_ok=True)
+        (dropped / "elements" / "night.csv").write_bytes(element_sets(64 * MIB, revolution=2))
+        url = "http://{}:{}/land/elements?name=day.csv&format=omm-csv".format(*running.address("upload"))
+        answer = httpx.post(url, content=upload, timeout=seconds + 60)
+        paced = sent(sending)["sent"]
+        running.settle()
+        sealed = {name: running.sealed_of(name) for name in ("radar", "archive", "pull", "folder", "upload")}
+        kernel, p99_s = running.kernel_drops(), running.latency_s(0.99, "radar")
+        p50_s, lag_s = running.latency_s(0.5, "radar"), running.report()["loop_lag_s"]
+    landed = sum(sealed[name] > 0 for name in ("archive", "pull", "folder", "upload"))
+    gates = (
+        Gate("rate that was sent, 1/s", paced / seconds, 9_500, at_least=True),
+        Gate("radar frames lost in the collector", paced - kernel - sealed["radar"], 0, at_least=False),
+        Gate("dropped by the kernel", kernel, 0, at_least=False),
+        Gate("p99 from the socket into a synced segment, s (interpolated)", p99_s, 0.25, at_least=False),
+        Gate("documents that landed", landed * answer.is_success, 4, at_least=True),
+        Gate("longest lag of the event loop, s", lag_s, LOOP_LAG_BOUND_S, at_least=False),
+    )
+    return Result(f"documents, {sealed}", {}, {"p50": [p50_s]}, gates)
 
 
 def highest(home: Path, seconds: float) -> Result:

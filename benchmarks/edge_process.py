@@ -51,6 +51,10 @@ class CollectorProcess:
         """The sum of one fact of the ledger."""
         return sum(each[fact] for each in self.ledger() if priority in (None, each["priority"]))
 
+    def sealed_of(self, source: str) -> int:
+        """The records of one source in segments."""
+        return sum(each["sealed"] for each in self.ledger() if each["source"] == source)
+
     def latency_s(self, share: float, zone: str = "", priority: str = "high") -> float:
         """The time in which ``share`` of the records (of a zone) is reached, interpolated within its bucket."""
         text = httpx.get(f"{self._control}/metrics", timeout=30).text

@@ -35,6 +35,10 @@ class HttpRefused(SourceFailed):
     """The server refuses the request, or its answer cannot be used; repeating it at once does not help."""
 
 
+class HttpTooLarge(HttpRefused):
+    """The answer has more bytes than are taken."""
+
+
 class HttpTooSlow(HttpFailed):
     """The answer was not there in time."""
 
@@ -163,12 +167,12 @@ class HttpClient:
                 raise HttpRefused(f"{shown} answered {status}")
             content, size = bytearray(), int(response.headers.get("Content-Length", "0"))
             if most is not None and size > most:
-                raise HttpRefused(f"{shown} sends {size:,} bytes, more than {most:,}")
+                raise HttpTooLarge(f"{shown} sends {size:,} bytes, more than {most:,}")
             size = 0
             async for chunk in response.aiter_bytes():
                 size += len(chunk)
                 if most is not None and size > most:
-                    raise HttpRefused(f"{shown} sends more than {most:,} bytes")
+                    raise HttpTooLarge(f"{shown} sends more than {most:,} bytes")
                 if sink is None:
                     content += chunk
                 else:

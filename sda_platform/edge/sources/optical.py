@@ -5,8 +5,9 @@ this process has landed are recognised by id and omitted. After a restart the ov
 observation ids make it harmless. The mark advances only after the records before it are durable.
 
 Usually one request has all that is new. An answer that is too large or too slow, or a refusal, halves the time that is
-asked for (``until``); each good answer doubles it. So an outage of any length is caught up with, as far back as the
-archive keeps records. What it does not keep any more is a gap, which is counted and reported.
+asked for (``until``); each good answer doubles it. After one that is too large there is no pause. So an outage of any
+length is caught up with, as far back as the archive keeps records. What it does not keep any more is a gap, which is
+counted and reported.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
-from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpRefused, HttpTooSlow
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpRefused, HttpTooLarge, HttpTooSlow
 from sda_platform.edge.marks import DurableMark
 from sda_platform.edge.optical_records import NoRecords, Piece, read_piece
 from sda_platform.edge.priority import Priority
@@ -81,6 +82,9 @@ class OpticalSource(Source):
             while not self.stopping.is_set():
                 try:
                     found = await self._poll(client)
+                except HttpTooLarge as much:
+                    self._narrow(much)  # at once: the archive is well; the least window has no bound
+                    continue
                 except (SourceFailed, OSError) as failure:
                     self._narrow(failure)
                     await self.retry_later(failure)

@@ -17,10 +17,11 @@ Answer = Callable[[Request], Response]
 
 @dataclass
 class Remote:
-    """Where the server is and what it was asked."""
+    """Where the server is and what it was asked; ``failed``: requests that the source counts as failed."""
 
     url: str = ""
     asked: list[Request] = field(default_factory=list)
+    failed: int = 0
 
 
 @asynccontextmanager

@@ -180,7 +180,7 @@ def test_retry_after_is_honoured_up_to_the_cap__F4() -> None:
 
 
 def test_an_answer_beyond_the_bound_is_refused() -> None:
-    assert sent([lambda: Response(b"x" * 2_000)], max_bytes=1_000)[1:] == (1, "HttpRefused")
+    assert sent([lambda: Response(b"x" * 2_000)], max_bytes=1_000)[1:] == (1, "HttpTooLarge")
 
 
 def test_nothing_listens_and_the_breaker_stops_asking__DP2_F7() -> None:

@@ -61,6 +61,7 @@ def run(tmp_path: Path, answer: Callable[[Request], Response], landed: int, max_
             await until(lambda: collector.ledger.of_source("archive").sealed >= landed, 20.0)
             asked = len(remote.asked)
             await until(lambda: len(remote.asked) > asked + 1 and source.state is SourceState.RUNNING)
+            remote.failed = source.errors["failed_request"]
             return remote
 
     return asyncio.run(scenario())
@@ -90,6 +91,7 @@ def test_an_outage_of_any_length_is_caught_up_with__DP1_F3(tmp_path: Path, archi
     assert "until" not in remote.asked[-1].query_params
     assert int(remote.asked[-1].query_params["since"]) == NOW_NS - 70_000_000_000
     assert len(remote.asked) < 200
+    assert bool(remote.failed) == (archive.longest_ns == 600e9), "an answer that is too large is no failure"
 
 
 def test_the_first_contact_asks_for_what_the_archive_keeps(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], n
     required and missing. A value of another kind and another unit are refused as well.
     """
     places = {keyword.name: place for place, keyword in enumerate(known)}
-    comments = [entry for entry in entries if entry.keyword == COMMENT]
+    # Parsers refuse an empty comment in XML as an element without a value.
+    comments = [entry for entry in entries if entry.keyword == COMMENT and entry.value]
     found: dict[str, KeywordEntry] = {}
     for entry in entries:
         if entry.keyword == COMMENT:

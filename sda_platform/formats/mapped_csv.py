@@ -156,7 +156,7 @@ def _tracking_data(mapping: ColumnMapping, line: _Line) -> TrackingData:
     header = {"CCSDS_TDM_VERS": "2.0", "CREATION_DATE": f"{epoch[:10]}T00:00:00", "ORIGINATOR": text["sensor"]}
     parts = TrackingParts([*map(_entry, header.items())], [*map(_entry, metadata.items())])
     if stated := _stated(mapping, line, numbers):
-        parts.comments.append(stated_comment(stated))
+        parts.metadata.append(stated_comment(stated))
     parts.measured.extend((epoch, _entry((_KEYWORDS[q], numbers[q]))) for q in numbers if q in _KEYWORDS)
     return assembled(parts)
 

@@ -5,6 +5,7 @@ In both encodings a section is known by its keywords: KVN has no marks for it, a
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from sda_platform.formats.errors import RecordError
@@ -13,6 +14,8 @@ from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry, kvn_me
 from sda_platform.formats.ndm_writing import add_section, kvn_lines, root_element, xml_file
 from sda_platform.formats.orbit_keywords import Layout, MessageSection
 from sda_platform.formats.records import RawRecord
+
+_OBJECT_ID: Final = "OBJECT_ID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,15 @@ def _checked(
     for section in layout.sections:
         parts = [entries for known, entries in found if known.name == section.name]
         for entries in parts or ([[]] if section.is_required else []):
-            yield section.name, checked_section(entries, section.keywords, section.name)
+            yield section.name, checked_section(_with_object(entries, section), section.keywords, section.name)
+
+
+def _with_object(entries: Sequence[KeywordEntry], section: MessageSection) -> Sequence[KeywordEntry]:
+    """The entries, with the OBJECT_ID that the standard demands: UNKNOWN where the message has none."""
+    is_stated = any(entry.keyword == _OBJECT_ID and entry.value for entry in entries)
+    if is_stated or not entries or all(keyword.name != _OBJECT_ID for keyword in section.keywords):
+        return entries
+    return [*(entry for entry in entries if entry.keyword != _OBJECT_ID), KeywordEntry(_OBJECT_ID, "UNKNOWN")]
 
 
 def write_parameters(messages: Sequence[ParameterMessage], encoding: str) -> bytes:

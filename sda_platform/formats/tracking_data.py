@@ -1,12 +1,12 @@
 """Tracking data: what one path of stations measured at one time, as a message gives it.
 
 Values are in the units of the standard (km, km/s, degrees). This module does not check whether the platform supports
-them. What the standard has no keyword for, such as the noise of a measurement, is a comment: STATED and a JSON object.
+them. What the standard has no keyword for, such as the noise, is a comment of the metadata: STATED and a JSON object.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.isl import CLOCK_KINDS
 from sda_platform.formats.json_fields import json_object, number_field
 from sda_platform.formats.keywords import checked_section, values_of
-from sda_platform.formats.ndm import KeywordEntry
+from sda_platform.formats.ndm import COMMENT, KeywordEntry
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.tdm_keywords import HEADER, METADATA
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
@@ -58,11 +58,11 @@ class TrackingData:
         return {entry.keyword: float(entry.value) for entry in self.measured}
 
     def stated(self) -> dict[str, Any]:
-        """Columns of the observation that comments state, by name. Raises RecordError."""
+        """Columns of the observation that comments of the metadata state, by name. Raises RecordError."""
         found: dict[str, Any] = {}
-        for comment in self.comments:
-            if comment.startswith(STATED):
-                found |= json_object(comment.removeprefix(STATED).encode())
+        for entry in self.metadata:
+            if entry.keyword == COMMENT and entry.value.startswith(STATED):
+                found |= json_object(entry.value.removeprefix(STATED).encode())
         for name, value in found.items():
             if name in _STATED_NUMBERS:
                 found[name] = float(number_field(found, name))
@@ -72,9 +72,9 @@ class TrackingData:
         return found
 
 
-def stated_comment(columns: Mapping[str, Any]) -> str:
-    """The comment by which tracking data states these columns of an observation."""
-    return STATED + json.dumps(columns, sort_keys=True)
+def stated_comment(columns: Mapping[str, Any]) -> KeywordEntry:
+    """The comment by which metadata state these columns of an observation."""
+    return KeywordEntry(COMMENT, STATED + json.dumps(columns, sort_keys=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class TrackingParts:
 def assembled(parts: TrackingParts) -> TrackingData:
     """The measurements that these parts make. Raises RecordError: a keyword is wrong, or several epochs."""
     version, header = taken_version(parts.header, "tdm")
-    metadata = checked_section(parts.metadata, METADATA, "metadata")
+    metadata = tuple(map(_without_blanks, checked_section(parts.metadata, METADATA, "metadata")))
     instants = {parse_epoch_ns(epoch) for epoch, _ in parts.measured}
     if len(instants) != 1:
         found = "no measurement" if not instants else f"measurements at {len(instants)} times"
@@ -108,6 +108,13 @@ def assembled(parts: TrackingParts) -> TrackingData:
     )
 
 
+def _without_blanks(entry: KeywordEntry) -> KeywordEntry:
+    """A path as the standard has it, without blanks after its commas; other entries as they are."""
+    if entry.keyword not in ("PATH", "PATH_1", "PATH_2"):
+        return entry
+    return replace(entry, value="".join(entry.value.split()))
+
+
 def same_segment(first: TrackingData, second: TrackingData) -> bool:
     """Whether both have one header and one metadata, wherever these were read."""
     return all(
@@ -117,10 +124,10 @@ def same_segment(first: TrackingData, second: TrackingData) -> bool:
 
 
 def segments_of(measurements: Sequence[TrackingData]) -> list[list[TrackingData]]:
-    """Measurements that follow each other in one segment, together."""
+    """Measurements that follow each other in one segment, together; comments are allowed at its beginning only."""
     segments: list[list[TrackingData]] = []
     for each in measurements:
-        if segments and same_segment(segments[-1][-1], each):
+        if segments and not each.comments and same_segment(segments[-1][-1], each):
             segments[-1].append(each)
         else:
             segments.append([each])

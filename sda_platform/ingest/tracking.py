@@ -2,7 +2,7 @@
 
 A station is one sensor: PATH goes from it to one object and back, or from the object to it. It measures range, azimuth
 and elevation (a radar), or right ascension and declination (a telescope). Its sigmas are those of the sensor list, and
-so are aberration and refraction, unless a comment of the measurements states them (`TrackingData.stated`).
+so are aberration and refraction, unless a comment of the metadata states them (`TrackingData.stated`).
 """
 
 import json

@@ -151,6 +151,27 @@ def test_tracking_data_keep_quality_corrections_and_epochs(path: Path) -> None:
         assert [_content(each) for each in after] == [_content(each) for each in before]
 
 
+def test_comments_of_tracking_data_stand_at_the_beginning_of_its_data_only__41() -> None:
+    """The standard (503.0-B-2) has them there, and Orekit refuses others."""
+    whole = (CCSDS / "tdm_e8.kvn").read_text()
+    lines = whole.splitlines()
+    second = next(row for row in range(len(lines)) if lines[row].startswith("RANGE = 2007-08-29T07:00"))
+    before = read("\n".join([*lines[:second], "COMMENT the gain was changed", *lines[second:], ""]).encode(), "tdm-kvn")
+    data = written(before, "tdm-kvn").decode()
+    assert [line for line in data.partition("COMMENT the gain")[0].splitlines() if line.strip()][-1] == "DATA_START"
+    after = read(data.encode(), "tdm-kvn")
+    assert [(each.comments, _content(each)) for each in after] == [(each.comments, _content(each)) for each in before]
+
+
+def test_a_message_without_an_object_is_written_with_the_id_that_the_standard_has_for_it__41() -> None:
+    (element,) = read((DATA / "messages" / "orekit" / "OMM-empty-object-id.txt").read_bytes(), "omm-kvn")
+    assert element.international_designator is None
+    for name in ("omm-kvn", "omm-xml"):
+        data = written([element], name)
+        assert b"UNKNOWN" in data[data.index(b"OBJECT_ID") :][:40]
+        assert read(data, name)[0].international_designator is None
+
+
 def _content(each: TrackingData) -> tuple[Any, ...]:
     return each.values(), each.numbers(), each.utc_ns() if each.values()["TIME_SYSTEM"] == "UTC" else each.epoch
 

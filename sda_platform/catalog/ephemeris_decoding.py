@@ -8,7 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.catalog.tables import BY_DEFAULT, BY_MESSAGE, EPHEMERIDES, EPHEMERIDES_FEED
-from sda_platform.formats.designators import NumbersOf, catalogue_number, no_objects, normal_designator
+from sda_platform.formats.designators import (
+    NumbersOf,
+    catalogue_number,
+    is_navigation_number,
+    no_objects,
+    normal_designator,
+)
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
@@ -155,17 +161,25 @@ def _bound(ephemeris: EphemerisSegment, keyword: str, otherwise: int) -> int:
 
 
 def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
-    """The catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3)."""
+    """The catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3).
+
+    Of navigation satellites also their number in their system, as the catalogue's names state it now.
+    """
     number = catalogue_number(object_id)
     if number is not None:
         return number
     designator, named = normal_designator(object_id), f"OBJECT_ID is {ascii(object_id)[:40]}"
+    if is_navigation_number(object_id):
+        designator, named = object_id, f"the satellite is {object_id}"
     if designator is None:
         raise RecordError("bad_field", f"{named}, must be a catalogue number or a designator like 1998-067A")
     numbers = numbers_of(designator)
     if len(numbers) != 1:
         objects = "no object" if not numbers else f"the objects {', '.join(map(str, numbers))}"
-        raise RecordError("out_of_range", f"{named}, the designator of {objects} of the catalogue; state its number")
+        remedy = f"; in SP3 by a comment: /* OBJECT {object_id} = 12345" if designator == object_id[:3] else ""
+        raise RecordError(
+            "out_of_range", f"{named}, the designator of {objects} of the catalogue; state its number{remedy}"
+        )
     return int(numbers[0])
 
 

@@ -17,6 +17,7 @@ from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
+from sda_platform.formats.designators import navigation_number
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
@@ -161,10 +162,16 @@ def _ranks(column: pa.ChunkedArray) -> IntArray:
 
 
 def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[int]]:
-    """The catalogue numbers by international designator, as of a version of the catalogue; none without one."""
-    rows = lake.log(ORBITAL_CATALOG).rows(["norad_id", "international_designator"], version=version)
+    """The catalogue numbers by international designator, as of a version of the catalogue; none without one.
+
+    Also by the number within a navigation system (G01), where the object's name states it.
+    """
+    columns = ["norad_id", "international_designator", "object_name"]
+    rows = lake.log(ORBITAL_CATALOG).rows(columns, version=version)
     found = defaultdict[str, list[int]](list)
-    for number, designator in zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True):
+    for number, designator, name in zip(*(rows.column(each).to_pylist() for each in columns), strict=True):
         if designator:
             found[designator.strip().upper()].append(number)
+        if name and ")" in name and (own := navigation_number(name)):
+            found[own].append(number)
     return found

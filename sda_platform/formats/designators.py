@@ -1,12 +1,21 @@
-"""International designators (COSPAR), as messages and files write them."""
+"""International designators (COSPAR) and numbers of navigation satellites, as messages, files and names write them."""
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
 NumbersOf = Callable[[str], Sequence[int]]
-"""The catalogue numbers of the objects with an international designator (1998-067A)."""
+"""The catalogue numbers of the objects with an international designator (1998-067A), or with a number like G01."""
 _DESIGNATOR: Final = re.compile(r"(\d{4}|\d\d)-?(\d{3}) ?([A-Z]{1,3})")
+_NAVIGATION: Final = re.compile(r"[GREJC]\d\d")
+# How names of the catalogue at CelesTrak state them: system of the name, and the number's own form.
+_IN_NAMES: Final = (
+    (re.compile(r"GPS\b.*\(PRN (\d\d?)\)"), "G", 0),
+    (re.compile(r".*\(PRN E(\d\d)\)"), "E", 0),
+    (re.compile(r"BEIDOU\b.*\(C(\d\d)\)"), "C", 0),
+    (re.compile(r".*\(QZSS/PRN (18[3-9]|19[0-2])\)"), "J", 182),
+    (re.compile(r".*\(QZSS/PRN (19[3-9]|20[0-2])\)"), "J", 192),
+)
 _PIVOT_YEAR: Final = 57
 _MOST_DIGITS: Final = 9
 
@@ -26,6 +35,19 @@ def normal_designator(text: str) -> str | None:
     year, launch, piece = found.groups()
     century = "" if len(year) == 4 else "19" if int(year) >= _PIVOT_YEAR else "20"
     return f"{century}{year}-{launch}{piece}"
+
+
+def is_navigation_number(text: str) -> bool:
+    """Whether ``text`` is the number of a satellite within its navigation system, as SP3 has it: G01, E11, C19."""
+    return _NAVIGATION.fullmatch(text) is not None
+
+
+def navigation_number(name: str) -> str | None:
+    """The number within its navigation system that the name of an object states: G01 of GPS BIIF-2 (PRN 01)."""
+    for pattern, system, offset in _IN_NAMES:
+        if found := pattern.fullmatch(name.strip().upper()):
+            return f"{system}{int(found[1]) - offset:02}"
+    return None
 
 
 def no_objects(_designator: str) -> Sequence[int]:

@@ -2,7 +2,8 @@
 
 Source: IGS, "The Extended Standard Product 3 Orbit Format (SP3-d)". A file has many satellites; each is a record: the
 header, the epochs and its own lines. Satellites have numbers of their system (G01, L51), no catalogue numbers. A
-comment `/* OBJECT L51 = 8820` states one. A file with one satellite may have it in its name.
+comment `/* OBJECT L51 = 8820` states one. A file with one satellite may have it in its name. Those of navigation
+satellites are looked up in the names of the catalogue.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from sda_platform.formats.designators import is_navigation_number
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.documents import document_spans
@@ -55,13 +57,15 @@ class _Reader:
     def __init__(self) -> None:
         self.table = PathTable("", "", "ITRF", "")
         self.objects: dict[str, str] = {}
-        self.satellite, self.is_ended = "", False
+        self.satellite, self.satellites, self.is_ended = "", 0, False
         self._time_ns: int | None = None
 
     def take(self, line: str, place: str) -> None:
         """Take the next line. Raises RecordError."""
         if line.startswith("#") and line[1:2] in "cd" and line[2:3] in "PV":
             self.table.originator = line[56:60].strip()
+        elif line.startswith("+ ") and not self.satellites:
+            self.satellites = int(line[1:6].strip() or 0) if line[1:6].strip().isdigit() else 0
         elif line.startswith("%c") and not self.table.time_system:
             self.table.time_system = _time_system(line[9:12].strip(), place)
         elif found := _OBJECT.match(line):
@@ -94,7 +98,7 @@ def read_sp3(record: RawRecord) -> EphemerisSegment:
     if not satellite:
         raise RecordError("missing_field", "the file has no position")
     table.object_name = satellite
-    table.object_id = reader.objects.get(satellite) or _object_by_name(lines, satellite)
+    table.object_id = reader.objects.get(satellite) or _object_by_name(lines, satellite, reader.satellites)
     return table.ephemeris()
 
 
@@ -105,12 +109,17 @@ def _time_system(name: str, place: str) -> str:
     return _TIME_SYSTEMS[name]
 
 
-def _object_by_name(lines: list[str], satellite: str) -> str:
+def _object_by_name(lines: list[str], satellite: str, satellites: int) -> str:
+    """The object of the file's name, if the file has one satellite; else the satellite's number in its system."""
     try:
-        return object_of_file(lines)[0]
+        if satellites == 1:
+            return object_of_file(lines)[0]
     except RecordError:
-        remedy = f"state it by a comment: /* OBJECT {satellite} = 12345"
-        raise RecordError("missing_field", f"satellite {satellite} has no catalogue number; {remedy}") from None
+        pass
+    if is_navigation_number(satellite):
+        return satellite
+    remedy = f"state it by a comment: /* OBJECT {satellite} = 12345"
+    raise RecordError("missing_field", f"satellite {satellite} has no catalogue number; {remedy}")
 
 
 def _instant_ns(line: str, place: str) -> int:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.ephemeris_decoding import decode, decoder
+from sda_platform.catalog.orbits import designated
 from sda_platform.clock import MissionClock
 from sda_platform.formats.conversion import ConversionError, converted
 from sda_platform.formats.cutting import split_records
+from sda_platform.formats.designators import navigation_number
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.reading import read_records
@@ -23,8 +25,10 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.ephemerides import covariances_from_lower
 from sda_platform_tests.support import skyfield_frames
+from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.sample_inputs import CPF, MEME, NOW_NS, SAMPLES, jason_rows, sp3_of_jason, stk_of_jason
 from sda_platform_tests.support.segments import described
+from sda_platform_tests.support.small_catalogue import committed, sets_of
 
 EARTH_RAD_S = 7.292115146706979e-5
 
@@ -182,17 +186,65 @@ def test_what_is_malformed_is_refused_with_the_reason(name: str, old: str, new: 
         assert (found, reason in errors[0]) == ([], True), errors
 
 
-def test_each_satellite_of_a_file_is_a_record_and_one_without_a_number_harms_no_other() -> None:
-    text = sp3_of_jason(3)
+def sp3_of_two(second: str) -> bytes:
+    """A file of Jason-2 and of another satellite in the same places."""
+    text = sp3_of_jason(3).replace("+    1   L27", f"+    2   L27{second}")
     own = ("PL27", "VL27")
-    other = "\n".join(line.replace("L27", "G05") if line[:4] in own else line for line in text.split("\n"))
+    other = "\n".join(line.replace("L27", second) if line[:4] in own else line for line in text.split("\n"))
     lines = []
     for one, two in zip(text.split("\n"), other.split("\n"), strict=True):
         lines += [one] if one == two else [one, two]
-    records = list(split_records("\n".join(lines).encode(), "sp3"))
-    found, errors = read("\n".join(lines).encode(), "sp3")
-    assert (len(records), [each.value("OBJECT_ID") for each in found]) == (2, ["33105"])
-    assert "satellite G05 has no catalogue number" in errors[0]
+    return "\n".join(lines).encode()
+
+
+def test_each_satellite_of_a_file_is_a_record_and_one_without_a_number_harms_no_other() -> None:
+    data = sp3_of_two("L05")
+    found, errors = read(data, "sp3")
+    assert (len(list(split_records(data, "sp3"))), [each.value("OBJECT_ID") for each in found]) == (2, ["33105"])
+    assert "satellite L05 has no catalogue number" in errors[0]
+
+
+def test_the_name_of_a_file_is_no_number_of_one_of_its_several_satellites__41() -> None:
+    data = sp3_of_two("L05").replace(b"/* OBJECT L27 = 33105\n", b"")
+    found, errors = read(name_line("sat_25544.sp3") + data, "sp3")
+    assert (found, len(errors)) == ([], 2)
+    alone = sp3_of_jason(3).replace("/* OBJECT L27 = 33105\n", "").encode()
+    assert read(name_line("sat_33105.sp3") + alone, "sp3")[0][0].value("OBJECT_ID") == "33105"
+
+
+def test_a_navigation_satellite_is_the_object_whose_name_states_its_number__41(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake", reads_unverified=False)
+    sets = sets_of([25544, 43477, 48274])
+    names = ["GPS BIIF-2  (PRN 01)", "GSAT0101 (PRN E11)", "GPS BIIR-4  (PRN 20)"]
+    committed(lake, [{**each, "object_name": name} for each, name in zip(sets, names, strict=True)])
+    numbers = designated(lake)
+    decode_all = decoder(lambda designator: numbers.get(designator, ()))
+
+    def norad_id(satellite: str) -> tuple[int | None, str]:
+        data = sp3_of_two(satellite)
+        row = decode_all(data, described(data, "ephemerides", segment_format="sp3")).to_pylist()[1]
+        return row["norad_id"], row["error"] or ""
+
+    by_name = {name: each["norad_id"] for each, name in zip(sets, names, strict=True)}
+    assert norad_id("G01") == (by_name[names[0]], "")
+    assert norad_id("E11") == (by_name[names[1]], "")
+    number, reason = norad_id("G07")
+    assert number is None
+    assert "the satellite is G07, the designator of no object of the catalogue" in reason
+    assert "/* OBJECT G07 = 12345" in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("GPS BIIF-2  (PRN 01)", "G01"), ("gps biii-1 (prn 4)", "G04"), ("GSAT0101 (PRN E11)", "E11"),
+        ("BEIDOU-3 M1 (C19)", "C19"), ("QZS-2 (QZSS/PRN 184)", "J02"), ("QZS-1R (QZSS/PRN 196)", "J04"),
+        ("NAVSTAR 66 (USA 232)", None), ("COSMOS 2456 (730)", None), ("INMARSAT 4-F3 (EGNOS/PRN 126)", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_names_of_the_catalogue_state_numbers_of_navigation_satellites(name: str, number: str | None) -> None:
+    assert navigation_number(name) == number
 
 
 @pytest.mark.parametrize("name", ["stk-ephemeris", "meme-ephemeris", "cpf", "sp3"])

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
 from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
-from sda_platform.catalog.orbits import designated
+from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
@@ -84,12 +84,13 @@ def ephemerides(
     """Ephemerides as operators send them: states with their covariances, TEME and UTC, one row each.
 
     An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not.
-    An object that is named by its international designator is looked up in the catalogue.
+    An object that is named by its international designator, or only by the file's name, is looked up in the catalogue.
     """
     store = lake.open()
     catalogue = store.head(ORBITAL_CATALOG)
     numbers = designated(store, catalogue.version)
-    decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()))
+    known = catalogued(store, catalogue.version)
+    decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()), known.__contains__)
     observed = [(ORBITAL_CATALOG, catalogue)]
     return land(lake, landing, EPHEMERIDES, one_by_one(decode), report=context.log_event, observed=observed)
 

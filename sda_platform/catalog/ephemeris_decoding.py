@@ -1,6 +1,6 @@
 """Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -43,15 +43,19 @@ NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from i
 _MOST_DEFAULTS: Final = 200
 
 
-def decoder(numbers_of: NumbersOf) -> SegmentDecoder:
+def decoder(numbers_of: NumbersOf, is_catalogued: Callable[[int], bool] | None = None) -> SegmentDecoder:
     """The decoder of segments of ephemerides; ``numbers_of`` finds the objects that messages name by a designator.
 
-    An ephemeris of an object that cannot be found is an error: nothing would use it.
+    ``is_catalogued``: whether the catalogue has a number, where that can be asked. One that only a file's name says
+    must be there. An ephemeris of an object that cannot be found is an error: nothing would use it.
     """
-    return record_decoder(EPHEMERIDES, EPHEMERIDES_FEED, partial(_facts, numbers_of=numbers_of))
+    facts = partial(_facts, numbers_of=numbers_of, is_catalogued=is_catalogued)
+    return record_decoder(EPHEMERIDES, EPHEMERIDES_FEED, facts)
 
 
-def _facts(message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersOf) -> dict[str, Any]:
+def _facts(
+    message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersOf, is_catalogued: Callable[[int], bool] | None
+) -> dict[str, Any]:
     ephemeris = as_ephemeris(message) if isinstance(message, ParameterMessage) else message
     if ephemeris.value("CENTER_NAME").upper() != "EARTH":
         raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
@@ -73,8 +77,12 @@ def _facts(message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersO
     except UnknownOrientation as error:
         raise RecordError("out_of_range", str(error)) from None
     header, object_id = values_of(ephemeris.header), ephemeris.value("OBJECT_ID")
+    norad_id = _norad_id(object_id, numbers_of)
+    if ephemeris.is_by_file_name and is_catalogued is not None and not is_catalogued(norad_id):
+        reason = f"the name of the file says object {norad_id}, which the catalogue does not have"
+        raise RecordError("out_of_range", f"{reason}; if it is right, state it in the file")
     return {
-        "norad_id": _norad_id(object_id, numbers_of),
+        "norad_id": norad_id,
         "object_name": ephemeris.value("OBJECT_NAME") or None,
         "object_id": object_id or None,
         "originator": header.get("ORIGINATOR"),

@@ -175,3 +175,8 @@ def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[
         if name and ")" in name and (own := navigation_number(name)):
             found[own].append(number)
     return found
+
+
+def catalogued(lake: Lake, version: int | None = None) -> frozenset[int]:
+    """The numbers of all objects, as of a version of the catalogue."""
+    return frozenset(lake.log(ORBITAL_CATALOG).rows(["norad_id"], version=version)["norad_id"].to_pylist())

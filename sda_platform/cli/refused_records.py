@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog import decoding as element_sets
 from sda_platform.catalog import edit_decoding, ephemeris_decoding
-from sda_platform.catalog.orbits import designated
+from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
@@ -51,7 +51,7 @@ class RefusedRecords:
     def _decoders(self) -> Mapping[str, SegmentDecoder]:
         return {
             ELEMENTS_FEED: element_sets.decode,
-            EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers),
+            EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers, self._is_catalogued),
             EDITS_FEED: edit_decoding.decode,
             MESSAGES_FEED: cdm_decoding.decoder(self._numbers),
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
@@ -61,6 +61,13 @@ class RefusedRecords:
     @cached_property
     def _designated(self) -> Mapping[str, Sequence[int]]:
         return designated(self.lake)
+
+    @cached_property
+    def _catalogued(self) -> frozenset[int]:
+        return catalogued(self.lake)
+
+    def _is_catalogued(self, number: int) -> bool:
+        return number in self._catalogued
 
     def _numbers(self, designator: str) -> Sequence[int]:
         return self._designated.get(designator, ())

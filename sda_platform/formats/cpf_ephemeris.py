@@ -11,7 +11,7 @@ from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.records import RawRecord
-from sda_platform.formats.tabulated_paths import PathTable, numbers
+from sda_platform.formats.tabulated_paths import FileObject, PathTable, numbers
 
 BEGINS: Final = re.compile(rb"^H1\s+CPF\b", re.MULTILINE | re.IGNORECASE)
 _FRAMES: Final = {"0": "ITRF", "1": "TOD", "2": "EME2000"}
@@ -26,7 +26,7 @@ _FRAME_AT: Final = 18  # of the words of H2: after ids (3), two instants (12), s
 
 def read_cpf(record: RawRecord) -> EphemerisSegment:
     """The ephemeris of one file. Raises RecordError with the line and the reason."""
-    table, is_ended = PathTable("", "", "", "UTC"), False
+    table, is_ended = PathTable(FileObject(""), "", "UTC"), False
     for number, line in enumerate(text_lines(record.payload), 1):
         words, place = line.split(), f"line {record.line_of(number)}"
         kind = words[0].upper() if words else ""
@@ -62,7 +62,7 @@ def _header(table: PathTable, words: list[str], place: str) -> None:
     table.created = f"{year}-{int(month):02}-{int(day):02}T{int(hour):02}:00:00"
     # Version 2 has a sub-daily number before the name.
     name_at = 9 + (words[2] == "2")
-    table.object_name = words[name_at] if len(words) > name_at else ""
+    table.object = FileObject("", words[name_at] if len(words) > name_at else "")
 
 
 def _take_object(table: PathTable, words: list[str], place: str) -> None:
@@ -74,9 +74,9 @@ def _take_object(table: PathTable, words: list[str], place: str) -> None:
     table.frame = _FRAMES[frame]
     found = _COSPAR.fullmatch(cospar.zfill(7))
     if norad.isdigit() and int(norad):
-        table.object_id = norad
+        table.object = FileObject(norad, table.object.name)
     elif found and 1 <= int(found[3]) <= 26:
-        table.object_id = f"{found[1]}{found[2]}{chr(ord('A') + int(found[3]) - 1)}"
+        table.object = FileObject(f"{found[1]}{found[2]}{chr(ord('A') + int(found[3]) - 1)}", table.object.name)
     else:
         raise RecordError("missing_field", f"{place}: H2 has neither a catalogue number nor a COSPAR id")
 

@@ -27,6 +27,7 @@ class EphemerisSegment:
     ``time_ns`` (n,) and ``covariance_time_ns`` (m,) are Unix times whose digits are those of the segment's own time
     system. ``states`` is (n, 6) or, with accelerations, (n, 9): km, km/s, km/s². ``covariances`` is (m, 21): the lower
     triangle, row by row, km², km²/s, km²/s²; ``covariance_frames`` names the frame of each ("": that of the states).
+    ``is_by_file_name``: only the name of the file says which object it is.
     """
 
     version: str
@@ -38,6 +39,7 @@ class EphemerisSegment:
     covariance_time_ns: IntArray
     covariances: FloatArray
     covariance_frames: tuple[str, ...]
+    is_by_file_name: bool = False
 
     def value(self, keyword: str) -> str:
         """The value of a keyword of the metadata; empty where it is absent."""

@@ -27,8 +27,7 @@ _NS: Final = 1_000_000_000
 def read_meme_ephemeris(record: RawRecord) -> EphemerisSegment:
     """The ephemeris of one file. Raises RecordError with the line and the reason."""
     lines = text_lines(record.payload)
-    object_id, object_name = object_of_file(lines)
-    table = PathTable(object_id, object_name, "EME2000", "UTC")
+    table = PathTable(object_of_file(lines), "EME2000", "UTC")
     frame, terms, begun = "", list[str](), ""
     for number, line in enumerate(lines, 1):
         text, place = line.strip(), f"line {record.line_of(number)}"

@@ -8,6 +8,7 @@ satellites are looked up in the names of the catalogue.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,10 +19,10 @@ from sda_platform.formats.framing.documents import document_spans
 from sda_platform.formats.framing.line_numbers import LineNumbers
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.records import RawRecord
-from sda_platform.formats.tabulated_paths import PathTable, numbers, object_of_file
+from sda_platform.formats.tabulated_paths import FileObject, PathTable, numbers, object_of_file
 
 BEGINS: Final = re.compile(rb"^#[cd][PV]\s*\d{4}", re.MULTILINE)
-BEGINS_A_FILE: Final = re.compile(rb"^(?:# file: [^\n]*\n)?#[cd][PV]\s*\d{4}", re.MULTILINE)
+BEGINS_A_FILE: Final = re.compile(rb"^(?:# [^\n]*\n)*#[cd][PV]\s*\d{4}", re.MULTILINE)
 _LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 _OF_SATELLITE: Final = re.compile(rb"(?:[PV]|EP|EV)([A-Z ][ \d]\d)")
 _OBJECT: Final = re.compile(r"/\*\s*OBJECT\s+([A-Z]\d\d)\s*=\s*(\S+)")
@@ -37,9 +38,11 @@ def split_sp3(data: bytes) -> Iterator[RawRecord]:
         lines = [(begin + row, found.group()) for row, found in enumerate(_LINE.finditer(data[start:end]))]
         first = next((row for row, (_, line) in enumerate(lines) if line.startswith(b"* ")), len(lines))
         owned = [(place, line, _owner(line)) for place, line in lines[first:]]
-        satellites = list(dict.fromkeys(owner for _, _, owner in owned if owner))
+        header, satellites = lines[:first], list(dict.fromkeys(owner for _, _, owner in owned if owner))
+        if len(satellites) > 1:  # what states one object, such as the file's name, is said of none of them
+            header = [(place, line) for place, line in header if not line.startswith(b"# ")]
         for satellite in satellites or [b""]:
-            kept = [*lines[:first], *((place, line) for place, line, owner in owned if owner in (b"", satellite))]
+            kept = [*header, *((place, line) for place, line, owner in owned if owner in (b"", satellite))]
             pieces = tuple((row, line) for row, (line, _) in enumerate(kept, 1))
             yield RawRecord(number, None, b"".join(line for _, line in kept), line=begin, pieces=pieces)
             number += 1
@@ -55,7 +58,7 @@ class _Reader:
     """Reads the lines of one satellite into a table."""
 
     def __init__(self) -> None:
-        self.table = PathTable("", "", "ITRF", "")
+        self.table = PathTable(FileObject(""), "ITRF", "")
         self.objects: dict[str, str] = {}
         self.satellite, self.satellites, self.is_ended = "", 0, False
         self._time_ns: int | None = None
@@ -97,8 +100,7 @@ def read_sp3(record: RawRecord) -> EphemerisSegment:
         raise RecordError("torn_record", "the file ends before its EOF")
     if not satellite:
         raise RecordError("missing_field", "the file has no position")
-    table.object_name = satellite
-    table.object_id = reader.objects.get(satellite) or _object_by_name(lines, satellite, reader.satellites)
+    table.object = _object(reader, lines)
     return table.ephemeris()
 
 
@@ -109,17 +111,22 @@ def _time_system(name: str, place: str) -> str:
     return _TIME_SYSTEMS[name]
 
 
-def _object_by_name(lines: list[str], satellite: str, satellites: int) -> str:
-    """The object of the file's name, if the file has one satellite; else the satellite's number in its system."""
+def _object(reader: _Reader, lines: list[str]) -> FileObject:
+    """As a comment states it, else by the name of a file with one satellite, else its number in its system."""
+    satellite = reader.satellite
+    if stated := reader.objects.get(satellite):
+        if others := [other for other, of_it in reader.objects.items() if of_it == stated and other != satellite]:
+            raise RecordError("bad_field", f"satellites {satellite} and {others[0]} are both stated to be {stated}")
+        return FileObject(stated, satellite)
+    reason = f"satellite {satellite} has no catalogue number; state it by a comment: /* OBJECT {satellite} = 12345"
     try:
-        if satellites == 1:
-            return object_of_file(lines)[0]
-    except RecordError:
-        pass
+        if reader.satellites == 1:
+            return replace(object_of_file(lines), name=satellite)
+    except RecordError as error:
+        reason = f"{reason}; {error.text}"
     if is_navigation_number(satellite):
-        return satellite
-    remedy = f"state it by a comment: /* OBJECT {satellite} = 12345"
-    raise RecordError("missing_field", f"satellite {satellite} has no catalogue number; {remedy}")
+        return FileObject(satellite, satellite)
+    raise RecordError("missing_field", reason)
 
 
 def _instant_ns(line: str, place: str) -> int:

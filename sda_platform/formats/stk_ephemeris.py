@@ -55,8 +55,7 @@ def read_stk_ephemeris(record: RawRecord) -> EphemerisSegment:
         raise RecordError("torn_record", "the file ends before END Ephemeris")
     if not parts.states:
         raise RecordError("missing_field", f"it has none of the tables {', '.join(sorted(_STATES))}")
-    object_id, object_name = object_of_file(lines)
-    table = PathTable(object_id, object_name, _frame(parts.keywords), "UTC")
+    table = PathTable(object_of_file(lines), _frame(parts.keywords), "UTC")
     unit_km, epoch_tai_ns = _unit_km(parts.keywords), utc_to_tai_ns(_epoch_ns(parts.keywords))
     for place, words in parts.states:
         row = numbers(words, place, _NAMES[: parts.width + 1])

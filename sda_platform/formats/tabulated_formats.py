@@ -7,7 +7,8 @@ from sda_platform.formats import cpf_ephemeris, meme_ephemeris, sp3_ephemeris, s
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.framing.documents import documents
 
-_NAMED: Final = rb"^(?:# file: [^\n]*\n)?"
+# Comments before a file, such as its name, are its own.
+_NAMED: Final = rb"^(?:#[^\n]*\n\s*)*"
 TABULATED_FORMATS: Final = (
     RecordFormat(
         name="stk-ephemeris",

@@ -6,7 +6,7 @@ that has its name (`name_line`).
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,22 +20,33 @@ from sda_platform.formats.ndm import KeywordEntry
 
 NAME_LINE: Final = b"# file: "
 _NS: Final = 1e9
-_DESIGNATOR: Final = re.compile(r"(?<![0-9A-Za-z])(\d{4}-\d{3}[A-Z]{1,3})(?![0-9A-Za-z])")
-_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z.])(\d{3,6})(?![0-9A-Za-z])")
 _STATED: Final = re.compile(r"#\s*(?:NORAD_CAT_ID|OBJECT_ID)\s*[:=]\s*(\S+)\s*", re.IGNORECASE)
-_OF_MEME: Final = re.compile(r"MEME_(\d+)_([^_]+)")
+_OF_MEME: Final = re.compile(r"MEME_(\d{1,9})_([^_]+)")
+# What else of a name is an object: its number by a mark, its number alone, its designator. Any other number may be a
+# date, a version or the operator's own.
+_MARKED: Final = re.compile(r"(?<![0-9A-Za-z])norad[-_ ]?(\d{1,9})(?![0-9A-Za-z])", re.IGNORECASE)
+_ALONE: Final = re.compile(r"(\d{5})(?:\.[A-Za-z][0-9A-Za-z]*)?")
+_DESIGNATOR: Final = re.compile(r"(?<![0-9A-Za-z])(\d{4}-\d{3}[A-Z]{1,3})(?![0-9A-Za-z])")
 # Degree 8 through nine points: a mm/s at the steps that are usual, 15 min for navigation satellites, 1 to 5 min below.
 _POINTS: Final = 9
 _LEAST_POINTS: Final = 6
 _LONGEST_STEP_S: Final = 1_800.0
 
 
+@dataclass(frozen=True, slots=True)
+class FileObject:
+    """The object of a file: its OBJECT_ID and OBJECT_NAME, and whether only the name of the file says it."""
+
+    object_id: str
+    name: str = ""
+    is_by_file_name: bool = False
+
+
 @dataclass
 class PathTable:
     """What a file states of one object. Times are ns whose digits are those of ``time_system``; km and km/s."""
 
-    object_id: str
-    object_name: str
+    object: FileObject
     frame: str
     time_system: str
     originator: str = ""
@@ -70,8 +81,8 @@ class PathTable:
             "ORIGINATOR": self.originator or "UNKNOWN",
         }
         metadata = {
-            "OBJECT_NAME": self.object_name or self.object_id,
-            "OBJECT_ID": self.object_id,
+            "OBJECT_NAME": self.object.name or self.object.object_id,
+            "OBJECT_ID": self.object.object_id,
             "CENTER_NAME": "EARTH",
             "REF_FRAME": self.frame,
             "TIME_SYSTEM": self.time_system,
@@ -82,7 +93,7 @@ class PathTable:
         parts.metadata.extend(KeywordEntry(name, value) for name, value in metadata.items())
         rows = zip(self.places, self.times_ns, self.positions_km, speeds, strict=True)
         parts.states.extend(EphemerisState(place, time_ns, [*r, *v]) for place, time_ns, r, v in rows)
-        return assembled(parts)
+        return replace(assembled(parts), is_by_file_name=self.object.is_by_file_name)
 
     def _speeds_of_positions(self) -> list[Any]:
         times_ns = np.array(self.times_ns, np.int64)
@@ -118,25 +129,29 @@ def name_line(name: str) -> bytes:
     return NAME_LINE + shown.encode("utf-8", "replace") + b"\n"
 
 
-def object_of_file(lines: Sequence[str]) -> tuple[str, str]:
-    """OBJECT_ID and OBJECT_NAME by a comment `# OBJECT_ID = 25544`, else by the name of the file in the first line.
+def object_of_file(lines: Sequence[str]) -> FileObject:
+    """The object by a comment `# OBJECT_ID = 25544`, else by the name of the file in the first line.
 
-    Raises RecordError where the name has none, or several.
+    Raises RecordError where neither says it, or the name has several.
     """
     for line in lines:
         if stated := _STATED.fullmatch(line.strip()):
-            return stated[1], ""
+            return FileObject(stated[1])
     first = lines[0] if lines else ""
     prefix = NAME_LINE.decode()
     name = first.removeprefix(prefix).strip() if first.startswith(prefix) else ""
-    if found := _OF_MEME.search(name):
-        return found[1], found[2]
-    for pattern in (_DESIGNATOR, _NUMBER):
-        ids = sorted(set(pattern.findall(name)))
-        if len(ids) == 1:
-            return ids[0], ""
-    reason = f"the file does not state its object, and its name {ascii(name)[:60]} has no single catalogue number"
-    raise RecordError("missing_field", f"{reason} or designator: name it like 25544.e or 1998-067A.e")
+    if found := _OF_MEME.match(name):
+        return FileObject(found[1], found[2], is_by_file_name=True)
+    alone = _ALONE.fullmatch(name)
+    ids = {*_MARKED.findall(name), *_DESIGNATOR.findall(name), *([alone[1]] if alone else [])}
+    if len(ids) == 1:
+        return FileObject(ids.pop(), is_by_file_name=True)
+    found_in_name = f"has {' and '.join(sorted(ids))}" if ids else "does not say it; other numbers may be dates"
+    raise RecordError(
+        "missing_field",
+        f"the file does not state its object, and its name {ascii(name)[:60]} {found_in_name}: name it like "
+        "25544.e, orbit_norad-25544.e, 1998-067A.e or MEME_25544_ISS_1.txt, or add a line # OBJECT_ID = 25544",
+    )
 
 
 def numbers(words: Sequence[str], place: str, names: Sequence[str]) -> list[float]:

@@ -27,6 +27,7 @@ import zstandard
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
+from sda_platform.formats.tabulated_paths import name_line
 from sda_platform.formats.text import as_text, stream_as_text
 from sda_platform.landing.partner_bounds import BoundExceeded, PartnerBounds
 
@@ -85,7 +86,8 @@ def read_chunks(
 ) -> Iterator[bytes]:
     """The content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the file.
 
-    With a ``first_line`` (`first_lines`), it comes as text.
+    With a ``first_line`` (`first_lines`), it comes as text. Where that is the file's name, each file of a zip file has
+    its own.
 
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent, also where
     the file expands to more than ``bounds`` allow.
@@ -94,9 +96,15 @@ def read_chunks(
     is_expanding = bounds is not None and suffix in (PARQUET, ZIP, ".zst", *_ARCHIVES)
     with _readable(path) as file:
         file_bytes = os.fstat(file.fileno()).st_size
-        chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
-        if first_line:
-            chunks = chain([first_line], stream_as_text(chunks))
+        known = format_named(segment_format)
+        if suffix == PARQUET:
+            chunks = _rows_as_text(file, segment_format)
+        elif suffix == ZIP and known is not None and known.is_named:
+            chunks = _unzipped(zipfile.ZipFile(file), _with_its_name)
+        else:
+            chunks = _unpacked(file, suffix)
+            if first_line:
+                chunks = chain([first_line], stream_as_text(chunks))
         for chunk in chunks:
             report(file.tell())
             expanded_bytes += len(chunk)
@@ -167,16 +175,26 @@ def _plain(file: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _unzipped(archive: zipfile.ZipFile) -> Iterator[bytes]:
-    """The members one after the other, each with a line feed at its end; their checksums are verified."""
+def _unzipped(
+    archive: zipfile.ZipFile, prepared: Callable[[str, Iterator[bytes]], Iterator[bytes]] | None = None
+) -> Iterator[bytes]:
+    """The members one after the other, each with a line feed at its end; their checksums are verified.
+
+    ``prepared`` makes what lands of a member's name and content.
+    """
     for member in _members(archive):
         last = b"\n"
         with archive.open(member) as file:
-            for chunk in _plain(file):
-                last = chunk[-1:]
+            chunks = _plain(file)
+            for chunk in prepared(Path(member.filename).name, chunks) if prepared else chunks:
+                last = chunk[-1:] or last
                 yield chunk
         if last != b"\n":
             yield b"\n"
+
+
+def _with_its_name(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return chain([name_line(name)], stream_as_text(chunks))
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

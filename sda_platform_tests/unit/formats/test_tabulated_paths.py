@@ -16,7 +16,7 @@ from sda_platform.formats.designators import navigation_number
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.reading import read_records
-from sda_platform.formats.tabulated_paths import derivatives, name_line
+from sda_platform.formats.tabulated_paths import derivatives
 from sda_platform.landing.contents import read_chunks
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
@@ -256,19 +256,6 @@ def test_they_become_an_oem_with_the_same_numbers_and_are_only_read(name: str) -
     np.testing.assert_array_equal(after[0].covariances, before.covariances)
     with pytest.raises(ConversionError, match="is only read"):
         converted(SAMPLES["oem-kvn"], "oem-kvn", name)
-
-
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [("25544.e", "25544"), ("ISS_1998-067A_2026.e", "1998-067A"), ("sat_25544_20260911.e", "25544"), ("a.e", None)],
-)
-def test_the_name_of_a_file_names_its_object(name: str, number: str | None) -> None:
-    text = stk_of_jason(3).replace("# OBJECT_ID = 33105\n", "").encode()
-    found, errors = read(name_line(name) + text, "stk-ephemeris")
-    if number is None:
-        assert "its name 'a.e' has no single catalogue number or designator" in errors[0]
-    else:
-        assert [each.value("OBJECT_ID") for each in found] == [number]
 
 
 def test_a_zipped_history_is_read_as_one_file_and_its_expansion_is_bounded(tmp_path: Path) -> None:

@@ -68,15 +68,14 @@ def _covariances(lines: Sequence[tuple[str, str]]) -> Iterator[Covariance]:
     begins = [row for row, (_, text) in enumerate(lines) if text.partition("=")[0].strip() == "EPOCH"]
     if lines and begins[:1] != [0]:
         raise RecordError("missing_field", f"{lines[0][0]}: a covariance begins with its EPOCH")
-    frame = ""
     for begin, end in pairwise([*begins, len(lines)]):
-        matrix = _covariance(lines[begin:end], frame)
-        frame = matrix.frame  # it holds until another one is given
-        yield matrix
+        yield _covariance(lines[begin:end])
 
 
-def _covariance(lines: Sequence[tuple[str, str]], frame: str) -> Covariance:
+def _covariance(lines: Sequence[tuple[str, str]]) -> Covariance:
+    """A matrix without COV_REF_FRAME is in the frame of the states (502.0-B-3, chapter 5), as in XML."""
     place, text = lines[0]
+    frame = ""
     epoch, terms, rows = kvn_entry(text, place).value, list[float](), 0
     for place, text in lines[1:]:
         if "=" in text:

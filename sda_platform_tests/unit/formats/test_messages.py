@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.formats.cutting import can_be_packed, pack_segment
+from sda_platform.formats.conversion import converted
+from sda_platform.formats.cutting import can_be_packed, pack_segment, split_records
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.ndm import KeywordEntry
+from sda_platform.formats.reading import read_records
 from sda_platform.formats.time_systems import to_utc_ns
 from sda_platform_tests.support.messages import (
     MESSAGES,
@@ -26,6 +28,7 @@ from sda_platform_tests.support.messages import (
     values_and_errors,
     write,
 )
+from sda_platform_tests.support.sample_inputs import SAMPLES
 
 SOUND = [name for name in MESSAGES if not re.match(r"(OEM|OMM|TDM|CDM)-|spurious|ndm_", name)]
 # An OMM in another frame or theory than SGP4's is a sound message that the platform cannot propagate.
@@ -230,3 +233,20 @@ def test_time_systems_are_converted_to_utc_over_leap_seconds() -> None:
         np.testing.assert_array_equal(to_utc_ns(shown, system), utc_ns)
     with pytest.raises(RecordError, match="TIME_SYSTEM is 'TDB', only UTC, TAI, TT, TDT, GPS can be used"):
         to_utc_ns(utc_ns, "TDB")
+
+
+def test_a_covariance_without_a_frame_is_in_that_of_the_states_in_kvn_as_in_xml__41() -> None:
+    """The first matrix alone names its frame; 502.0-B-3, chapter 5."""
+    matrix = "\n".join(" ".join(["0"] * row + ["1e-6"]) for row in range(6))
+    later = "".join(f"EPOCH = 2024-05-03T00:0{minute}:00\n{matrix}\n" for minute in (1, 2))
+    text = SAMPLES["oem-kvn"].decode()
+    start = text.index("COVARIANCE_START")
+    block = f"COVARIANCE_START\nEPOCH = 2024-05-03T00:00:00\nCOV_REF_FRAME = RTN\n{matrix}\n{later}COVARIANCE_STOP\n"
+    kvn = (text[:start] + block).encode()
+    xml = converted(kvn, "oem-kvn", "oem-xml").data
+    bare = re.sub(rb"<COV_REF_FRAME>EME2000</COV_REF_FRAME>", b"", xml)
+    frames = [
+        read_records(list(split_records(data, name)), name, "ephemerides")[0][0].covariance_frames
+        for data, name in ((kvn, "oem-kvn"), (xml, "oem-xml"), (bare, "oem-xml"))
+    ]
+    assert frames == [("RTN", "", ""), ("RTN", "EME2000", "EME2000"), ("RTN", "", "")]

@@ -204,14 +204,6 @@ def test_each_satellite_of_a_file_is_a_record_and_one_without_a_number_harms_no_
     assert "satellite L05 has no catalogue number" in errors[0]
 
 
-def test_the_name_of_a_file_is_no_number_of_one_of_its_several_satellites__41() -> None:
-    data = sp3_of_two("L05").replace(b"/* OBJECT L27 = 33105\n", b"")
-    found, errors = read(name_line("sat_25544.sp3") + data, "sp3")
-    assert (found, len(errors)) == ([], 2)
-    alone = sp3_of_jason(3).replace("/* OBJECT L27 = 33105\n", "").encode()
-    assert read(name_line("sat_33105.sp3") + alone, "sp3")[0][0].value("OBJECT_ID") == "33105"
-
-
 def test_a_navigation_satellite_is_the_object_whose_name_states_its_number__41(tmp_path: Path) -> None:
     lake = lake_at(tmp_path / "lake", reads_unverified=False)
     sets = sets_of([25544, 43477, 48274])

@@ -43,6 +43,7 @@ def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> N
     from sda_platform.cli.alerts import trace_lines
     from sda_platform.conjunction.acknowledging import known_acknowledgements
     from sda_platform.conjunction.alert_page import AlertReport
+    from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
     from sda_platform.observability.trace import trace_alert
@@ -51,7 +52,8 @@ def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> N
     story = trace_alert(lake, alert_id)
     seen = known_acknowledgements(lake, settings.landing_uri).get(story.alert_id, ())
     history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
-    page = AlertReport(story.alert_id, story.alerts, history, seen, list(trace_lines(story))[1:])
+    origins = data_origins(lake, [history.last])
+    page = AlertReport(story.alert_id, story.alerts, history, seen, list(trace_lines(story))[1:], origins)
     files = {out: page.html()} | ({czml: page.czml()} if czml else {})
     for path, text in files.items():
         write_text(path, text)

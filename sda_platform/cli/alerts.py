@@ -14,6 +14,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import RED, reported, urgency
 from sda_platform.conjunction.currency import Currency
+from sda_platform.conjunction.data_origins import DataOrigin, origin_columns, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
@@ -50,17 +51,28 @@ class CurrentAlert:
     acknowledged_sequence: int | None = None
     stated_probability: float | None = None
     stated_by: str = ""
+    state_source_1: str | None = None
+    state_source_2: str | None = None
+    data_of_1: str | None = None
+    data_of_2: str | None = None
 
 
-def current_alerts(settings: Settings) -> list[CurrentAlert]:
-    """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA."""
+def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[CurrentAlert]:
+    """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA.
+
+    ``with_origins``: with whose data the states of both objects are.
+    """
     lake = lake_of(settings)
     held = subscriber_of(settings).held()
     known = known_acknowledgements(lake, settings.landing_uri)
     facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
     revisions = {entry.alert_id: entry.sequence for entry in held}
     active = sorted((alert for alert in facts if alert.get("status") != "closed"), key=urgency)
-    return [_alert(a, revisions[a["event_id"]], known.get(a["event_id"], ())) for a in active]
+    origins = origins_of_events(lake, (alert["event_id"] for alert in active)) if with_origins else {}
+    return [
+        _alert(a, revisions[a["event_id"]], known.get(a["event_id"], ()), origin_columns(origins, a["event_id"]))
+        for a in active
+    ]
 
 
 def currency_lines(settings: Settings) -> Iterator[str]:
@@ -111,9 +123,12 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
 
 
 def _pair_of(alert: CurrentAlert) -> str:
-    """Both objects, and what others state of them."""
-    numbers = [f"{number} " if number else "" for number in (alert.norad_id_1, alert.norad_id_2)]
-    lines = [f"{numbers[0]}{alert.object_name_1}", f"{numbers[1]}{alert.object_name_2}"]
+    """Both objects, with whose data their states are, and what others state of them."""
+    lines = []
+    for n in (1, 2):
+        number, kind, data = (getattr(alert, f"{name}_{n}") for name in ("norad_id", "state_source", "data_of"))
+        origin = f" · {DataOrigin(kind, (data,) if data else ())}" if kind else ""
+        lines.append(f"{number or ''} {getattr(alert, f'object_name_{n}')}{origin}".lstrip())
     if alert.stated_probability is not None:
         lines.append(f"{alert.stated_by}: Pc {alert.stated_probability:.1e}")
     return "\n".join(lines)
@@ -161,7 +176,12 @@ def _where(row: dict[str, Any]) -> str:
     return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…){came}"
 
 
-def _alert(facts: Mapping[str, Any], revision: int, acknowledgements: Sequence[Mapping[str, Any]]) -> CurrentAlert:
+def _alert(
+    facts: Mapping[str, Any],
+    revision: int,
+    acknowledgements: Sequence[Mapping[str, Any]],
+    origin: Mapping[str, str | None],
+) -> CurrentAlert:
     seen = acknowledgements[-1] if acknowledgements else {}
     return CurrentAlert(
         alert_id=facts["event_id"],
@@ -184,4 +204,8 @@ def _alert(facts: Mapping[str, Any], revision: int, acknowledgements: Sequence[M
         acknowledged_sequence=seen.get("revision"),
         stated_probability=facts.get("stated_probability"),
         stated_by=facts.get("stated_by") or "",
+        state_source_1=origin["state_source_1"],
+        state_source_2=origin["state_source_2"],
+        data_of_1=origin["data_of_1"],
+        data_of_2=origin["data_of_2"],
     )

@@ -31,7 +31,7 @@ def alerts(settings: Settings, limit: int, as_json: bool) -> None:
     """
     from sda_platform.cli.alerts import alert_grid, currency_lines, current_alerts
 
-    found = current_alerts(settings)
+    found = current_alerts(settings, with_origins=True)
     for line in currency_lines(settings):
         click.echo(line, err=as_json)
     if as_json:
@@ -85,6 +85,7 @@ def trace(settings: Settings, alert: str, as_json: bool, page: Path | None, otlp
 def show(settings: Settings, alert: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
     from sda_platform.cli.show import alert_lines, stated_lines, write_picture
+    from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
     from sda_platform.observability.trace import trace_alert
@@ -96,7 +97,7 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
             console.print(line)
         return
     history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
-    for line in alert_lines(found, history):
+    for line in alert_lines(found, history, data_origins(lake, [history.last])):
         console.print(line)
     if plot:
         write_picture(history, plot)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
@@ -31,4 +32,6 @@ def alert_message(lake: Lake, prefix: str, encoding: Encoding, fleet: Iterable[P
     if not newest["state_1"]:
         raise UnknownAlert(f"alert {story.alert_id} was assessed before {CONJUNCTION_ASSESSMENTS.name} kept states")
     objects = stated_objects(lake, [newest], fleet)
-    return encode_cdm(assessment_message(newest, newest["as_of_ns"], story.acknowledgements, objects), encoding)
+    origins = data_origins(lake, [newest])
+    message = assessment_message(newest, newest["as_of_ns"], story.acknowledgements, objects, origins)
+    return encode_cdm(message, encoding)

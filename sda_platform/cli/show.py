@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.table import Table as Grid
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_policy import reported
+from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key
 from sda_platform.conjunction.event_plot import event_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
 
 _PROBABILITIES = ("stated_probability", "recomputed_probability")
-_SEEN = {
-    "operator_ephemeris": "ephemeris",
-    "operator_ephemeris_assumed_covariance": "ephemeris*",
-    "refined_ephemeris": "OD ephemeris",
-    "fused_track": "track",
-    "element_set": "elements",
-}
 
 
 class PictureError(ValueError):
     """A picture that cannot be written; the text has the file and the reason."""
 
 
-def alert_lines(trace: Trace, history: EventHistory) -> Iterator[str | Grid]:
+def alert_lines(
+    trace: Trace, history: EventHistory, origins: Mapping[Key, DataOrigin] = MappingProxyType({})
+) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
     newest = trace.alerts[-1]
     last = history.last
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
     for number, role in ((1, "primary"), (2, "secondary")):
-        source = _SEEN[last[f"state_source_{number}"]]
-        yield f"  {role:<10} {last[f'norad_id_{number}']} {last[f'object_name_{number}']} (state from its {source})"
+        source = SHORT_KINDS[last[f"state_source_{number}"]]
+        origin = origins.get((trace.alert_id, number))
+        data = f", data of {origin.data}" if origin and origin.data else ""
+        named = f"{last[f'norad_id_{number}']} {last[f'object_name_{number}']}"
+        yield f"  {role:<10} {named} (state from its {source}{data})"
         if last["radius_source_1"]:
             yield f"  {'':<10} hard-body radius {last[f'radius_{number}_m']:g} m ({last[f'radius_source_{number}']})"
     ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12
@@ -100,7 +100,7 @@ def _history_grid(history: EventHistory) -> Grid:
             f"{row['miss_distance_km']:.3f}",
             f"{row['collision_probability']:.2e}",
             level,
-            " ".join(_SEEN[row[f"state_source_{number}"]] for number in (1, 2)),
+            " ".join(SHORT_KINDS[row[f"state_source_{number}"]] for number in (1, 2)),
         )
         before_ns = row["tca_time_ns"]
     levels = ", ".join(f"{level} from {pc:g}" for level, pc in history.thresholds.items())

@@ -8,6 +8,7 @@ import numpy as np
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.instants import format_epoch
@@ -25,10 +26,12 @@ def assessment_message(
     created_ns: int,
     acknowledgements: Sequence[Mapping[str, Any]] = (),
     objects: StatedObjects = MappingProxyType({}),
+    origins: Mapping[Key, DataOrigin] = MappingProxyType({}),
 ) -> Cdm:
     """The message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged it.
 
-    ``objects``: what else is known of its objects (`stated_objects`). States are in ITRF: the standard has no TEME.
+    ``objects``: what else is known of its objects (`stated_objects`). ``origins``: whose data their states are, which
+    is a comment of each object. States are in ITRF: the standard has no TEME.
     """
     tca_ns = assessment["tca_time_ns"]
     metres = {
@@ -65,17 +68,21 @@ def assessment_message(
         fields,
         tca_ns,
         1000 * assessment["miss_distance_km"],
-        (_object(assessment, 1, objects), _object(assessment, 2, objects)),
+        (_object(assessment, 1, objects, origins), _object(assessment, 2, objects, origins)),
         assessment["hard_body_radius_m"],
         tuple(comments),
     )
 
 
-def _object(assessment: Mapping[str, Any], number: int, objects: StatedObjects) -> CdmObject:
+def _object(
+    assessment: Mapping[str, Any], number: int, objects: StatedObjects, origins: Mapping[Key, DataOrigin]
+) -> CdmObject:
     state = np.asarray(assessment[f"state_{number}"], dtype=np.float64)
     r, v, tca_ns = state[None, :3], state[None, 3:], assessment["tca_time_ns"]
     covariance = covariance_from_lower([assessment[f"covariance_{number}"]])
     norad_id, source = assessment[f"norad_id_{number}"], assessment[f"state_source_{number}"]
+    origin = origins.get((assessment["event_id"], number))
+    data = f", data of {origin.data}" if origin and origin.data else ""
     fields = {
         "OBJECT": f"OBJECT{number}",
         "OBJECT_DESIGNATOR": str(norad_id),
@@ -94,7 +101,7 @@ def _object(assessment: Mapping[str, Any], number: int, objects: StatedObjects) 
         teme_to_itrf(r, tca_ns)[0],
         velocity_teme_to_itrf(r, v, tca_ns)[0],
         teme_to_rtn(covariance, r, v)[0],
-        comments=(f"state and covariance from {source.replace('_', ' ')}",),
+        comments=(f"state and covariance from {source.replace('_', ' ')}{data}",),
     )
 
 

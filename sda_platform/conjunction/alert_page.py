@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.czml import czml
+from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
 from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
@@ -21,13 +22,6 @@ th{background:#f4f4f4}svg,canvas{max-width:100%;height:auto}canvas{border:1px so
 .red,.green{color:#fff}.level{padding:.1rem .5rem;border-radius:.3rem}
 #time{width:70%}.figures{display:flex;flex-wrap:wrap;gap:1rem}code{overflow-wrap:anywhere}
 """ + "".join(f".{level}{{background:{colour}}}" for level, colour in LEVEL_COLOURS.items())
-_SOURCES = {
-    "element_set": "element set, model covariance",
-    "fused_track": "own track",
-    "operator_ephemeris": "ephemeris",
-    "operator_ephemeris_assumed_covariance": "ephemeris, assumed covariance",
-    "refined_ephemeris": "OD ephemeris",
-}
 _PROBABILITIES = ("collision_probability", "stated_probability")
 Row = Mapping[str, Any]
 
@@ -36,7 +30,8 @@ Row = Mapping[str, Any]
 class AlertReport:
     """What the page of an alert shows.
 
-    ``entries`` are its rows of `conjunction_alerts`; ``lineage`` names what it rests on, down to segments.
+    ``entries`` are its rows of `conjunction_alerts`; ``lineage`` names what it rests on, down to segments;
+    ``origins`` whose data that is.
     """
 
     alert_id: str
@@ -44,6 +39,7 @@ class AlertReport:
     history: EventHistory
     acknowledgements: Sequence[Row] = ()
     lineage: Sequence[str] = ()
+    origins: Mapping[Key, DataOrigin] = field(default_factory=dict)
 
     def html(self) -> str:
         """The page."""
@@ -57,7 +53,7 @@ class AlertReport:
             "<h2>Encounter</h2>",
             _pairs(_encounter(last)),
             "<h2>Objects and data used</h2>",
-            _table(("", "primary", "secondary"), _objects(last)),
+            _table(("", "primary", "secondary"), _objects(last, self.origins)),
             "<h2>Risk and miss over time</h2>",
             history_figure(self.history),
         ]
@@ -118,7 +114,7 @@ def _radii(last: Row) -> str:
     return f"{last['hard_body_radius_m']:g} m, both objects" + (f" ({' + '.join(parts)})" if parts else "")
 
 
-def _objects(last: Row) -> list[tuple[str, ...]]:
+def _objects(last: Row, origins: Mapping[Key, DataOrigin]) -> list[tuple[str, ...]]:
     shown = {
         "name": "object_name",
         "catalogue number": "norad_id",
@@ -129,12 +125,15 @@ def _objects(last: Row) -> list[tuple[str, ...]]:
         "ephemeris": "ephemeris_id",
     }
     both = {title: [str(last[f"{column}_{n}"] or "") for n in (1, 2)] for title, column in shown.items()}
+    both["state from"] = [STATE_KINDS.get(text, text) for text in both["state from"]]
+    known = [origins.get((last["event_id"], n)) for n in (1, 2)]
+    both["data of"] = [each.data or "not recorded" if each else "not recorded" for each in known]
     moved = [last[f"manoeuvre_time_{n}_ns"] for n in (1, 2)]
     if any(moved):
         both["suspected of a manoeuvre at or since (UTC), not in its elements"] = [
             iso(at) if at else "" for at in moved
         ]
-    return [(title, *(_SOURCES.get(text, text) for text in texts)) for title, texts in both.items()]
+    return [(title, *texts) for title, texts in both.items()]
 
 
 def _acknowledgement(row: Row) -> tuple[str, str, str, str]:

@@ -16,6 +16,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import most_urgent
 from sda_platform.conjunction.cdm_comparison import open_comparisons
+from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
@@ -75,7 +76,8 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
         history = event_history(store, event_id)
         facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(event_picture(history), f"alert {event_id}"))
         entries = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id") == event_id).to_pylist()
-        page = AlertReport(event_id, entries, history, known.get(event_id, ()), _lineage(store, history))
+        origins = data_origins(store, [history.last])
+        page = AlertReport(event_id, entries, history, known.get(event_id, ()), _lineage(store, history), origins)
         pages.mkdir(parents=True, exist_ok=True)
         path = pages / f"{event_id}.html"
         path.write_text(page.html(), encoding="utf-8")

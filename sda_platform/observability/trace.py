@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
@@ -18,9 +17,7 @@ from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.lake.time_spans import stored_within
-
-_RECORD, _SENDER = ("segment_sha256", "record_number"), ("source_name", "peer")
+from sda_platform.landing.senders import with_senders
 
 
 @dataclass(frozen=True)
@@ -84,18 +81,6 @@ def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
     epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")
     span = (epoch_ns > min(epochs_ns) - TRACK_MEMORY_NS) & (epoch_ns <= max(epochs_ns))
     return _found(lake, FUSED_TRACKS, span & ds.field("norad_id").isin(sorted({row["norad_id"] for row in last})))
-
-
-def with_senders(lake: Lake, bronze: Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """``rows`` with who brought their records, as ``bronze`` has it: ``source_name`` and ``peer``."""
-    if not rows:
-        return rows
-    near = stored_within("received_time_ns", pa.chunked_array([[row["received_time_ns"] for row in rows]], pa.int64()))
-    near &= ds.field("segment_sha256").isin(sorted({row["segment_sha256"] for row in rows}))
-    landed = lake.log(bronze).rows([*_RECORD, *_SENDER], near).to_pylist()
-    senders = {tuple(row[name] for name in _RECORD): {name: row[name] for name in _SENDER} for row in landed}
-    unknown = dict.fromkeys(_SENDER)
-    return [{**row, **senders.get(tuple(row[name] for name in _RECORD), unknown)} for row in rows]
 
 
 def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[dict[str, Any]]:

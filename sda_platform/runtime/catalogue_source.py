@@ -13,6 +13,7 @@ from sda_platform.catalog.identity import identified, identities_at
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
+from sda_platform.conjunction.data_origins import origin_columns, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.segments import Origin, describe_segment, ranks
 from sda_platform.lake.gate import readable_of
@@ -103,10 +104,15 @@ class LakeSource:
     def alerts(self) -> Rows:
         found = sorted(self._current(CONJUNCTION_ALERTS, "tca_time_ns", "ascending"), key=urgency)
         known = known_acknowledgements(self._lake)
+        active = [alert for alert in found if alert["status"] != "closed"]
+        origins = origins_of_events(self._lake, (alert["event_id"] for alert in active))
         return [
-            {**alert, "acknowledgements": known.get(alert["event_id"], [])}
-            for alert in found
-            if alert["status"] != "closed"
+            {
+                **alert,
+                **origin_columns(origins, alert["event_id"]),
+                "acknowledgements": known.get(alert["event_id"], []),
+            }
+            for alert in active
         ]
 
     def schedule(self) -> Rows:

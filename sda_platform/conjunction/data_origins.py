@@ -1,0 +1,141 @@
+"""Whose data the states of an assessed conjunction rest on: the kind of each, and who sent what it was made of."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.time_spans import stored_within
+from sda_platform.landing.senders import with_senders
+from sda_platform.recovery.verification import current_keys
+
+STATE_KINDS: Final[Mapping[str, str]] = {
+    "element_set": "element set, model covariance",
+    "fused_track": "own track",
+    "operator_ephemeris": "ephemeris",
+    "operator_ephemeris_assumed_covariance": "ephemeris, assumed covariance",
+    "refined_ephemeris": "OD ephemeris",
+}
+"""The sources of states in `conjunction_assessments`, for people."""
+SHORT_KINDS: Final[Mapping[str, str]] = {
+    "operator_ephemeris": "ephemeris",
+    "operator_ephemeris_assumed_covariance": "ephemeris*",
+    "refined_ephemeris": "OD ephemeris",
+    "fused_track": "track",
+    "element_set": "elements",
+}
+"""The same in tables; a star marks an assumed covariance."""
+_LANDED: Final = ("segment_sha256", "record_number", "received_time_ns")
+_COLUMNS: Final = [f"{name}_{n}" for n in (1, 2) for name in ("norad_id", "state_source", "track_id", "ephemeris_id")]
+Key = tuple[str, int]
+"""An event and the number of one of its objects, 1 or 2."""
+Row = Mapping[str, Any]
+_Known = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class DataOrigin:
+    """``kind``: the source of the state, as `conjunction_assessments` names it. ``makers``: the sensors of a track, or
+    the originators that messages state; ``senders``: who brought the records, as we know them."""
+
+    kind: str
+    makers: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> str:
+        """Makers and senders; empty where neither is known."""
+        made, sent = ", ".join(self.makers), ", ".join(self.senders)
+        return f"{made}{' ' if made else ''}by {sent}" if sent else made
+
+    def __str__(self) -> str:
+        """The kind in one word, and whose data it is."""
+        kind = SHORT_KINDS.get(self.kind, self.kind)
+        return f"{kind} of {self.data}" if self.data else kind
+
+
+def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOrigin]:
+    """The origins of the current assessments of these events; an event without one has none."""
+    wanted = sorted(set(event_ids))
+    if not wanted or lake.log(CONJUNCTION_ASSESSMENTS).version() < 0:
+        return {}
+    found = current_keys(lake.log(CONJUNCTION_ASSESSMENTS), _COLUMNS, where=ds.field("event_id").isin(wanted))
+    return data_origins(lake, found.to_pylist())
+
+
+def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, str | None]:
+    """Of each object of an event the source of its state and whose data it is; None: not assessed, or not known."""
+    known = {n: origins.get((event_id, n)) for n in (1, 2)}
+    kinds = {f"state_source_{n}": each.kind if each else None for n, each in known.items()}
+    return kinds | {f"data_of_{n}": (each.data or None) if each else None for n, each in known.items()}
+
+
+def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin]:
+    """The origin of each state of ``assessments``, one of each event.
+
+    Of an element set the sender is that of the set in force now; of a track the sensors are those of its newest window.
+    """
+    sides = [(row, n) for row in assessments for n in (1, 2)]
+    by_set = {row[f"norad_id_{n}"] for row, n in sides if row[f"state_source_{n}"] == "element_set"}
+    by_path = {row[f"norad_id_{n}"] for row, n in sides if row[f"ephemeris_id_{n}"]}
+    sets, paths = _of_element_sets(lake, by_set), _of_ephemerides(lake, by_path)
+    tracks = _of_tracks(lake, {row[f"track_id_{n}"] for row, n in sides if row[f"track_id_{n}"]})
+    found: dict[Key, DataOrigin] = {}
+    for row, n in sides:
+        kind, known = row[f"state_source_{n}"], paths.get(row[f"ephemeris_id_{n}"])
+        if kind == "element_set":
+            known = sets.get(row[f"norad_id_{n}"])
+        elif kind == "fused_track":
+            known = tracks.get(row[f"track_id_{n}"])
+        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), ())))
+    return found
+
+
+def _of_element_sets(lake: Lake, norad_ids: set[int]) -> dict[int, _Known]:
+    if not norad_ids:
+        return {}
+    columns = ["norad_id", "originator", *_LANDED]
+    rows = lake.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
+    return {row["norad_id"]: _names([row["originator"]], [row]) for row in with_senders(lake, ELEMENT_SETS, rows)}
+
+
+def _of_ephemerides(lake: Lake, norad_ids: set[int]) -> dict[str, _Known]:
+    if not norad_ids or lake.log(EPHEMERIDES).version() < 0:
+        return {}
+    columns = ["originator", "segment_name", "record_number", "source_name"]
+    rows = lake.log(EPHEMERIDES).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
+    return {f"{row['segment_name']}:{row['record_number']}": _names([row["originator"]], [row]) for row in rows}
+
+
+def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
+    if not fit_ids:
+        return {}
+    columns = ["fit_id", "op", "window_start_ns", "epoch_time_ns", "observation_ids"]
+    fits = lake.log(FUSED_TRACKS).rows(columns, ds.field("fit_id").isin(sorted(fit_ids))).to_pylist()
+    windows = {row["fit_id"]: row for row in fits if row["op"] == INSERT}
+    spans = [(row["window_start_ns"], row["epoch_time_ns"]) for row in windows.values()]  # the epoch is its middle
+    edges = [time for start, middle in spans for time in (start, 2 * middle - start)]
+    wanted = sorted(set(chain.from_iterable(row["observation_ids"] for row in windows.values())))
+    near = stored_within("sensor_time_ns", pa.chunked_array([edges], pa.int64()))
+    near &= ds.field("observation_id").isin(wanted)
+    rows = lake.log(OBSERVATIONS).rows(["observation_id", "source_id", *_LANDED], near).to_pylist()
+    observed = {row["observation_id"]: row for row in with_senders(lake, RAW_RECORDS, rows)}
+    found = {}
+    for fit_id, row in windows.items():
+        own = [observed[each] for each in row["observation_ids"] if each in observed]
+        found[fit_id] = _names([each["source_id"] for each in own], own)
+    return found
+
+
+def _names(makers: Iterable[str | None], rows: Iterable[Row]) -> _Known:
+    senders = {row["source_name"] for row in rows if row["source_name"]}
+    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders))

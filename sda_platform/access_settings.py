@@ -26,3 +26,9 @@ class AccessSettings(SettingsSection):
         "Whether the UI may change anything where it listens beyond loopback, behind a login.",
         "WEBSERVER_WRITES",
     )
+    umask: str = setting(
+        "077",
+        "Permissions that files of the platform do not have (octal): 077 for its user alone, 027 also for its group.",
+        "UMASK",
+        pattern=r"^0?[0-7]{3}$",
+    )

@@ -16,6 +16,7 @@ from sda_platform.cli.catalog import catalog
 from sda_platform.cli.ground import ground
 from sda_platform.cli.sql import sql
 from sda_platform.cli.whatif import whatif
+from sda_platform.private_home import private_files
 from sda_platform.runtime.program import collect_seldom
 from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, declared_settings
 
@@ -36,6 +37,7 @@ def main(context: click.Context, home: Path | None) -> None:
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
     except (UnknownSetting, UnusablePlace) as error:
         raise click.ClickException(str(error)) from None
+    context.with_resource(private_files(int(context.obj.access.umask, 8)))
 
 
 def _refusals(error: ValidationError) -> Iterator[str]:

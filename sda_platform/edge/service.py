@@ -15,6 +15,7 @@ from sda_platform.edge.handover import Sockets
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
 from sda_platform.landing.first_lines import Mappings
+from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, publish, withdraw
 
 _LOOK_S = 0.5
@@ -29,6 +30,7 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
     """
     Mappings.of(home).load()
     config, sockets = load_config(config_path), Sockets.of_environment()
+    make_private(home)
     run = asyncio.run
     with contextlib.suppress(ImportError):
         import uvloop

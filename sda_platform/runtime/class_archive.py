@@ -15,12 +15,14 @@ from pathlib import Path
 
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE, kept_token
 from sda_platform.spark.class_archive import archive_directory, archive_path
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import Java, JavaMissing, find_java
 
 _START_WITHIN_S, _END_WITHIN_S = 180.0, 300.0
 _LOG = "engine.log"
+_TOKEN = "token"  # noqa: S105 - the name of a file
 
 
 class ArchiveFailed(RuntimeError):
@@ -77,7 +79,8 @@ def _train(directory: Path, archive: Path) -> None:
 @contextmanager
 def listening_engine(command: Sequence[str], directory: Path, port: int) -> "Iterator[subprocess.Popen[bytes]]":
     """The engine of ``command``, once it listens; it ends with the block. Raises ArchiveFailed: it did not start."""
-    environment = {**os.environ, **engine.server_environment(directory)}
+    token = kept_token(directory / _TOKEN)
+    environment = {**os.environ, **engine.server_environment(directory), TOKEN_VARIABLE: token}
     with (directory / _LOG).open("wb") as output:
         server = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=directory)
         try:
@@ -94,7 +97,8 @@ def listening_engine(command: Sequence[str], directory: Path, port: int) -> "Ite
 
 def warm(directory: Path, port: int) -> None:
     """Warm the engine at ``port`` as a start of the platform does. Raises ArchiveFailed: it does not work."""
-    command = [sys.executable, "-m", "sda_platform.runtime.warm_up", engine.remote_address(port), str(directory)]
+    address = engine.remote_address(port, directory / _TOKEN)
+    command = [sys.executable, "-m", "sda_platform.runtime.warm_up", address, str(directory)]
     with (directory / _LOG).open("ab") as output:
         if subprocess.run(command, stdout=output, stderr=output, check=False).returncode:
             raise ArchiveFailed("the engine does not work")

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from sda_platform.clock import CLOCK_FILE
 from sda_platform.lake.object_store import is_object_store
+from sda_platform.private_home import make_private
 from sda_platform.published import PLATFORM
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
@@ -48,7 +49,7 @@ def require_home(home: Path, *places: str) -> None:
 
 def take_lock(home: Path) -> IO[str]:
     """Become the platform of ``home`` until the returned file is closed. Raises AlreadyRunning."""
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     lock = (home / LOCK_FILE).open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,6 +123,7 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
     if postgres and not postgres.startswith(POSTGRES_SCHEME):
         raise PlatformError(f"{POSTGRES_VARIABLE} must begin with {POSTGRES_SCHEME}")
     instance = dagster_home(home)
+    make_private(home)
     for directory in (instance, home / "logs", home / "engine" / "scratch"):
         directory.mkdir(parents=True, exist_ok=True)
     custom: dict[str, Any] = (

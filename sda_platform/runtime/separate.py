@@ -26,7 +26,7 @@ from sda_platform.runtime.program import program_command
 from sda_platform.runtime.services import Addresses
 from sda_platform.settings import Settings
 from sda_platform.spark import engine
-from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
+from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port, kept_token, token_file
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
@@ -40,11 +40,22 @@ def _engine(settings: Settings, environment: Mapping[str, str]) -> Service:
         host, port = host_and_port(settings.spark_remote)
     except ValueError as error:
         raise PlatformError(f"SDA_SPARK_REMOTE says where the engine listens: {error}") from None
+    token, path = environment.get(TOKEN_VARIABLE, ""), token_file(settings.spark_remote)
     try:
-        service = services.engine_service(settings.home.absolute(), environment, port, settings.driver_memory, host)
+        token = kept_token(path) if path else token
+    except ValueError as error:
+        raise PlatformError(str(error)) from None
+    if not token:
+        raise PlatformError(
+            f"who reaches the engine can execute code: set {TOKEN_VARIABLE}, or name a token_file in SDA_SPARK_REMOTE"
+        )
+    try:
+        service = services.engine_service(
+            settings.home.absolute(), environment, port, settings.driver_memory, token, host
+        )
     except (JavaMissing, JarsMissing) as problem:
         raise PlatformError(str(problem)) from None
-    works = liveness.engine_answers(settings.spark_remote, environment.get(TOKEN_VARIABLE, ""))
+    works = liveness.engine_answers(settings.spark_remote, "" if path else token)
     service.is_ready = lambda: bool(works(_ENGINE_WITHIN_S))
     return service
 

@@ -16,6 +16,7 @@ from sda_platform.edge.address import Address
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
+from sda_platform.private_home import make_private
 from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
@@ -40,6 +41,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         load_clients(Path(settings.serving_clients)) if settings.serving_clients else KnownClients(is_open=is_open)
     )
     home = settings.home.absolute()
+    make_private(home)
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
         clock = MissionClock.load(home)
         source = _source(settings, clock)

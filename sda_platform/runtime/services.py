@@ -11,6 +11,7 @@ from sda_platform.runtime.liveness import MISSES, Liveness, Question
 from sda_platform.runtime.processes import Service
 from sda_platform.runtime.program import program_command
 from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE
 from sda_platform.spark.java import find_java
 
 ENGINE_READY_S = 90.0
@@ -21,6 +22,8 @@ _LOOK_S = 5.0
 _PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
 _CODE_SERVER_THREADS = 24
+ENGINE_TOKEN = Path("engine", "token")
+"""The file with the token of the local engine, below the home."""
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
@@ -36,9 +39,9 @@ class Addresses:
 
 
 def engine_service(
-    home: Path, environment: Mapping[str, str], port: int, driver_memory: str, host: str = engine.HOST
+    home: Path, environment: Mapping[str, str], port: int, driver_memory: str, token: str, host: str = engine.HOST
 ) -> Service:
-    """The Spark Connect server. Raises JavaMissing or JarsMissing."""
+    """The Spark Connect server, which refuses calls without ``token``. Raises JavaMissing or JarsMissing."""
     directory = home / "engine"
     command = engine.server_command(
         find_java(environment),
@@ -48,7 +51,7 @@ def engine_service(
         lake_uri=environment.get("SDA_LAKE", ""),
         host=host,
     )
-    complete = {**environment, **engine.server_environment(directory, host)}
+    complete = {**environment, **engine.server_environment(directory, host), TOKEN_VARIABLE: token}
     log = home / "logs" / "engine.log"
     return Service("engine", command, complete, directory, log, lambda: engine.is_listening(port, host=host))
 

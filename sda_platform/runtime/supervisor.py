@@ -32,7 +32,7 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.service_group import ServiceGroup
 from sda_platform.runtime.services import Addresses
 from sda_platform.spark import engine
-from sda_platform.spark.channel import TOKEN_VARIABLE
+from sda_platform.spark.channel import TOKEN_VARIABLE, kept_token
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
@@ -244,11 +244,13 @@ class Platform:
         )
 
     def _start_engine(self, port: int) -> str:
+        path = self.home / services.ENGINE_TOKEN
         try:
-            self._services.add(services.engine_service(self.home, self._environment(), port, self._driver_memory))
-        except (JavaMissing, JarsMissing) as problem:
+            made = services.engine_service(self.home, self._environment(), port, self._driver_memory, kept_token(path))
+        except (JavaMissing, JarsMissing, ValueError) as problem:
             raise PlatformError(str(problem)) from None
-        return engine.remote_address(port)
+        self._services.add(made)
+        return engine.remote_address(port, path)
 
     def _environment(self) -> dict[str, str]:
         added = {

@@ -5,6 +5,7 @@
 
 It replaces this process. DIRECTORY holds its warehouse and scratch. ADDRESS is this machine's, as the cluster and the
 platforms reach it (default: loopback). Platforms attach with SDA_SPARK_REMOTE=sc://host:port.
+The server refuses calls without the token in SPARK_CONNECT_AUTHENTICATE_TOKEN.
 The executors run the Python that PYSPARK_PYTHON names (default: this one's path), which must have this package.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE
 from sda_platform.spark.java import find_java
 
 
@@ -28,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--driver-memory", default="3g")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     chosen = parser.parse_args(arguments)
+    if not os.environ.get(TOKEN_VARIABLE):
+        parser.error(f"who reaches the server can execute code: set {TOKEN_VARIABLE}, for example openssl rand -hex 32")
     directory = chosen.directory.absolute()
     for name in ("warehouse", "scratch"):
         (directory / name).mkdir(parents=True, exist_ok=True)

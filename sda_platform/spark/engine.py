@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from sda_platform.lake.object_store import is_object_store, spark_options
+from sda_platform.private_home import own_umask
+from sda_platform.spark.channel import with_token_file
 from sda_platform.spark.class_archive import make_archive, use_archive
 from sda_platform.spark.jars import jar_paths, spark_jars_directory
 from sda_platform.spark.java import Java
@@ -101,6 +103,7 @@ def server_conf(directory: Path, port: int, lake_uri: str = "", host: str = HOST
         "spark.connect.grpc.binding.port": str(port),
         # A pool's session stays for the engine's life: its next run shall find it warm.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
+        "spark.hadoop.fs.permissions.umask-mode": f"{own_umask():03o}",
         # Hadoop's own start a process for each permission and each question for a link: thirty a commit.
         "spark.hadoop.fs.file.impl": "sda.platform.LocalFiles",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "sda.platform.LocalContext",
@@ -162,9 +165,10 @@ def python_path() -> str:
     return os.pathsep.join([str(_PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def remote_address(port: int) -> str:
-    """The Spark Connect address of a server on this machine."""
-    return f"sc://{HOST}:{port}"
+def remote_address(port: int, token_path: Path | None = None) -> str:
+    """The Spark Connect address of a server on this machine, whose token is in the file at ``token_path``."""
+    address = f"sc://{HOST}:{port}"
+    return with_token_file(address, token_path) if token_path else address
 
 
 def session_url(remote: str, session_id: str) -> str:

@@ -18,11 +18,13 @@ import grpc
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.spark import engine, statements
-from sda_platform.spark.channel import TOKEN_VARIABLE, open_channel
+from sda_platform.spark.channel import TOKEN_VARIABLE, open_channel, token_file, without_token_file
 from sda_platform.spark.pools import GIVING_WAY, WARM_POOLS
 from sda_platform.spark.priority import give_way
 
@@ -89,12 +91,29 @@ def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, 
     except ValueError as error:
         raise EngineUnavailable(str(error)) from None
     # Not getOrCreate: that gives whichever session this process opened first, also one of another engine or lake.
-    session: SparkSession = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
+    session = open_session(remote, session_id(pool, lake_uri))
     _left_to_stop(session)
     cast("Any", session).client.set_retry_policies([RECONNECTING])
     for name, value in {**engine.UNTIMED, **(extra_conf or {})}.items():
         session.conf.set(name, value)
     return session
+
+
+class _Channels(DefaultChannelBuilder):
+    """PySpark's own sends a token with TLS or to ``localhost`` only; here all channels are those of `channel`."""
+
+    def __init__(self, remote: str, session: str) -> None:
+        super().__init__(engine.session_url(without_token_file(remote), session))
+        self._remote = remote
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
+        return open_channel(self._remote, self._channel_options)
+
+
+def open_session(remote: str, session: str) -> SparkSession:
+    """The session with the id ``session`` (a UUID) on the engine at ``remote``, made if there is none."""
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `SparkSession.builder.remote`, which takes no builder, does
+    return cast("SparkSession", ConnectSession.builder.channelBuilder(_Channels(remote, session)).create())
 
 
 def _left_to_stop(session: SparkSession) -> None:
@@ -126,9 +145,11 @@ def probe(remote: str) -> None:
         details = getattr(error, "details", lambda: None)() or error
         if getattr(error, "code", lambda: None)() is grpc.StatusCode.UNAUTHENTICATED:
             state = "does not hold the engine's token" if os.environ.get(TOKEN_VARIABLE) else "is not set"
+            given = f"{TOKEN_VARIABLE} {state}; it is sent to addresses with use_ssl=true only"
+            if path := token_file(remote):
+                given = f"{path} does not hold the engine's token"
             raise EngineUnavailable(
-                f"the Spark engine at {remote} refuses this process ({details}): {TOKEN_VARIABLE} {state}; "
-                "it is sent to addresses with use_ssl=true only"
+                f"the Spark engine at {remote} refuses this process ({details}): {given}"
             ) from error
         raise EngineUnavailable(
             f"the Spark engine at {remote} does not answer ({details}); `sda status` shows the platform's processes, "

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 import dagster as dg
 from pyspark.sql.connect.session import SparkSession
@@ -30,8 +31,7 @@ from sda_platform.orchestration.jobs import (
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
-from sda_platform.spark import engine
-from sda_platform.spark.session import session_id
+from sda_platform.spark.session import open_session, session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
 from sda_platform_tests.support import injections
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
@@ -173,8 +173,7 @@ class Victim:
 
     def session(self, name: str) -> SparkSession:
         """A session of our own on its engine."""
-        address = engine.session_url(self.engine_address, session_id(name, self._running.lake.uri))
-        session = SparkSession.builder.remote(address).create()
+        session = cast("SparkSession", open_session(self.engine_address, session_id(name, self._running.lake.uri)))
         # At the exit of this process a client asks its engine to clear a cache, for ten minutes if that was killed.
         atexit.unregister(session.client._cleanup_ml_cache)
         return session

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE, kept_token
 from sda_platform.spark.jars import spark_jars_directory
 from sda_platform.spark.java import find_java
 from sda_platform_tests.support.connect_server import is_working
@@ -35,7 +36,7 @@ class SparkCluster:
     @property
     def remote(self) -> str:
         """The address of the Connect server."""
-        return engine.remote_address(self._connect_port)
+        return engine.remote_address(self._connect_port, self.directory / "token")
 
     @property
     def events(self) -> Path:
@@ -114,6 +115,7 @@ class SparkCluster:
         )
         environment = {
             **os.environ,
+            TOKEN_VARIABLE: kept_token(self.directory / "token"),
             "SPARK_HOME": str(spark_jars_directory().parent),
             "SPARK_LOCAL_IP": engine.HOST,
             "SPARK_DAEMON_MEMORY": "256m",

@@ -30,6 +30,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CAND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
     GROUND_SEGMENT,
@@ -44,13 +45,17 @@ from sda_platform.orchestration.zone_asset import landing_sensor_name
 from sda_platform.published import CATALOGUE, published
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
+from sda_platform.runtime import platform_home
 from sda_platform.serving.health_client import fetch_health
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform.spark.channel import token_file, without_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.session import probe
 from sda_platform_tests.support.browser import Page, opened
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
+from sda_platform_tests.support.second_user import as_another_user
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land, radar_segment
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -245,6 +250,20 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(
 
 
 @pytest.mark.usefixtures("screened")
+def test_another_user_of_the_machine_reaches_neither_the_files_nor_the_engine__S10(platform: RunningPlatform) -> None:
+    made = [platform.home]
+    for part in ("dagster", "engine", "logs", "lake", "serving"):
+        made += (platform.home / part).rglob("*")
+    assert [str(each) for each in made if each.exists() and each.stat().st_mode & 0o077] == []
+    address = str(platform_home.read_state(platform.home)["addresses"]["engine"])
+    path = token_file(address)
+    assert path is not None
+    assert as_another_user(path.read_text) == "PermissionError"
+    with pytest.raises(EngineUnavailable, match="refuses this process"):
+        probe(without_token_file(address))
+    probe(address)
+
+
 def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) -> None:
     address = published(platform.home, CATALOGUE)
     assert address is not None

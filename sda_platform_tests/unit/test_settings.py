@@ -94,6 +94,7 @@ SECTIONS = {
     "refinement": InterestResource,
 }
 VARIABLES = {
+    "SDA_UMASK",
     "SDA_NOTICE_KEYS",
     "SDA_SUBSCRIBER_KEYS",
     "SDA_WEBHOOK_PLAIN_HTTP",

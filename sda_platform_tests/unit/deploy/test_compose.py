@@ -16,7 +16,7 @@ from sda_platform.edge.address import Address
 from sda_platform.runtime.platform_home import POSTGRES_SCHEME, POSTGRES_VARIABLE
 from sda_platform.runtime.separate import SERVICES, separate_service
 from sda_platform.settings import Settings, require_known_variables
-from sda_platform.spark.channel import host_and_port
+from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port, read_token, token_file, with_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
 
 ROOT = Path(__file__).parents[3]
@@ -76,12 +76,17 @@ def test_each_address_is_a_container_that_listens_there(settings: Settings) -> N
     assert published == {name: [f"127.0.0.1:{port}:{port}"] for name, port in ports.items()}, "loopback: no login"
 
 
-def test_each_command_can_be_made_from_the_settings(settings: Settings) -> None:
+def test_each_command_can_be_made_from_the_settings(settings: Settings, tmp_path: Path) -> None:
     try:
         jar_paths()
     except JarsMissing as missing:
         pytest.skip(str(missing))
+    token = token_file(settings.spark_remote)
+    assert token == settings.home / "engine/token", "on the volume that all share"
+    elsewhere = with_token_file("sc://engine:15002", tmp_path / "token")
+    settings = settings.model_copy(update={"spark_remote": elsewhere})
     made = {name: separate_service(name, settings) for name in SERVICES}
+    assert made["engine"].environment[TOKEN_VARIABLE] == read_token(tmp_path / "token")
     assert "-Dspark.connect.grpc.binding.address=engine" in made["engine"].command
     code_server, webserver = " ".join(made["code-server"].command), " ".join(made["webserver"].command)
     assert "-h code-server -p 4000" in code_server

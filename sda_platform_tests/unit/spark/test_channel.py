@@ -2,15 +2,19 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
 
 from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.liveness import engine_answers
-from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
-from sda_platform.spark.engine import session_url
+from sda_platform.runtime.separate import separate_service
+from sda_platform.settings import Settings
+from sda_platform.spark import connect_server
+from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port, kept_token
+from sda_platform.spark.engine import remote_address, session_url
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.proxy import certify
 from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
@@ -97,3 +101,60 @@ def test_a_process_that_runs_on_trusts_a_certificate_that_was_renewed(
             roots.write_bytes(certificate.read_bytes())
             answers.append(ask(5.0))
     assert answers == [True, False, True], "it is refused until the file of the roots has it"
+
+
+class Asking(StandInEngine):
+    """Demands a token as Spark's interceptor does, of every kind of call."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+        self.headers: list[tuple[str, str]] = []
+
+    def service(self, details: Any) -> Any:
+        self.headers += details.invocation_metadata
+        if ("authorization", f"Bearer {self._token}") in details.invocation_metadata:
+            return super().service(details)
+        refuse = lambda _request, context: context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid token")  # noqa: E731
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+def test_an_address_with_a_token_file_is_let_in_and_others_are_not__S10(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    path = tmp_path / "a b=c;d" / "token"
+    asking = Asking(kept_token(path))
+    with serving(asking) as port:
+        session = cast("Any", attach(remote_address(port, path), "alerts"))
+        session.conf.set("spark.sql.x", "1")
+        session.client.close()
+        assert not [name for name, value in asking.headers if str(path) in value or name == "token_file"]
+        assert engine_answers(remote_address(port, path))(5.0)
+        assert not engine_answers(remote_address(port))(5.0)
+        other = tmp_path / "other"
+        kept_token(other)
+        for remote, reason in ((remote_address(port), "is not set"), (remote_address(port, other), "other does not")):
+            with pytest.raises(EngineUnavailable, match=reason) as refused:
+                attach(remote, "alerts")
+            assert kept_token(path) not in str(refused.value)
+
+
+def test_a_token_is_kept_and_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    token = kept_token(path)
+    assert (len(token), kept_token(path), path.stat().st_mode & 0o777) == (64, token, 0o600)
+    path.chmod(0o640)
+    with pytest.raises(EngineUnavailable, match="open to other users"):
+        attach(remote_address(1, path), "alerts")
+    path.unlink()
+    with pytest.raises(EngineUnavailable, match=r"cannot be read: .*No such file"):
+        attach(remote_address(1, path), "alerts")
+
+
+def test_an_engine_is_not_started_without_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PlatformError, match=f"set {TOKEN_VARIABLE}, or name a token_file"):
+        separate_service("engine", Settings(home=tmp_path, spark_remote="sc://127.0.0.1:15002"))
+    with pytest.raises(SystemExit):
+        connect_server.main(["spark://host:7077", str(tmp_path)])
+    assert f"set {TOKEN_VARIABLE}" in capsys.readouterr().err

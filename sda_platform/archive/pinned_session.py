@@ -22,6 +22,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from sda_platform.archive.errors import QueryRefused
+from sda_platform.archive.parsed_plan import PHYSICAL, refuse_foreign_parts
 from sda_platform.archive.pinned_files import Projection, pinned_files
 from sda_platform.archive.pinned_view import BATCH_ROWS
 from sda_platform.archive.plan_audit import PlanAudit, audit_plan, plan_text, spilled_bytes
@@ -37,7 +38,7 @@ _BETWEEN_INTERRUPTIONS_S = 0.5
 _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",  # a query reads the views, and no other file
     "spark.sql.maxMetadataStringLength": "100000",  # a plan names all its filters
-    "spark.sql.debug.maxToStringFields": "1000",
+    "spark.sql.debug.maxToStringFields": "100000",
 }
 
 
@@ -149,7 +150,11 @@ class PinnedSession:
     def _audited(self, rows: DataFrame, named: list[str]) -> PlanAudit:
         sizes = {file: size for name in named for file, size in self._sizes[name].items()}
         read = {_file_name(file) for file in rows.inputFiles()}
-        return audit_plan(plan_text(rows), {file: sizes.get(file, 0) for file in read}, max(len(sizes), len(read)))
+        plans = plan_text(rows)
+        refuse_foreign_parts(plans)
+        return audit_plan(
+            plans.partition(PHYSICAL)[2], {file: sizes.get(file, 0) for file in read}, max(len(sizes), len(read))
+        )
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

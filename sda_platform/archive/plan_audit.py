@@ -65,9 +65,9 @@ class PlanAudit:
 
 
 def plan_text(rows: DataFrame) -> str:
-    """The physical plan as `explain` prints it."""
+    """The plans as `explain` prints them: parsed, analyzed, optimized and physical."""
     with redirect_stdout(io.StringIO()) as printed:
-        rows.explain()
+        rows.explain(extended=True)
     return printed.getvalue()
 
 

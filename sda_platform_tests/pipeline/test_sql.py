@@ -110,6 +110,50 @@ def test_what_is_no_query_of_the_tables_is_refused(spark: SparkSession, lake: La
     assert "\n" not in str(refused.value)
 
 
+BEYOND_THE_TEXT = (
+    "SELECT x FROM (SELECT TRANSFORM('a') USING 'id' AS (x STRING))",
+    "SELECT reflect('java.lang.System', 'getProperty', 'user.home')",
+    "SELECT system.builtin.`java_method`('java.lang.System', 'getProperty', 'user.home')",
+    "SELECT call_function('reflect', 'java.lang.System', 'getProperty', 'user.home')",
+    "SELECT from_protobuf(CAST('a' AS BINARY), 'm', '/etc/hostname')",
+    "SELECT * FROM python_worker_logs()",
+    "SELECT * FROM parquet.`/etc`",
+    "SELECT '\\n== Analyzed Logical Plan ==', reflect('java.lang.System', 'getProperty', 'user.home')",
+    "SELECT '\\n== Parsed Logical Plan ==', 1",
+    "SELECT 1 AS `\n== Analyzed Logical Plan ==`, reflect('java.lang.System', 'getProperty', 'user.home')",
+)
+WITHIN_THE_PLAN = (
+    "SELECT id FROM observations_of TABLESAMPLE (10 PERCENT)",
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    "SELECT * FROM range(3) UNION SELECT 1 EXCEPT SELECT 2 INTERSECT SELECT 3",
+    "SELECT * FROM VALUES (1, 2), (3, 4) AS v(a, b) ORDER BY ALL LIMIT 3 OFFSET 1",
+    "SELECT count(*) FROM range(9) GROUP BY GROUPING SETS ((id), ()) HAVING count(*) > 0",
+    "SELECT /*+ BROADCAST(r) */ sum(id) OVER w FROM range(3) r WINDOW w AS (ORDER BY id)",
+    "SELECT * FROM range(3) PIVOT (count(*) FOR id IN (1, 2)), LATERAL (SELECT 1) LATERAL VIEW explode(array(1)) AS e",
+    "SELECT transform(array(1), x -> x + 1), (SELECT max(id) FROM range(2)), id::string LIKE 'a%' FROM range(2)",
+    "SELECT id FROM range(2) WHERE id IN (SELECT 1) AND EXISTS (SELECT 1) DISTRIBUTE BY id SORT BY id",
+)
+
+
+@pytest.mark.parametrize("number", range(len(BEYOND_THE_TEXT)))
+def test_sparks_own_reading_of_a_query_is_judged_as_well__S5(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Here the text is not judged, as if a way round that had been found."""
+    monkeypatch.setattr("sda_platform.archive.pinned_session.refuse_calls", lambda _sql: None)
+    with (
+        pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view,
+        pytest.raises(QueryRefused),
+    ):
+        view.sql(BEYOND_THE_TEXT[number])
+
+
+def test_queries_of_many_shapes_pass(spark: SparkSession, lake: Lake) -> None:
+    with pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view:
+        for sql in WITHIN_THE_PLAN:
+            view.sql(sql.replace("id FROM observations_of", "observation_id FROM observations"))
+
+
 def test_the_plan_names_filters_residual_and_files__DL5_A2_DL5_A3(spark: SparkSession, lake: Lake) -> None:
     with pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view:
         window = "sensor_time_ns >= 3600 AND sensor_time_ns < 3700"

@@ -32,7 +32,7 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.service_group import ServiceGroup
 from sda_platform.runtime.services import Addresses
 from sda_platform.spark import engine
-from sda_platform.spark.channel import TOKEN_VARIABLE, kept_token
+from sda_platform.spark.channel import kept_token
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
@@ -67,8 +67,6 @@ class Platform:
     ) -> None:
         self.home = home.absolute()
         self._inherited = dict(os.environ if environment is None else environment)
-        if not spark_remote:  # the token belongs to a remote engine
-            self._inherited.pop(TOKEN_VARIABLE, None)
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
         self._collect, self._with_catalogue = collect, with_catalogue

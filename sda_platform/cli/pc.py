@@ -26,6 +26,7 @@ _MEANING = {
     "work_budget_exhausted": "the longer computation was ended at its limit of evaluations",
     "unusable_input": "a state, radius or covariance is not finite or too large to compute with",
     "diluted": "the uncertainty is so large that more of it lowers Pc; see the maximum",
+    **{f"default_covariance_{n}": f"the covariance of object {n} is a default, no result of tracking" for n in (1, 2)},
     "states_disagree_with_miss_distance": "the distance of the states is not the stated miss distance",
 }
 

@@ -23,6 +23,7 @@ from sda_platform.orbits.screening.encounter import relative_states
 _MISS_TOLERANCE, _MISS_TOLERANCE_KM = 0.01, 0.01
 _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 1e3, 1e7, 1e2
 DISAGREES: Final = "states_disagree_with_miss_distance"
+DEFAULT_COVARIANCE: Final = "default_covariance"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,8 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
     flags = list(best.flags[0])
     if abs(stated_km - miss_km) > _MISS_TOLERANCE_KM + _MISS_TOLERANCE * stated_km:
         flags.append(DISAGREES)
+    methods = (each.fields.get("COVARIANCE_METHOD", "").upper() for each in message.objects)
+    flags += [f"{DEFAULT_COVARIANCE}_{number}" for number, method in enumerate(methods, 1) if method == "DEFAULT"]
     return MessageRisk(
         pc=_known(best.probability[0]),
         method=best.method[0],

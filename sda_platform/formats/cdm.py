@@ -4,10 +4,10 @@ States are in kilometres here, covariances in each object's own RTN axes (km², 
 interpret them.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,24 @@ from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
-from sda_platform.formats.ndm import COMMENT, KeywordEntry, LineOf, kvn_messages, same_line, xml_messages
+from sda_platform.formats.ndm import (
+    COMMENT,
+    KeywordEntry,
+    LineOf,
+    kvn_messages,
+    leaves,
+    same_line,
+    version_entry,
+    xml_elements,
+)  # fmt: skip
 from sda_platform.formats.records import RawRecord
+from sda_platform.formats.stated_radius import (
+    LENGTHS_M,
+    StatedRadius,
+    exclusion_volume_radius,
+    hard_body_radius,
+    require_radius,
+)  # fmt: skip
 from sda_platform.formats.text import as_text
 from sda_platform.formats.units import converted
 
@@ -31,12 +47,9 @@ _VERSION: Final = "CCSDS_CDM_VERS"
 _STRICT_VERSION: Final = "1.0"
 _KM: Final = {"": 1.0, "km": 1.0, "m": 1e-3, "km/s": 1.0, "m/s": 1e-3}
 _METRES_SQUARED: Final = {"m": 1e-6, "km": 1.0}
-_LENGTHS: Final = {"": 1.0, "m": 1.0, "km": 1e3}
-_AREAS: Final = {"": 1.0, "m**2": 1.0, "km**2": 1e6}
-_LARGEST_RADIUS_M: Final = 1e5
-_VALUE: Final = r"\s*(?:\[\s*\w+\s*\])?\s*[=:]\s*(\S+)\s*(?:\[\s*(\w+)\s*\])?"
-_HARD_BODY: Final = re.compile(r"(?:\bHBR\b|\bhard[ _-]?body[ _-]?radius\b)" + _VALUE, re.IGNORECASE)
-_EXCLUSION_VOLUME: Final = re.compile(r"\bexclusion[ _-]?volume[ _-]?radius\b" + _VALUE, re.IGNORECASE)
+_AREAS: Final = {f"{unit}**2" if unit else "": scale**2 for unit, scale in LENGTHS_M.items()}
+_LARGEST_AREA_M2: Final = 1e10
+_EARTH: Final = ("EARTH", "399")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +93,11 @@ class _Section:
     name: str
     entries: dict[str, KeywordEntry] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
+    ending: int = 0
+    """How many comments came after the last keyword."""
 
     def add(self, entry: KeywordEntry, known: frozenset[str], *, strict: bool) -> None:
+        self.ending = self.ending + 1 if entry.keyword == COMMENT else 0
         if entry.keyword == COMMENT:
             self.comments.append(entry.value)
         elif not strict and entry.keyword not in known:
@@ -124,15 +140,23 @@ class _Section:
         others = (entry for entry in self.entries.values() if _in_unit_of_standard(entry) is None)
         return (*self.comments, *(f"{entry.keyword} = {entry.value} [{entry.unit}]" for entry in others))
 
-    def radius_m(self) -> float | None:
+    def radius(self) -> StatedRadius | None:
         """The hard-body radius given as a keyword or in a comment, if there is one."""
         if "HBR" in self.entries:
-            return self._sound_radius_m(self.number("HBR", _LENGTHS))
-        return self._radius_in_comments_m(_HARD_BODY)
+            return StatedRadius(require_radius(self.number("HBR", LENGTHS_M), self.name), is_combined=False)
+        return hard_body_radius(self.comments, self.name)
 
     def exclusion_volume_radius_m(self) -> float | None:
         """The exclusion volume radius given in a comment, if there is one."""
-        return self._radius_in_comments_m(_EXCLUSION_VOLUME)
+        found = exclusion_volume_radius(self.comments, self.name)
+        return found.radius_m if found else None
+
+    def give_ending_radius(self, following: "_Section") -> None:
+        """A radius in a comment directly before OBJECT is of that object: there the standard has its comments."""
+        for comment in self.comments[len(self.comments) - self.ending :]:
+            if hard_body_radius([comment], self.name):
+                self.comments.remove(comment)
+                following.comments.append(comment)
 
     def area_pc_m2(self) -> float | None:
         """The area for the probability of collision; None where it is absent, zero or no number."""
@@ -140,22 +164,7 @@ class _Section:
             area_m2 = self.number("AREA_PC", _AREAS)
         except RecordError:
             return None
-        return area_m2 if 0 < area_m2 <= _LARGEST_RADIUS_M**2 else None
-
-    def _radius_in_comments_m(self, pattern: re.Pattern[str]) -> float | None:
-        for comment in self.comments:
-            found = pattern.search(comment)
-            if found:
-                text, unit = found.groups()
-                stated = _Section(self.name, {"HBR": KeywordEntry("HBR", text, unit or "", f"COMMENT {comment}"[:60])})
-                return self._sound_radius_m(stated.number("HBR", _LENGTHS))
-        return None
-
-    def _sound_radius_m(self, radius_m: float) -> float:
-        if not 0 < radius_m <= _LARGEST_RADIUS_M:
-            allowed = "above zero" if radius_m <= 0 else f"at most {_LARGEST_RADIUS_M:g} m"
-            raise RecordError("out_of_range", f"{self.name}: its hard-body radius is {radius_m:g} m, must be {allowed}")
-        return radius_m
+        return area_m2 if 0 < area_m2 <= _LARGEST_AREA_M2 else None
 
 
 def read_cdm_record(record: RawRecord) -> Cdm:
@@ -171,11 +180,20 @@ def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
     """
     data = as_text(data)
     is_xml = data.lstrip().startswith(b"<")
-    messages = list(xml_messages(data, "cdm", line_of) if is_xml else kvn_messages(data, line_of))
+    messages = list(map(_xml_entries, xml_elements(data, "cdm", line_of)) if is_xml else kvn_messages(data, line_of))
     if len(messages) != 1:
         found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
         raise RecordError("bad_length", f"holds {found}")
     return cdm_of_entries(messages[0], must_come_first=not is_xml)
+
+
+def _xml_entries(message: Element) -> list[KeywordEntry]:
+    """The entries of an XML message; OBJECT begins the entries of its segment, and so its comments are its own."""
+    entries = leaves(message)
+    segments = [leaves(segment) for segment in message.iter("segment")]
+    before = len(entries) - sum(map(len, segments))
+    ordered = [entry for segment in segments for entry in sorted(segment, key=lambda e: e.keyword != "OBJECT")]
+    return [*version_entry(message), *entries[:before], *ordered]
 
 
 def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = True) -> Cdm:
@@ -183,6 +201,7 @@ def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = T
     whole, *objects = _sections(message, _version(message, must_come_first=must_come_first))
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
+    combined, radii = _radii(whole, objects)
     created = whole.entries.get("CREATION_DATE")
     if created is not None and created.value:
         with located(created.place):
@@ -194,10 +213,25 @@ def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = T
         whole.texts(),
         tca_time_ns,
         whole.number("MISS_DISTANCE", {"": 1.0, "m": 1.0, "km": 1e3}),
-        (_object(objects[0]), _object(objects[1])),
-        _first(whole.radius_m(), whole.exclusion_volume_radius_m()),
+        (_object(objects[0], radii[0]), _object(objects[1], radii[1])),
+        combined if combined is not None else whole.exclusion_volume_radius_m(),
         whole.remarks(),
     )
+
+
+def _radii(whole: _Section, objects: Sequence[_Section]) -> tuple[float | None, list[float | None]]:
+    """The combined hard-body radius and those of the objects, in metres, as far as they are given.
+
+    A comment directly before the first object may be of the encounter or of the object: of the object, where only the
+    other one has a radius of its own.
+    """
+    objects[0].give_ending_radius(objects[1])
+    if objects[1].radius() and not objects[0].radius():
+        whole.give_ending_radius(objects[0])
+    stated = [section.radius() for section in (whole, *objects)]
+    named = next((each for each in stated if each and each.is_combined), stated[0])
+    own = [each.radius_m if each and not each.is_combined else None for each in stated[1:]]
+    return named.radius_m if named else None, own
 
 
 def instant_ns(text: str, keyword: str) -> int:
@@ -229,7 +263,11 @@ def _sections(message: Iterable[KeywordEntry], version: str) -> list[_Section]:
     return sections
 
 
-def _object(section: _Section) -> CdmObject:
+def _object(section: _Section, radius_m: float | None) -> CdmObject:
+    centre = section.entries.get("ORBIT_CENTER")
+    if centre is not None and centre.value and centre.value.upper() not in _EARTH:
+        reason = f"{centre.place}, {section.name}: ORBIT_CENTER is {ascii(centre.value)[:40]}, must be EARTH"
+        raise RecordError("out_of_range", reason)
     frame = section.entry("REF_FRAME")
     name = frame.value.upper()
     name = EARTH_FIXED_FRAME if name.startswith(EARTH_FIXED_FRAME) else name
@@ -251,7 +289,7 @@ def _object(section: _Section) -> CdmObject:
         np.array(state[:3]),
         np.array(state[3:]),
         covariance,
-        section.radius_m(),
+        radius_m,
         section.exclusion_volume_radius_m(),
         section.area_pc_m2(),
         section.remarks(),
@@ -263,7 +301,3 @@ def _in_unit_of_standard(entry: KeywordEntry) -> str | None:
     if not entry.unit or not unit or entry.unit.lower() == unit.lower():
         return entry.value
     return converted(entry.value, entry.unit, unit)
-
-
-def _first(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)

@@ -59,9 +59,11 @@ def _entries(values: Mapping[str, Any]) -> Iterator[KeywordEntry]:
         for name, value in part.items():
             if name == "CCSDS_CDM_VERS" or name.endswith(("_UNIT", "_FRACTION")):
                 continue
-            text = f"{value}".strip()
+            text = _text(value)
             if name.startswith(COMMENT):
-                yield KeywordEntry(COMMENT, f"{name.removeprefix(COMMENT).strip('_')} = {text}".removeprefix(" = "))
+                what = name.removeprefix(COMMENT).strip("_")
+                is_whole = not what or text.upper().startswith(what)  # the value has the name of the key, too
+                yield KeywordEntry(COMMENT, text if is_whole else f"{what} = {text}")
             else:
                 fraction = part.get(f"{name}_FRACTION")
                 text = f"{text}.{fraction}" if fraction and "." not in text else text
@@ -83,7 +85,7 @@ def _summary(values: Mapping[str, Any]) -> CdmSummary:
     }
     objects = [
         {
-            "OBJECT_DESIGNATOR": f"{values[f'SAT_{number}_ID']}",
+            "OBJECT_DESIGNATOR": _text(values[f"SAT_{number}_ID"]),
             "OBJECT_NAME": f"{values.get(f'SAT_{number}_NAME', 'UNKNOWN')}",
             "OBJECT_TYPE": _TYPES.get(f"{values.get(f'SAT{number}_OBJECT_TYPE', '')}".upper(), "UNKNOWN"),
         }
@@ -95,6 +97,11 @@ def _summary(values: Mapping[str, Any]) -> CdmSummary:
         finite(values["MIN_RNG"] if isinstance(values["MIN_RNG"], str | int | float) else "", "MIN_RNG"),
         (objects[0], objects[1]),
     )
+
+
+def _text(value: Any) -> str:
+    """A value as text; a whole number without a point, as a table with gaps writes it."""
+    return f"{int(value) if isinstance(value, float) and value.is_integer() else value}".strip()
 
 
 def _flat(message: Cdm | CdmSummary) -> Iterator[tuple[str, str]]:

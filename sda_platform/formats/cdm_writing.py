@@ -33,9 +33,10 @@ def encode_cdms(messages: Sequence[Cdm], encoding: str) -> bytes:
 def flat_entries(message: Cdm) -> Iterator[KeywordEntry]:
     """The message as a list of keywords in the order of the standard."""
     yield _VERSION
-    for group in (HEADER, *(group for _, group in RELATIVE)):
+    yield from _rows(HEADER, message.fields)
+    yield from _comments(_remarks(message))  # not before OBJECT, where a radius could be of that object
+    for _, group in RELATIVE:
         yield from _rows(group, message.fields)
-    yield from _comments(_remarks(message))
     for each in message.objects:
         values = _object_values(each)
         yield from _rows(METADATA, values)

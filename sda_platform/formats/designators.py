@@ -18,10 +18,14 @@ _IN_NAMES: Final = (
 )
 _PIVOT_YEAR: Final = 57
 _MOST_DIGITS: Final = 9
+ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
+_ALPHA_5_LENGTH: Final = 5
 
 
 def catalogue_number(text: str) -> int | None:
-    """The catalogue number that ``text`` is; None: it is none."""
+    """The catalogue number that ``text`` is, also in Alpha-5 (T0001 is 270001); None: it is none."""
+    if len(text) == _ALPHA_5_LENGTH and text[0] in ALPHA_5 and text[1:].isascii() and text[1:].isdigit():
+        return (10 + ALPHA_5.index(text[0])) * 10_000 + int(text[1:])
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text) or None
     return None

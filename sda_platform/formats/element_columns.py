@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from sda_platform.formats.element_set import SGP4_XP, UNKNOWN
+from sda_platform.formats.element_set import SGP4, UNKNOWN
 from sda_platform.formats.limits import ELEMENT_LIMITS
 from sda_platform.formats.omm import OMM_CSV_COLUMNS, csv_header
 
@@ -135,4 +135,4 @@ def _are_whole(found: pa.Table) -> bool:
                 return False
     if "EPHEMERIS_TYPE" not in found.column_names:
         return True
-    return not pc.any(pc.equal(found["EPHEMERIS_TYPE"], SGP4_XP)).as_py()
+    return not pc.any(pc.not_equal(found["EPHEMERIS_TYPE"], SGP4)).as_py()

@@ -27,8 +27,9 @@ DECAY_DATE: Final = "DECAY_DATE"
 NS_PER_DAY: Final = 86_400 * 1_000_000_000
 # Some write a whole number with a point.
 _WHOLE: Final = re.compile(r"[+-]?\d{1,30}(?:\.0*)?", re.ASCII)
-SGP4_XP: Final = 4
-"""The ephemeris type of sets that SGP4 cannot propagate."""
+SGP4: Final = 0
+"""The ephemeris type of sets that SGP4 propagates as they are."""
+_OTHER_TYPES: Final = {2: "SGP4 with another mean motion", 3: "PPT3", 4: "SGP4-XP", 6: "special perturbations"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,7 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         value = fields.get(keyword)
         if (value.strip().upper() if isinstance(value, str) else value) not in (*allowed, "", None):
             raise RecordError("out_of_range", f"{keyword} is {ascii(value)[:80]}, only {allowed[0]} can be used")
-    if _optional_int(fields, "EPHEMERIS_TYPE") == SGP4_XP:
-        raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
+    require_sgp4(_optional_int(fields, "EPHEMERIS_TYPE"), "EPHEMERIS_TYPE")
     return ElementSet(
         norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),
         object_name=_optional_text(fields, "OBJECT_NAME"),
@@ -91,6 +91,13 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         decay_time_ns=_decay_time_ns(fields),
         message=message,
     )
+
+
+def require_sgp4(ephemeris_type: int | None, name: str) -> None:
+    """Raises RecordError for the type of another theory: SGP4 would make other orbits of such numbers."""
+    if ephemeris_type not in (None, SGP4):
+        what = _OTHER_TYPES.get(ephemeris_type, "another theory")
+        raise RecordError("out_of_range", f"{name} is {ephemeris_type} ({what}), only {SGP4} can be propagated by SGP4")
 
 
 def omm_fields(element: ElementSet) -> dict[str, str | float | int | None]:

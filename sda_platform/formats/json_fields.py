@@ -11,14 +11,23 @@ _MAX_INT64: Final = 2**63 - 1
 
 
 def json_object(payload: bytes) -> dict[str, Any]:
-    """The object in `payload`; anything else, NaN and bad UTF-8 too, raises RecordError("bad_json")."""
+    """The object in `payload`; NaN, bad UTF-8, a repeated name and anything else raise RecordError("bad_json")."""
     try:
-        value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+        text = payload.decode("utf-8")
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_with_each_name_once)
     except (ValueError, RecursionError) as error:
         raise RecordError("bad_json", f"not a JSON object: {str(error)[:200]}") from error
     if not isinstance(value, dict):
         raise RecordError("bad_json", f"not a JSON object but a {type(value).__name__}")
     return value
+
+
+def _with_each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        name = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise ValueError(f"{ascii(name)[:80]} is given twice")
+    return found
 
 
 def _refuse_constant(name: str) -> float:

@@ -56,6 +56,9 @@ def read_omm_csv(record: RawRecord) -> ElementSet:
         raise RecordError("bad_field", f"not a line of CSV in UTF-8: {str(error)[:200]}") from error
     if len(row) != len(header):
         raise RecordError("bad_length", f"line has {len(row)} fields, its header has {len(header)}")
+    if len(set(header)) != len(header):
+        twice = next(name for number, name in enumerate(header) if name in header[:number])
+        raise RecordError("bad_field", f"the header has {ascii(twice)[:80]} twice")
     return element_set(dict(zip(header, row, strict=True)))
 
 

@@ -7,13 +7,13 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from sda_platform.formats.element_set import NS_PER_DAY, SGP4_XP, ElementSet
+from sda_platform.formats.designators import ALPHA_5
+from sda_platform.formats.element_set import NS_PER_DAY, ElementSet, require_sgp4
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
 from sda_platform.formats.records import RawRecord
 
 LINE_LENGTH: Final = 69
-ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
 PIVOT_YEAR: Final = 57
 
 
@@ -33,8 +33,7 @@ def read_tle(record: RawRecord) -> ElementSet:
     first, second = (_checked_line(line, number) for number, line in enumerate(lines[-2:], start=1))
     if first[2:7] != second[2:7]:
         raise RecordError("bad_field", f"line 1 is of object {first[2:7]}, line 2 of {second[2:7]}")
-    if first[62] == str(SGP4_XP):
-        raise RecordError("out_of_range", "ephemeris type is 4 (SGP4-XP), which SGP4 cannot propagate")
+    require_sgp4(_integer(first[62].strip() or "0", "ephemeris type"), "ephemeris type")
     return ElementSet(
         norad_id=decode_alpha_5(first[2:7]),
         object_name=_name(lines[0]) if len(lines) == 3 else None,
@@ -80,7 +79,7 @@ def _checked_line(line: str, number: int) -> str:
 
 
 def _name(line: str) -> str | None:
-    return encodable(line.removeprefix("0 ").strip(), "name") or None
+    return encodable(line.removeprefix("0 ").strip().removeprefix("0 "), "name") or None
 
 
 def designator(field: str) -> str | None:
@@ -128,7 +127,8 @@ def _exponential(field: str, name: str) -> float:
     """` 28098-4` is 0.28098e-4: sign, five digits after an implied point, exponent. Blanks among digits are zeros."""
     if not field.strip():
         return 0.0
-    columns = f" {field[:-1]}" if field[0].isdigit() else field  # some leave the column of the sign out
+    # Some leave the column of the sign out, and end a column early.
+    columns = f" {field[:-1]}" if field[0].isdigit() and field[-1] == " " else field
     found = _EXPONENTIAL.fullmatch(columns) or _EXPONENTIAL_WITH_POINT.fullmatch(field.strip())
     if found is None:
         raise RecordError("bad_field", f"{name} is {field!r}, must be like ' 28098-4'")

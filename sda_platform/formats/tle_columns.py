@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.formats.designators import ALPHA_5
 from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, content_of, trimmed
-from sda_platform.formats.element_set import NS_PER_DAY, SGP4_XP
-from sda_platform.formats.tle import ALPHA_5, LINE_LENGTH, PIVOT_YEAR, designator, year_start_ns
+from sda_platform.formats.element_set import NS_PER_DAY, SGP4
+from sda_platform.formats.tle import LINE_LENGTH, PIVOT_YEAR, designator, year_start_ns
 
 ByteArray = npt.NDArray[np.uint8]
 _BOTH: Final = 2 * LINE_LENGTH + 1
@@ -91,7 +92,7 @@ def _columns(one: ByteArray, two: ByteArray, characters: ByteArray) -> dict[str,
     for line in (one, two):
         _require(_checksums(line[:_IN_CHECKSUM]) == line[_IN_CHECKSUM])
     number_1, number_2 = characters[:, 2:7], characters[:, LINE_LENGTH + 3 : LINE_LENGTH + 8]
-    _require((number_1 == number_2) & (one[62] != SGP4_XP)[:, None])
+    _require((number_1 == number_2) & np.isin(one[62], (SGP4, _SPACE))[:, None])
     return {
         "norad_id": _catalogue_numbers(one[2:7], characters[:, 2]),
         "epoch_time_ns": _epochs_ns(one[18:32]),

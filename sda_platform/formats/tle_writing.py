@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
+from sda_platform.formats.designators import ALPHA_5
 from sda_platform.formats.element_set import ElementSet
-from sda_platform.formats.tle import ALPHA_5, line_checksum
+from sda_platform.formats.tle import line_checksum
 
 _MOST_PLAIN: Final = 99_999
 MOST_ALPHA_5: Final = 339_999

@@ -25,7 +25,10 @@ _CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}
 # A mean over a longer time differs from the rate at its middle by more than a radar's noise.
 _LONGEST_INTEGRATION_S: Final = 1.0
 _NS: Final = 1_000_000_000
+_CORRECTION: Final = "CORRECTION_"
 _RADAR, _OPTICAL = "radar", "optical"
+_USED: Final = frozenset({"ANGLE_1", "ANGLE_2", "RANGE", "DOPPLER_INSTANTANEOUS", "DOPPLER_INTEGRATED"})
+_OF_RADARS: Final = _USED - {"ANGLE_1", "ANGLE_2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ def observation_of(data: TrackingData) -> TrackingObservation:
     station, target = _participants(metadata)
     if metadata.get("DATA_QUALITY", "").upper() == "BAD":
         raise RecordError("out_of_range", "DATA_QUALITY is BAD")
-    time_ns, kind = data.utc_ns(), _kind(metadata, measured)
+    kind = _kind(metadata, measured)
+    _require_each_once(data)
+    time_ns = data.utc_ns() - _delay_ns(metadata, station, kind)
     references: dict[str, str] = {}
     corrections = _corrections(metadata)
     angles = tuple(radians(measured[name] + corrections.get(name, 0.0)) for name in ("ANGLE_1", "ANGLE_2"))
@@ -102,6 +107,9 @@ def _kind(metadata: Mapping[str, str], measured: Mapping[str, float]) -> str:
         found = ", ".join(sorted(measured))
         raise RecordError("missing_field", f"has {found}; an observation needs ANGLE_1 and ANGLE_2")
     if angle_type == "RADEC":
+        if others := sorted(measured.keys() & _OF_RADARS):
+            reason = f"ANGLE_TYPE is RADEC with {', '.join(others)}: they are read with AZEL only; send two segments"
+            raise RecordError("out_of_range", reason)
         return _OPTICAL
     if angle_type != "AZEL":
         raise RecordError("out_of_range", f"ANGLE_TYPE is {ascii(angle_type)[:40]}, must be AZEL or RADEC")
@@ -110,19 +118,31 @@ def _kind(metadata: Mapping[str, str], measured: Mapping[str, float]) -> str:
     return _RADAR
 
 
+def _require_each_once(data: TrackingData) -> None:
+    names = [entry.keyword for entry in data.measured if entry.keyword in _USED]
+    if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
+        raise RecordError("bad_field", f"{twice} is given twice at {data.epoch}")
+
+
 def _corrections(metadata: Mapping[str, str]) -> dict[str, float]:
     """What is still to be added to measurements, by keyword."""
-    if metadata.get("CORRECTIONS_APPLIED", "YES").upper() != "NO":
-        return {}
-    prefix = "CORRECTION_"
-    return {name.removeprefix(prefix): float(metadata[name]) for name in metadata if name.startswith(prefix)}
+    stated = {
+        name.removeprefix(_CORRECTION): float(metadata[name]) for name in metadata if name.startswith(_CORRECTION)
+    }
+    is_applied = metadata.get("CORRECTIONS_APPLIED", "").upper()
+    if stated and is_applied not in ("YES", "NO"):  # 503.0-B-2 demands it then
+        found = f"is {ascii(is_applied)[:40]}" if is_applied else "is missing"
+        raise RecordError(
+            "missing_field", f"CORRECTIONS_APPLIED {found}, must be YES or NO where corrections are given"
+        )
+    return stated if is_applied == "NO" else {}
 
 
 def _aberration(metadata: Mapping[str, str]) -> dict[str, str]:
     """Whether the annual aberration is corrected, where the message states it."""
     if "CORRECTION_ABERRATION_YEARLY" not in metadata:
         return {}
-    is_left = metadata.get("CORRECTIONS_APPLIED", "YES").upper() == "NO"
+    is_left = metadata["CORRECTIONS_APPLIED"].upper() == "NO"
     return {"angle_aberration": "annual" if is_left else "corrected"}
 
 
@@ -152,7 +172,26 @@ def _range_rate(
 def _to_reflection_ns(metadata: Mapping[str, str], range_m: float) -> int:
     """From the time tag to the instant at which the object was where it was measured."""
     light_ns = round(range_m / SPEED_OF_LIGHT_M_S * _NS)
-    return light_ns if metadata.get("TIMETAG_REF", "RECEIVE").upper() == "TRANSMIT" else -light_ns
+    reference = metadata.get("TIMETAG_REF", "RECEIVE").upper()
+    if reference not in ("TRANSMIT", "RECEIVE"):
+        raise RecordError("out_of_range", f"TIMETAG_REF is {ascii(reference)[:40]}, must be TRANSMIT or RECEIVE")
+    return light_ns if reference == "TRANSMIT" else -light_ns
+
+
+def _delay_ns(metadata: Mapping[str, str], station: str, kind: str) -> int:
+    """From the antenna to the receiver of the station. Raises RecordError for delays of a radar.
+
+    The standard does not say whether its range contains them.
+    """
+    number = next(n for n in metadata["PATH"].split(",")[::-1] if metadata.get(f"PARTICIPANT_{n.strip()}") == station)
+    delays = [f"{way}_DELAY_{number.strip()}" for way in ("RECEIVE", "TRANSMIT")]
+    stated = {name: float(metadata[name]) for name in delays if float(metadata.get(name, 0.0))}
+    if stated and kind == _RADAR:
+        reason = ", ".join(f"{name} is {value:g} s" for name, value in stated.items())
+        raise RecordError(
+            "out_of_range", f"{reason}: a range with delays cannot be used; correct it, and leave them out"
+        )
+    return round(stated.get(delays[0], 0.0) * _NS)
 
 
 def _in_teme(metadata: Mapping[str, str], angles: tuple[float, ...], time_ns: int) -> tuple[float, float]:

@@ -58,7 +58,7 @@ def test_whatever_is_changed_both_readers_agree(
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("EPHEMERIS_TYPE", b"4"),
+        *(("EPHEMERIS_TYPE", kind) for kind in (b"2", b"3", b"4", b"6", b"")),
         ("ECCENTRICITY", b"1.0"),
         ("NORAD_CAT_ID", b"0x1A"),
         ("NORAD_CAT_ID", b"9007199254740993"),
@@ -119,3 +119,25 @@ def test_designators_of_any_kind_stand_beside_each_other() -> None:
     same(b"\n".join(sets), "tle")
     found = decode_element_sets(b"\n".join(sets), segment_format="tle")["international_designator"].to_pylist()
     assert found == ["1958-002B", None, "2024-001ABC", "ANALYST", "1999-999A", "2000-001A", "1957-001A"]
+
+
+@pytest.mark.parametrize("kind", [" ", "0", "2", "4", "6"])
+def test_an_ephemeris_type_of_another_theory_is_refused_in_two_lines(kind: str) -> None:
+    first, second = TWO_LINES.decode().splitlines()[:2]
+    changed = f"{first[:62]}{kind}{first[63:68]}"
+    data = f"{changed}{line_checksum(changed)}\n{second}\n".encode()
+    same(data, "tle")
+    (error,) = decode_element_sets(data, segment_format="tle")["error"].to_pylist()
+    assert (error is None) == (kind in " 0")
+
+
+@pytest.mark.parametrize(
+    ("data", "segment_format", "reason"),
+    [
+        (CSV.replace(b"OBJECT_NAME", b"EPOCH", 1), "omm-csv", "the header has 'EPOCH' twice"),
+        (b'[{"NORAD_CAT_ID": 5, "NORAD_CAT_ID": 6}]', "omm-json", "'NORAD_CAT_ID' is given twice"),
+    ],
+)
+def test_what_is_given_twice_is_refused(data: bytes, segment_format: str, reason: str) -> None:
+    errors = decode_element_sets(data, segment_format=segment_format)["error"].to_pylist()
+    assert all(reason in error for error in errors)

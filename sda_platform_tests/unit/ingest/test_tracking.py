@@ -133,6 +133,15 @@ def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant(
         (("ANGLE_TYPE = RADEC", "ANGLE_TYPE = AZEL"), "has azimuth and elevation without RANGE"),
         (("REFERENCE_FRAME = EME2000", "REFERENCE_FRAME = MARS"), "REFERENCE_FRAME is 'MARS', must be one of GCRF"),
         (("TIME_SYSTEM = UTC", "TIME_SYSTEM = TDB"), "TIME_SYSTEM is 'TDB', only UTC, TAI"),
+        (("CORRECTIONS_APPLIED = YES", ""), "CORRECTIONS_APPLIED is missing, must be YES or NO"),
+        (("CORRECTIONS_APPLIED = YES", "CORRECTIONS_APPLIED = N"), "CORRECTIONS_APPLIED is 'N', must be YES or NO"),
+        (
+            (
+                "ANGLE_1 = 2019-10-21T18:59:38.869008",
+                "RANGE = 2019-10-21T18:59:38.869008 1000\nANGLE_1 = 2019-10-21T18:59:38.869008",
+            ),
+            "ANGLE_TYPE is RADEC with RANGE",
+        ),
         (("META_STOP", "DATA_QUALITY = BAD\nMETA_STOP"), "DATA_QUALITY is BAD"),
         (("2019-10-21T18:59:38.869008 333", "2019-10-21T18:59:39 333"), "has ANGLE_1; an observation needs"),
     ],
@@ -143,6 +152,26 @@ def test_what_the_observation_model_lacks_is_a_dead_letter_with_the_reason(
     row = rows_of(TELESCOPE.replace(*change))[0]
     assert reason in str(row["error"])
     assert row["observation_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("META_STOP", "TIMETAG_REF = BOUNCE\nMETA_STOP"), "TIMETAG_REF is 'BOUNCE', must be TRANSMIT or RECEIVE"),
+        (("META_STOP", "RECEIVE_DELAY_1 = 0.5\nMETA_STOP"), "RECEIVE_DELAY_1 is 0.5 s: a range with delays"),
+        (("META_STOP", "TRANSMIT_DELAY_1 = 7.7e-5\nMETA_STOP"), "TRANSMIT_DELAY_1 is 7.7e-05 s: a range with delays"),
+        (("\nANGLE_1", "\nRANGE = 2011-05-11T10:26:33.2613 2000\nANGLE_1"), "RANGE is given twice at 2011-05-11T10:26"),
+    ],
+)
+def test_a_range_that_is_not_certain_is_a_dead_letter(change: tuple[str, str], reason: str) -> None:
+    assert reason in str(rows_of(RADAR.replace(*change, 1))[0]["error"])
+
+
+def test_the_delay_of_a_telescope_s_receiver_is_taken_from_the_time() -> None:
+    plain, delayed = (
+        rows_of(TELESCOPE.replace("META_STOP", f"{delay}META_STOP", 1))[0] for delay in ("", "RECEIVE_DELAY_1 = 0.5\n")
+    )
+    assert plain["sensor_time_ns"] - delayed["sensor_time_ns"] == 500_000_000
 
 
 @pytest.mark.parametrize(

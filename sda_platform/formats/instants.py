@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
@@ -33,6 +34,7 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     return time_ns
 
 
+@lru_cache(maxsize=1024)
 def _unix_ns(text: str) -> int:
     found = _INSTANT.fullmatch(text)
     if found is None:

@@ -5,6 +5,7 @@ Beside the standard's units, those of sensors: angles in rad, mrad, arcmin, arcs
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 _DEG_PER_RAD: Final = Decimal("57.29577951308232087679815481")
@@ -32,6 +33,7 @@ def converted(value: str, unit: str, wanted: str) -> str | None:
     return f"{number.normalize():f}" if -15 < number.adjusted() < 15 else f"{number.normalize()}"
 
 
+@lru_cache(maxsize=256)
 def _dimension(unit: str) -> tuple[Decimal, dict[str, int]] | None:
     """The factor of a unit to the bases of its dimension, and the exponents of these; None for one not known."""
     text, factor, powers, at, within = unit.strip().lower().replace(" ", ""), Decimal(1), dict[str, int](), 0, 1

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.catalog.tables import BY_DEFAULT, BY_MESSAGE, EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.clock import iso
 from sda_platform.formats.designators import (
     NumbersOf,
     catalogue_number,
@@ -36,7 +37,10 @@ _LARGEST_SIGMA_KM: Final = 1e3
 # Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
 _ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
 _LOWER = np.tril_indices(6)
+_OF_DATE: Final = ("TOD", "TEME")
 _DAY_NS: Final = 86_400e9
+_J2000_NS: Final = 946_728_000_000_000_000
+_SHORTEST_NS: Final = 1_000_000_000
 
 
 NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
@@ -57,17 +61,22 @@ def _facts(
     message: EphemerisSegment | ParameterMessage, *, numbers_of: NumbersOf, is_catalogued: Callable[[int], bool] | None
 ) -> dict[str, Any]:
     ephemeris = as_ephemeris(message) if isinstance(message, ParameterMessage) else message
-    if ephemeris.value("CENTER_NAME").upper() != "EARTH":
-        raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
-    frame = _frame(ephemeris.value("REF_FRAME"), "REF_FRAME")
+    with ephemeris.located("CENTER_NAME"):
+        if ephemeris.value("CENTER_NAME").upper() != "EARTH":
+            raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
+    with ephemeris.located("REF_FRAME"):
+        frame = _frame(ephemeris.value("REF_FRAME"), "REF_FRAME")
+    with ephemeris.located("REF_FRAME_EPOCH"):
+        frame_epoch_ns = _frame_epoch_ns(ephemeris, frame)
     time_ns = ephemeris.utc_ns(ephemeris.time_ns)
     if not FIRST_TIME_NS <= time_ns[0] <= time_ns[-1] <= LAST_TIME_NS:
         raise RecordError("out_of_range", "an epoch is not between 1957 and 2099")
+    _require_whole(ephemeris, time_ns)
     _require_orbits(ephemeris.states)
     try:
-        r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns)
+        r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns, frame_epoch_ns)
         states = np.concatenate([r, v], axis=1)
-        covariance_ns, covariances = _covariances(ephemeris, time_ns, states)
+        covariance_ns, covariances = _covariances(ephemeris, time_ns, states, frame_epoch_ns)
         created = values_of(ephemeris.header).get("CREATION_DATE")
         created_ns = parse_epoch_ns(created) if created else None
         covariance_source = BY_MESSAGE if len(covariance_ns) else None
@@ -76,8 +85,10 @@ def _facts(
             covariance_ns, covariances = default_covariances(time_ns, states, created_ns)
     except UnknownOrientation as error:
         raise RecordError("out_of_range", str(error)) from None
+    usable_from_ns, usable_until_ns = _usable_span(ephemeris, time_ns)
     header, object_id = values_of(ephemeris.header), ephemeris.value("OBJECT_ID")
-    norad_id = _norad_id(object_id, numbers_of)
+    with ephemeris.located("OBJECT_ID"):
+        norad_id = _norad_id(object_id, numbers_of)
     if ephemeris.is_by_file_name and is_catalogued is not None and not is_catalogued(norad_id):
         reason = f"the name of the file says object {norad_id}, which the catalogue does not have"
         raise RecordError("out_of_range", f"{reason}; if it is right, state it in the file")
@@ -91,8 +102,8 @@ def _facts(
         "reference_frame": ephemeris.value("REF_FRAME"),
         "first_time_ns": int(time_ns[0]),
         "last_time_ns": int(time_ns[-1]),
-        "usable_from_ns": _bound(ephemeris, "USEABLE_START_TIME", int(time_ns[0])),
-        "usable_until_ns": _bound(ephemeris, "USEABLE_STOP_TIME", int(time_ns[-1])),
+        "usable_from_ns": usable_from_ns,
+        "usable_until_ns": usable_until_ns,
         "state_time_ns": time_ns.tolist(),
         "state": states.ravel().tolist(),
         "covariance_time_ns": covariance_ns.tolist(),
@@ -109,6 +120,44 @@ def _frame(text: str, keyword: str, allowed: Collection[str] = FRAMES) -> str:
     return name
 
 
+def _frame_epoch_ns(ephemeris: EphemerisSegment, frame: str) -> int | None:
+    """The instant of the frame's axes by REF_FRAME_EPOCH; None: they are those of the date, or of no date."""
+    text = ephemeris.value("REF_FRAME_EPOCH")
+    if not text:
+        return None
+    epoch_ns = int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, "REF_FRAME_EPOCH")]))[0])
+    if frame in _OF_DATE:
+        return epoch_ns
+    if frame == "ITRF" or abs(epoch_ns - _J2000_NS) > _DAY_NS:
+        reason = f"REF_FRAME_EPOCH is {text[:40]!a}, but REF_FRAME {frame} has an epoch of its own; leave it out"
+        raise RecordError("out_of_range", reason)
+    return None
+
+
+def _require_whole(ephemeris: EphemerisSegment, time_ns: IntArray) -> None:
+    """Refuse a message whose states end more than a step before its STOP_TIME: it lost its end on the way."""
+    step_ns = int(np.diff(time_ns).max(initial=0))
+    stop_ns = _bound(ephemeris, "STOP_TIME", int(time_ns[-1]))
+    if stop_ns > time_ns[-1] + step_ns:
+        with ephemeris.located("STOP_TIME"):
+            reason = f"it states to end at {iso(stop_ns)}, but its last state is of {iso(int(time_ns[-1]))}"
+            raise RecordError("torn_record", f"{reason}: it is not whole")
+
+
+def _usable_span(ephemeris: EphemerisSegment, time_ns: IntArray) -> tuple[int, int]:
+    """First and last instant to use: the states' own, or what of that the message declares usable."""
+    first_ns, last_ns = int(time_ns[0]), int(time_ns[-1])
+    from_ns = _bound(ephemeris, "USEABLE_START_TIME", first_ns)
+    until_ns = _bound(ephemeris, "USEABLE_STOP_TIME", last_ns)
+    if min(until_ns, last_ns) - max(from_ns, first_ns) < _SHORTEST_NS and last_ns > first_ns:
+        usable, known = (f"{iso(begin)} to {iso(end)}" for begin, end in ((from_ns, until_ns), (first_ns, last_ns)))
+        which = "USEABLE_STOP_TIME" if ephemeris.value("USEABLE_STOP_TIME") else "USEABLE_START_TIME"
+        with ephemeris.located(which):
+            reason = f"it is usable from {usable}, and has states from {known}: they share no second"
+            raise RecordError("out_of_range", reason)
+    return max(from_ns, first_ns), min(until_ns, last_ns)
+
+
 def _require_orbits(states: FloatArray) -> None:
     distance_km = np.linalg.norm(states[:, :3], axis=1)
     speed_km_s = np.linalg.norm(states[:, 3:6], axis=1)
@@ -118,7 +167,9 @@ def _require_orbits(states: FloatArray) -> None:
         raise RecordError("out_of_range", f"state {row + 1}: {reason}")
 
 
-def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatArray) -> tuple[IntArray, FloatArray]:
+def _covariances(
+    ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatArray, frame_epoch_ns: int | None
+) -> tuple[IntArray, FloatArray]:
     """The times (m,) and the covariances (m, 21) in TEME; an orbital frame is that of the state at the time."""
     at_ns = ephemeris.utc_ns(ephemeris.covariance_time_ns)
     if not len(at_ns):
@@ -130,7 +181,8 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
     if np.any(np.diff(at_ns) <= 0):
         raise RecordError("out_of_range", "the epochs of the covariances do not ascend")
     turned_back = np.empty_like(given)
-    names = np.array([name.upper() or "REF_FRAME" for name in ephemeris.covariance_frames])
+    own = ephemeris.value("REF_FRAME").upper()
+    names = np.array([name.upper() or own for name in ephemeris.covariance_frames])
     for name in np.unique(names).tolist():
         rows = np.flatnonzero(names == name)
         if name in _ORBITAL:
@@ -139,9 +191,11 @@ def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatAr
                 raise RecordError("out_of_range", f"a covariance in {name} is at a time without a state")
             turned_back[rows] = _ORBITAL[name](given[rows], state[:, :3], state[:, 3:])
         else:
-            is_own = name == "REF_FRAME"
-            frame = _frame(ephemeris.value("REF_FRAME") if is_own else name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
-            turned_back[rows] = covariances_in_teme(frame, given[rows], at_ns[rows])
+            frame = _frame(name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
+            if frame_epoch_ns is not None and frame in _OF_DATE and name != own:
+                raise RecordError("out_of_range", f"COV_REF_FRAME is {name}, of an epoch that is not stated")
+            epoch_ns = frame_epoch_ns if name == own else None
+            turned_back[rows] = covariances_in_teme(frame, given[rows], at_ns[rows], epoch_ns)
     return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]
 
 

@@ -4,12 +4,13 @@ States are km and km/s in the frame and time system of the message. This module 
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sda_platform.formats.errors import RecordError
+from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS, HEADER, OEM_METADATA
@@ -45,9 +46,15 @@ class EphemerisSegment:
         """The value of a keyword of the metadata; empty where it is absent."""
         return values_of(self.metadata).get(keyword, "")
 
+    def located(self, keyword: str) -> AbstractContextManager[None]:
+        """Puts the line of a keyword of the metadata, where it is known, before the text of a RecordError."""
+        place = next((entry.place for entry in self.metadata if entry.keyword == keyword), "")
+        return located(place) if place else nullcontext()
+
     def utc_ns(self, time_ns: IntArray) -> IntArray:
         """Instants of this segment as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
-        return to_utc_ns(time_ns, self.value("TIME_SYSTEM"))
+        with self.located("TIME_SYSTEM"):
+            return to_utc_ns(time_ns, self.value("TIME_SYSTEM"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,9 @@ def assembled(parts: EphemerisParts) -> EphemerisSegment:
     times = np.array([state.time_ns for state in parts.states], np.int64)
     if not parts.states:
         raise RecordError("missing_field", "the segment has no state")
-    require_time_system(values_of(metadata)["TIME_SYSTEM"])
+    system = next(entry for entry in metadata if entry.keyword == "TIME_SYSTEM")
+    with located(system.place) if system.place else nullcontext():
+        require_time_system(system.value)
     for row in np.flatnonzero(np.diff(times) <= 0)[:1].tolist():
         place = parts.states[row + 1].place
         raise RecordError("out_of_range", f"{place}: the epoch is not after that of the state before it")

@@ -18,6 +18,7 @@ from sda_platform.formats.tabulated_paths import PathTable, numbers, object_of_f
 
 BEGINS: Final = re.compile(rb"^ephemeris_start:", re.MULTILINE)
 _CREATED: Final = re.compile(r"created:\s*(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
+_STOP: Final = re.compile(r"ephemeris_stop:\s*(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) UTC")
 _EPOCH: Final = re.compile(r"(\d{4})(\d{3})(\d\d)(\d\d)(\d\d)(\.\d{1,9})?")
 _FRAMES: Final = {"UVW": "RTN", "MEME": "EME2000", "EME2000": "EME2000"}
 _STATE: Final = ("X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT")
@@ -38,6 +39,8 @@ def read_meme_ephemeris(record: RawRecord) -> EphemerisSegment:
             table.comments.append(text)
             if found := _CREATED.match(text):
                 table.created = f"{found[1]}T{found[2]}"
+            if found := _STOP.search(text):
+                table.stop = f"{found[1]}T{found[2]}"
         elif text.upper() in _FRAMES:
             frame = _FRAMES[text.upper()]
         elif words[0][0].isalpha():

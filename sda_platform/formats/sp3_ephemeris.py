@@ -26,8 +26,14 @@ BEGINS_A_FILE: Final = re.compile(rb"^(?:# [^\n]*\n)*#[cd][PV]\s*\d{4}", re.MULT
 _LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 _OF_SATELLITE: Final = re.compile(rb"(?:[PV]|EP|EV)([A-Z ][ \d]\d)")
 _OBJECT: Final = re.compile(r"/\*\s*OBJECT\s+([A-Z]\d\d)\s*=\s*(\S+)")
-_TIME_SYSTEMS: Final = {"GPS": "GPS", "UTC": "UTC", "TAI": "TAI", "GAL": "GPS", "QZS": "GPS"}
-"""Galileo's and QZSS' times are those of GPS, to nanoseconds."""
+_TIME_SYSTEMS: Final = {
+    "GPS": ("GPS", 0), "UTC": ("UTC", 0), "TAI": ("TAI", 0), "GAL": ("GPS", 0), "QZS": ("GPS", 0), "IRN": ("GPS", 0),
+    "GLO": ("UTC", 0), "BDT": ("GPS", 14_000_000_000),
+}  # fmt: skip
+"""By each a system that can be converted, and what is added to have it, ns. The other systems' times are GPS time to
+nanoseconds, GLONASS' is UTC, BeiDou's is 14 s behind GPS."""
+_EARTH_FIXED: Final = re.compile(r"(?:ITR|IT\d|IG[A-Z0]|SLR|SLF|WGS)\w*", re.IGNORECASE)
+"""ITR97, ITRF, IGS20, IGb14, SLRF, WGS84: realisations of ITRF, to metres."""
 
 
 def split_sp3(data: bytes) -> Iterator[RawRecord]:
@@ -61,20 +67,25 @@ class _Reader:
         self.table = PathTable(FileObject(""), "ITRF", "")
         self.objects: dict[str, str] = {}
         self.satellite, self.satellites, self.is_ended = "", 0, False
+        self.epochs, self.stated = 0, ("", "")
         self._time_ns: int | None = None
+        self._ahead_ns = 0
 
     def take(self, line: str, place: str) -> None:
         """Take the next line. Raises RecordError."""
         if line.startswith("#") and line[1:2] in "cd" and line[2:3] in "PV":
             self.table.originator = line[56:60].strip()
+            _require_earth_fixed(line[46:51].strip(), place)
+            self.stated = line[32:39].strip(), place
         elif line.startswith("+ ") and not self.satellites:
             self.satellites = int(line[1:6].strip() or 0) if line[1:6].strip().isdigit() else 0
         elif line.startswith("%c") and not self.table.time_system:
-            self.table.time_system = _time_system(line[9:12].strip(), place)
+            self.table.time_system, self._ahead_ns = _time_system(line[9:12].strip(), place)
         elif found := _OBJECT.match(line):
             self.objects[found[1]] = found[2]
         elif line.startswith("* "):
-            self._time_ns = _instant_ns(line, place)
+            self._time_ns = _instant_ns(line, place) + self._ahead_ns
+            self.epochs += 1
         elif line[:1] in ("P", "V") and len(line) > 3:
             self._take_numbers(line, place)
         self.is_ended = self.is_ended or line.startswith("EOF")
@@ -98,13 +109,24 @@ def read_sp3(record: RawRecord) -> EphemerisSegment:
     table, satellite = reader.table, reader.satellite
     if not reader.is_ended:
         raise RecordError("torn_record", "the file ends before its EOF")
+    stated, place = reader.stated
+    if stated.isdigit() and int(stated) != reader.epochs:
+        raise RecordError(
+            "torn_record", f"{place}: the header states {stated} epochs, the file has {reader.epochs}: it is not whole"
+        )
     if not satellite:
         raise RecordError("missing_field", "the file has no position")
     table.object = _object(reader, lines)
     return table.ephemeris()
 
 
-def _time_system(name: str, place: str) -> str:
+def _require_earth_fixed(name: str, place: str) -> None:
+    if not _EARTH_FIXED.fullmatch(name):
+        reason = f"the coordinate system is {name!a}, must be an Earth-fixed one of ITRF, IGS, SLRF or WGS84"
+        raise RecordError("out_of_range", f"{place}: {reason}")
+
+
+def _time_system(name: str, place: str) -> tuple[str, int]:
     if name not in _TIME_SYSTEMS:
         allowed = ", ".join(_TIME_SYSTEMS)
         raise RecordError("out_of_range", f"{place}: the time system is {name!a}, must be one of {allowed}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from sda_platform.formats.ephemeris import Covariance, EphemerisSegment
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import finite
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS
 from sda_platform.formats.records import RawRecord
@@ -23,11 +24,20 @@ from sda_platform.formats.time_systems import tai_to_utc_ns, utc_to_tai_ns
 BEGINS: Final = re.compile(rb"\A\s*(?:#[^\n]*\n\s*)*stk\.v\.\d", re.IGNORECASE)
 _FRAMES: Final = {
     "icrf": "ICRF", "j2000": "EME2000", "fixed": "ITRF", "temeofdate": "TEME", "trueofdate": "TOD",
+    "temeofepoch": "TEME", "trueofepoch": "TOD",
 }  # fmt: skip
 _UNITS_KM: Final = {"meters": 1e-3, "kilometers": 1.0}
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _STATES: Final = {"ephemeristimepos": 3, "ephemeristimeposvel": 6, "ephemeristimeposvelacc": 9}
 _COVARIANCES: Final = "covariancetimeposvel"
+_POSITIONS_ONLY: Final = "covariancetimepos"
+_BOUNDARIES: Final = "segmentboundarytimes"
+_READ: Final = {
+    "scenarioepoch", "centralbody", "coordinatesystem", "coordinatesystemepoch", "distanceunit", "covarianceformat",
+    "covariancecoordinatesystem", "numberofephemerispoints", "timeformat",
+}  # fmt: skip
+# What changes nothing in the states: how to interpolate them, how to store and to show them.
+_PASSED_OVER: Final = re.compile(r"ephemeris|interpolation.*|numberofcovariancepoints|blockingfactor|messagelevel")
 _NAMES: Final = ("time", "X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT", "X_DDOT", "Y_DDOT", "Z_DDOT")
 _INSTANT: Final = re.compile(r"(\d{1,2}) ([A-Za-z]{3}) (\d{4}) (\d\d):(\d\d):(\d\d)(\.\d+)?")
 
@@ -41,10 +51,36 @@ class _Parts:
     """Keywords and tables of a file; ``width``: how many numbers a state has after its time."""
 
     keywords: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     states: list[Line] = field(default_factory=list)
     covariances: list[Line] = field(default_factory=list)
+    boundaries: list[Line] = field(default_factory=list)
     width: int = 0
     is_ended: bool = False
+
+    def table_of(self, name: str) -> list[Line] | None:
+        """The table that begins with this word; None: none does."""
+        if name in _STATES:
+            self.width = _STATES[name]
+            return self.states
+        return {_COVARIANCES: self.covariances, _BOUNDARIES: self.boundaries}.get(name)
+
+    def take_keyword(self, words: Sequence[str], place: str) -> None:
+        """Keep the value of a keyword. Raises RecordError for one that might change the states, and is not read."""
+        name = words[0].lower()
+        if name == _POSITIONS_ONLY:
+            reason = "CovarianceTimePos has no errors of the velocities; give CovarianceTimePosVel, or no covariances"
+            raise RecordError("missing_field", f"{place}: {reason}")
+        if name in _READ:
+            self.keywords[name], self.places[name] = " ".join(words[1:]), place
+        elif not _PASSED_OVER.fullmatch(name):
+            raise RecordError("bad_field", f"{place}: {ascii(words[0])[1:-1][:40]} is no keyword or table that is read")
+
+    def wrong(self, name: str, reason: str) -> RecordError:
+        """The error of a keyword's value, with its line."""
+        place = self.places.get(name.lower())
+        text = f"{name} is {ascii(self.keywords.get(name.lower(), ''))[:40]}, {reason}"
+        return RecordError("out_of_range", f"{place}: {text}" if place else text)
 
 
 def read_stk_ephemeris(record: RawRecord) -> EphemerisSegment:
@@ -55,14 +91,18 @@ def read_stk_ephemeris(record: RawRecord) -> EphemerisSegment:
         raise RecordError("torn_record", "the file ends before END Ephemeris")
     if not parts.states:
         raise RecordError("missing_field", f"it has none of the tables {', '.join(sorted(_STATES))}")
-    table = PathTable(object_of_file(lines), _frame(parts.keywords), "UTC")
-    unit_km, epoch_tai_ns = _unit_km(parts.keywords), utc_to_tai_ns(_epoch_ns(parts.keywords))
+    table = PathTable(object_of_file(lines), _frame(parts), "UTC")
+    unit_km, epoch_tai_ns = _unit_km(parts), utc_to_tai_ns(_epoch_ns(parts, "ScenarioEpoch"))
+    if _is_of_epoch(parts):
+        table.frame_epoch_ns = _epoch_ns(parts, "CoordinateSystemEpoch")
+    _require_all_points(parts)
+    _require_one_segment(parts)
     for place, words in parts.states:
         row = numbers(words, place, _NAMES[: parts.width + 1])
         r, v = ([unit_km * each for each in row[first : first + 3]] for first in (1, 4))
         table.add(place, _instant_ns(epoch_tai_ns, row[0]), r, v if parts.width > 3 else None)
     if parts.covariances:
-        _require_known_covariances(parts.keywords)
+        _require_known_covariances(parts)
     # Writers break the triangle into rows, so the numbers count, not the lines.
     terms = [(place, word) for place, words in parts.covariances for word in words]
     size = 1 + len(COVARIANCE_TERMS)
@@ -75,8 +115,7 @@ def read_stk_ephemeris(record: RawRecord) -> EphemerisSegment:
 
 
 def _parts(record: RawRecord, lines: Sequence[str]) -> _Parts:
-    parts, table = _Parts(), list[Line]()
-    is_table = False
+    parts, table = _Parts(), None
     for number, line in enumerate(lines, 1):
         text, place = line.strip(), f"line {record.line_of(number)}"
         words = text.split()
@@ -86,54 +125,74 @@ def _parts(record: RawRecord, lines: Sequence[str]) -> _Parts:
             words = words[1:]  # some writers begin each table so
         name = words[0].lower()
         if name == "end":
-            parts.is_ended = parts.is_ended or words[-1].lower() == "ephemeris"
-        elif name in _STATES:
-            table, parts.width = parts.states, _STATES[name]
-        elif name == _COVARIANCES:
-            table = parts.covariances
+            parts.is_ended, table = parts.is_ended or words[-1].lower() == "ephemeris", None
+        elif (begun := parts.table_of(name)) is not None:
+            table = begun
         elif name[0].isalpha():
-            parts.keywords[name] = " ".join(words[1:])
-        elif is_table:
+            parts.take_keyword(words, place)
+            table = None
+        elif table is not None:
             table.append((place, words))
-            continue
         else:
             raise RecordError("bad_field", f"{place}: {ascii(text)[:40]} is in no table that is read")
-        is_table = name in _STATES or name == _COVARIANCES
     return parts
 
 
-def _frame(keywords: dict[str, str]) -> str:
-    body, system = keywords.get("centralbody", "Earth"), keywords.get("coordinatesystem")
-    if body.lower() != "earth":
-        raise RecordError("out_of_range", f"CentralBody is {ascii(body)[:40]}, must be Earth")
+def _frame(parts: _Parts) -> str:
+    system = parts.keywords.get("coordinatesystem")
+    if parts.keywords.get("centralbody", "Earth").lower() != "earth":
+        raise parts.wrong("CentralBody", "must be Earth")
+    if parts.keywords.get("timeformat", "EpSec").lower() != "epsec":
+        raise parts.wrong("TimeFormat", "must be EpSec, seconds since ScenarioEpoch")
     if system is None:
         raise RecordError("missing_field", "CoordinateSystem is missing: what holds without it differs by version")
     if system.lower() not in _FRAMES:
-        allowed = "ICRF, J2000, Fixed, TEMEOfDate or TrueOfDate"
-        raise RecordError("out_of_range", f"CoordinateSystem is {ascii(system)[:40]}, must be {allowed}")
+        allowed = "ICRF, J2000, Fixed, TEMEOfDate, TrueOfDate, TEMEOfEpoch or TrueOfEpoch"
+        raise parts.wrong("CoordinateSystem", f"must be {allowed}")
+    if "coordinatesystemepoch" in parts.keywords and not _is_of_epoch(parts):
+        raise parts.wrong("CoordinateSystemEpoch", f"but the CoordinateSystem {system} is of no epoch")
     return _FRAMES[system.lower()]
 
 
-def _unit_km(keywords: dict[str, str]) -> float:
-    unit = keywords.get("distanceunit", "Meters")
+def _is_of_epoch(parts: _Parts) -> bool:
+    return parts.keywords["coordinatesystem"].lower().endswith("ofepoch")
+
+
+def _unit_km(parts: _Parts) -> float:
+    unit = parts.keywords.get("distanceunit", "Meters")
     if unit.lower() not in _UNITS_KM:
-        raise RecordError("out_of_range", f"DistanceUnit is {ascii(unit)[:40]}, must be Meters or Kilometers")
+        raise parts.wrong("DistanceUnit", "must be Meters or Kilometers")
     return _UNITS_KM[unit.lower()]
 
 
-def _require_known_covariances(keywords: dict[str, str]) -> None:
-    form, system = keywords.get("covarianceformat", "LowerTriangular"), keywords.get("covariancecoordinatesystem")
-    if form.lower() != "lowertriangular":
-        raise RecordError("out_of_range", f"CovarianceFormat is {ascii(form)[:40]}, must be LowerTriangular")
-    if system is not None and system.lower() != keywords["coordinatesystem"].lower():
-        reason = f"CovarianceCoordinateSystem is {ascii(system)[:40]}, must be that of the states"
-        raise RecordError("out_of_range", reason)
+def _require_all_points(parts: _Parts) -> None:
+    """Refuse a file that lost lines."""
+    stated = parts.keywords.get("numberofephemerispoints", str(len(parts.states)))
+    if stated != str(len(parts.states)):
+        raise parts.wrong("NumberOfEphemerisPoints", f"but the file has {len(parts.states)}: it is not whole")
 
 
-def _epoch_ns(keywords: dict[str, str]) -> int:
-    text = keywords.get("scenarioepoch")
+def _require_one_segment(parts: _Parts) -> None:
+    """Refuse boundaries of segments within the states: no curve through the states of both sides is the orbit."""
+    first, last = (finite(parts.states[row][1][0], "time") for row in (0, -1))
+    for place, words in parts.boundaries:
+        if first < numbers(words, place, ("time",))[0] < last:
+            reason = f"{place}: a segment ends here, as at a manoeuvre, and a file is read as one segment"
+            raise RecordError("out_of_range", f"{reason}: make one file of each segment")
+
+
+def _require_known_covariances(parts: _Parts) -> None:
+    system = parts.keywords.get("covariancecoordinatesystem")
+    if parts.keywords.get("covarianceformat", "LowerTriangular").lower() != "lowertriangular":
+        raise parts.wrong("CovarianceFormat", "must be LowerTriangular")
+    if system is not None and system.lower() != parts.keywords["coordinatesystem"].lower():
+        raise parts.wrong("CovarianceCoordinateSystem", "must be that of the states")
+
+
+def _epoch_ns(parts: _Parts, name: str) -> int:
+    text = parts.keywords.get(name.lower())
     if text is None:
-        raise RecordError("missing_field", "ScenarioEpoch is missing")
+        raise RecordError("missing_field", f"{name} is missing")
     found = _INSTANT.fullmatch(" ".join(text.split()))
     try:
         if found is None:
@@ -142,9 +201,7 @@ def _epoch_ns(keywords: dict[str, str]) -> int:
         day, year, hour, minute, second = (int(found[n]) for n in (1, 3, 4, 5, 6))
         at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
-        raise RecordError(
-            "bad_field", f"ScenarioEpoch is {ascii(text)[:40]}, must be like 1 Jan 2024 00:00:00.0"
-        ) from None
+        raise parts.wrong(name, "must be like 1 Jan 2024 00:00:00.0") from None
     return round(at.timestamp()) * 1_000_000_000 + round(float(found[7] or 0) * 1e9)
 
 

@@ -51,6 +51,10 @@ class PathTable:
     time_system: str
     originator: str = ""
     created: str = ""
+    stop: str = ""
+    """When the file states that it ends; empty: it does not."""
+    frame_epoch_ns: int | None = None
+    """Of which instant the axes of ``frame`` are, where they do not turn with the date."""
     comments: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     times_ns: list[int] = field(default_factory=list)
@@ -87,8 +91,10 @@ class PathTable:
             "REF_FRAME": self.frame,
             "TIME_SYSTEM": self.time_system,
             "START_TIME": first,
-            "STOP_TIME": last,
+            "STOP_TIME": self.stop or last,
         }
+        if self.frame_epoch_ns is not None:
+            metadata["REF_FRAME_EPOCH"] = format_epoch(self.frame_epoch_ns)
         parts.header.extend(KeywordEntry(name, value) for name, value in header.items())
         parts.metadata.extend(KeywordEntry(name, value) for name, value in metadata.items())
         rows = zip(self.places, self.times_ns, self.positions_km, speeds, strict=True)

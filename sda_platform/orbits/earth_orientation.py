@@ -54,9 +54,15 @@ def states_in_gcrf(
 
 
 def states_in_teme(
-    frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: IntArray
+    frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: IntArray, frame_epoch_ns: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """States (n, 3), (n, 3), given in one of FRAMES at ``time_ns`` (n,), in TEME of date. Raises as `in_gcrf`."""
+    """States (n, 3), (n, 3), given in one of FRAMES at ``time_ns`` (n,), in TEME of date. Raises as `in_gcrf`.
+
+    ``frame_epoch_ns``: of TOD and TEME the instant of their axes, where they do not turn with the date.
+    """
+    if frame_epoch_ns is not None:
+        turn = gcrf_to_teme(time_ns) @ to_gcrf(frame, np.full_like(time_ns, frame_epoch_ns))
+        return _turned(turn, r_km), _turned(turn, v_km_s)
     if frame == "TEME":
         return r_km, v_km_s
     r, v = states_in_gcrf(frame, r_km, v_km_s, time_ns)
@@ -64,13 +70,16 @@ def states_in_teme(
     return _turned(back, r), _turned(back, v)
 
 
-def covariances_in_teme(frame: str, covariance: FloatArray, time_ns: IntArray) -> FloatArray:
-    """Covariances (n, 6, 6) of states given in one of FRAMES at ``time_ns`` (n,), in TEME of date. Raises as `in_gcrf`.
+def covariances_in_teme(
+    frame: str, covariance: FloatArray, time_ns: IntArray, frame_epoch_ns: int | None = None
+) -> FloatArray:
+    """Covariances (n, 6, 6) of states given in one of FRAMES at ``time_ns`` (n,), in TEME of date, as `states_in_teme`.
 
     Velocities in ITRF are those relative to the Earth: an error of position is one of inertial velocity as well.
     """
+    frame_ns = time_ns if frame_epoch_ns is None else np.full_like(time_ns, frame_epoch_ns)
     whole = np.zeros((len(time_ns), 6, 6))
-    whole[:, :3, :3] = whole[:, 3:, 3:] = turn = gcrf_to_teme(time_ns) @ to_gcrf(frame, time_ns)
+    whole[:, :3, :3] = whole[:, 3:, 3:] = turn = gcrf_to_teme(time_ns) @ to_gcrf(frame, frame_ns)
     if frame == "ITRF":
         whole[:, 3:, :3] = earth_rotation_cross(turn.swapaxes(1, 2)).swapaxes(1, 2)
     return np.asarray(whole @ covariance @ whole.swapaxes(1, 2))

@@ -29,7 +29,7 @@ _UVW: Final = (
 )
 MEME: Final = (
     "created:2026-09-11 01:55:52 UTC\n"
-    "ephemeris_start:2026-09-11 01:42:42 UTC ephemeris_stop:2026-09-14 01:42:42 UTC step_size:60\n"
+    "ephemeris_start:2026-09-11 01:42:42 UTC ephemeris_stop:2026-09-11 01:43:42 UTC step_size:60\n"
     "ephemeris_source:blend\nUVW\n"
     "2026254014242.000 4244.3465367594 1264.3254891872 5043.9826441325 3.5951547629 5.2587956583 -4.3350352914\n"
     f"{_UVW}"

@@ -16,7 +16,10 @@ from sda_platform_tests.support.segments import described
 
 FIELD = Path(__file__).parents[2] / "data" / "field"
 EPOCH_NS = 1_567_987_200_000_000_000
-MESSAGE = MESSAGES["test_cov.oem"].decode().replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:00.0")
+# Two states of a day, without an epoch of the frame.
+WHOLE = MESSAGES["test_cov.oem"].decode().replace("2019-09-10T00:00:00.0", "2019-09-09T00:01:00.0")
+WHOLE = WHOLE.replace("REF_FRAME_EPOCH = 2019-09-09T00:00:00.0\n", "")
+MESSAGE = WHOLE.replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:00.0")
 IN_TEME = MESSAGE.replace("= TOD", "= TEME")
 
 
@@ -50,7 +53,7 @@ def test_true_of_date_and_teme_differ_by_the_equation_of_the_equinoxes() -> None
 
 def test_a_row_gives_states_and_covariances_at_any_time_of_its_span() -> None:
     """What an assessment needs of an ephemeris: the state and its covariance at the time of closest approach."""
-    (row,) = rows_of(MESSAGES["test_cov.oem"].decode().replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:30"))
+    (row,) = rows_of(WHOLE.replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:30"))
     ephemeris = Ephemeris.from_row(row)
     times = EPOCH_NS + np.array([0, 30, 60, 61], np.int64) * 10**9
     state, covariance = ephemeris.at(times)

@@ -164,7 +164,7 @@ MALFORMED: dict[str, list[tuple[str, str, str | None]]] = {
         ("57431      0.0", "57431  99999.0", "are no instant"),
     ],
     "sp3": [
-        (" GPS ccc", " GLO ccc", "the time system is 'GLO', must be one of GPS"),
+        (" GPS ccc", " TDB ccc", "the time system is 'TDB', must be one of GPS"),
         ("/* OBJECT L27 = 33105\n", "", "satellite L27 has no catalogue number; state it by a comment"),
         ("EOF", "", "the file ends before its EOF"),
         ("4568.999996", "4568.9x9996", "X is"),

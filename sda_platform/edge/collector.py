@@ -21,7 +21,7 @@ from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
-from sda_platform.edge.config import CollectorConfig, ServiceConfig
+from sda_platform.edge.config import CollectorConfig, FramedConfig, RadarConfig, ServiceConfig, SourceConfig
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.handover import Sockets
 from sda_platform.edge.host_limits import HostLimits
@@ -137,6 +137,8 @@ class Collector:
         before, after = self._config.sources, config.sources
         gone = [name for name in before if after.get(name) != before[name]]
         await asyncio.gather(*(self._remove(name) for name in gone if name in self.supervised))
+        if open_ones := sorted(each for each in after.keys() - self.supervised.keys() if _is_open(after[each])):
+            self.log.warning("every sender is accepted: see `allow` and `certificate`", sources=", ".join(open_ones))
         for name, source in after.items():
             if name not in self.supervised:
                 self.supervised[name] = Supervised(source.build(name, self.services))
@@ -285,6 +287,10 @@ class Collector:
             self.log.fault("fault of the program", error)
             if not self.faults.full():
                 self.faults.put_nowait(error)
+
+
+def _is_open(source: SourceConfig) -> bool:
+    return isinstance(source, RadarConfig | FramedConfig) and source.is_open
 
 
 def _sweep(state_directory: Path, landing_root: str) -> None:

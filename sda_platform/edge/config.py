@@ -13,12 +13,15 @@ names the environment variables that hold them.
 """
 
 import os
+import ssl
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from sda_platform.edge.address import Address
+from sda_platform.edge.senders import AllowedSenders, mutual_tls
 from sda_platform.edge.sources.element_refresh import ElementRefresh
 from sda_platform.edge.sources.folder import FolderSource
 from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
@@ -47,7 +50,28 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RadarConfig(_Model):
+class _ListeningConfig(_Model):
+    allow: tuple[str, ...] = Field(
+        (), description="Addresses and networks that may send, such as 10.1.0.0/16; empty: every sender."
+    )
+
+    @model_validator(mode="after")
+    def _has_networks(self) -> Self:
+        _ = self.senders
+        return self
+
+    @property
+    def senders(self) -> AllowedSenders:
+        """Who may send. Raises ValueError for what is no network."""
+        return AllowedSenders([ip_network(each) for each in self.allow])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what comes from any sender lands."""
+        return not self.allow
+
+
+class RadarConfig(_ListeningConfig):
     """Radar frames over UDP."""
 
     kind: Literal["radar"]
@@ -56,21 +80,57 @@ class RadarConfig(_Model):
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
-        return RadarSource(name, services, bind=self.bind, receive_buffer_bytes=self.receive_buffer_bytes)
+        return RadarSource(
+            name, services, bind=self.bind, receive_buffer_bytes=self.receive_buffer_bytes, allowed=self.senders
+        )
 
 
-class FramedConfig(_Model):
-    """Links or telemetry over TCP, from senders that connect."""
+class FramedConfig(_ListeningConfig):
+    """Links or telemetry over TCP, from senders that connect; with certificates of both sides, if it has one."""
 
     kind: Literal["isl", "telemetry"]
     bind: HostAndPort = Field(description="Address at which it listens.")
     acknowledge: bool = Field(False, description="Whether the sender gets acknowledgements of synced frames.")
     max_connections: int = Field(256, gt=0, le=4096, description="Largest number of senders at once.")
+    certificate: Path | None = Field(None, description="Certificate of this server (PEM); none: no TLS.")
+    key: Path | None = Field(None, description="Its private key (PEM).")
+    sender_authority: Path | None = Field(
+        None, description="Authorities (PEM), one of which must have certified each sender."
+    )
+
+    @model_validator(mode="after")
+    def _has_all_of_tls(self) -> "FramedConfig":
+        files = (self.certificate, self.key, self.sender_authority)
+        if any(files) and not all(files):
+            raise ValueError("TLS needs certificate, key and sender_authority")
+        try:
+            self._tls()
+        except OSError as error:
+            raise ValueError(f"certificate, key or sender_authority cannot be used: {error}") from None
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what comes from any sender lands."""
+        return not self.allow and self.certificate is None
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
         made = LinkSource if self.kind == "isl" else TelemetrySource
-        return made(name, services, bind=self.bind, acknowledges=self.acknowledge, max_connections=self.max_connections)
+        return made(
+            name,
+            services,
+            bind=self.bind,
+            acknowledges=self.acknowledge,
+            max_connections=self.max_connections,
+            allowed=self.senders,
+            tls=self._tls,
+        )
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self.certificate is None or self.key is None or self.sender_authority is None:
+            return None
+        return mutual_tls(self.certificate, self.key, self.sender_authority)
 
 
 class StationConfig(_Model):

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from sda_platform.edge.frames import Frames
+from sda_platform.edge.senders import ALL_SENDERS, NAME_BYTES, AllowedSenders
 
 MAX_DATAGRAM_BYTES: Final = 1_500
 
@@ -55,10 +56,19 @@ _RECEIVE_MANY: Final = _system_call()
 
 
 class DatagramReader:
-    """Reads up to ``at_once`` datagrams of at most `MAX_DATAGRAM_BYTES` into one buffer, which the next read reuses."""
+    """Reads up to ``at_once`` datagrams of at most `MAX_DATAGRAM_BYTES` into one buffer, which the next read reuses.
 
-    def __init__(self, at_once: int = 1_024, *, reads_many: bool = _RECEIVE_MANY is not None) -> None:
-        self.at_once, self._reads_many = at_once, reads_many
+    Those of senders that are not ``allowed`` are left out and counted in ``refused``.
+    """
+
+    def __init__(
+        self,
+        at_once: int = 1_024,
+        *,
+        allowed: AllowedSenders = ALL_SENDERS,
+        reads_many: bool = _RECEIVE_MANY is not None,
+    ) -> None:
+        self.at_once, self.refused, self._reads_many, self._allowed = at_once, 0, reads_many, allowed
         self._buffer = np.empty(at_once * MAX_DATAGRAM_BYTES, np.uint8)
         self._starts = np.arange(at_once, dtype=np.int64) * MAX_DATAGRAM_BYTES
         memory = np.zeros((at_once, ctypes.sizeof(_Message)), np.uint8)
@@ -66,15 +76,30 @@ class DatagramReader:
         for row, (span, message) in enumerate(zip(self._spans, self._messages, strict=True)):
             span.base, span.length = self._buffer.ctypes.data + row * MAX_DATAGRAM_BYTES, MAX_DATAGRAM_BYTES
             message.header.spans, message.header.span_count = ctypes.addressof(span), 1
-        # A column of views: the field of each message in which the system returns the length.
+        # Columns of views: the fields of each message in which the system returns lengths.
         self._received = memory.view(np.uint32)[:, _Message.received.offset // 4]
+        self._name_lengths = memory.view(np.uint32)[:, _Header.name_length.offset // 4]
+        self._names = np.zeros((at_once, NAME_BYTES), np.uint8)
+        for row, message in enumerate(self._messages) if allowed else ():
+            message.header.name = self._names.ctypes.data + row * NAME_BYTES
+        self._is_allowed = np.ones(at_once, bool)
 
     def read(self, opened: socket.socket) -> Frames:
         """The datagrams that wait at a non-blocking socket, none if none does. Raises OSError."""
-        count = self._read_many(opened) if self._reads_many else self._read_alone(opened)
-        return Frames(self._buffer, self._starts[:count], self._received[:count].astype(np.int64))
+        while True:
+            count = self._read_many(opened) if self._reads_many else self._read_alone(opened)
+            frames = Frames(self._buffer, self._starts[:count], self._received[:count].astype(np.int64))
+            if not self._allowed or not count:
+                return frames
+            if self._reads_many:
+                self._is_allowed[:count] = self._allowed.allows_each(self._names[:count])
+            frames = frames.where(self._is_allowed[:count])
+            self.refused += count - len(frames)
+            if len(frames) or count < self.at_once:
+                return frames
 
     def _read_many(self, opened: socket.socket) -> int:
+        self._name_lengths[:] = NAME_BYTES if self._allowed else 0
         count = int(_RECEIVE_MANY(opened.fileno(), self._messages, self.at_once, 0, None))
         if count >= 0:
             return count
@@ -88,7 +113,8 @@ class DatagramReader:
         for count in range(self.at_once):
             try:
                 slot = view[count * MAX_DATAGRAM_BYTES : (count + 1) * MAX_DATAGRAM_BYTES]
-                self._received[count] = opened.recv_into(slot)
+                self._received[count], name = opened.recvfrom_into(slot)
+                self._is_allowed[count] = self._allowed.allows(str(name[0]))
             except BlockingIOError:
                 return count
         return self.at_once

@@ -6,10 +6,13 @@ A connection has a task and a bounded buffer of its own: one that stalls or misb
 
 import asyncio
 import socket
+import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
 from sda_platform.edge.address import Address, listening_tcp
+from sda_platform.edge.senders import ALL_SENDERS, AllowedSenders
 from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, FrameTimeouts, LengthPrefix
 from sda_platform.edge.sources.intake import Intake, LinkIntake, TelemetryIntake
 from sda_platform.edge.sources.session import Session
@@ -17,7 +20,7 @@ from sda_platform.edge.sources.source import Services, Source
 
 
 class FramedServer(Source):
-    """Listens at ``bind``."""
+    """Listens at ``bind``. ``tls`` makes the context at each start, so that it reads renewed certificates."""
 
     framing: ClassVar[LengthPrefix]
     intake_class: ClassVar[type[Intake]]
@@ -31,8 +34,11 @@ class FramedServer(Source):
         acknowledges: bool = False,
         max_connections: int = 256,
         timeouts: FrameTimeouts = FRAME_TIMEOUTS,
+        allowed: AllowedSenders = ALL_SENDERS,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         super().__init__(name, services)
+        self._allowed, self._tls = allowed, tls
         self._bind, self._acknowledges, self._timeouts = bind, acknowledges, timeouts
         self._max_connections = max_connections
         self._intake = self.intake_class(self)
@@ -52,9 +58,15 @@ class FramedServer(Source):
     async def run(self) -> None:
         """See `Source.run`."""
         with self.listening(self._bind, partial(listening_tcp, self._bind, self._max_connections)) as opened:
+            tls = self._tls()
             # The server closes the socket that it gets.
             server = await asyncio.start_server(
-                self._accept, sock=opened.dup(), limit=READ_BYTES, backlog=self._max_connections
+                self._accept,
+                sock=opened.dup(),
+                limit=READ_BYTES,
+                backlog=self._max_connections,
+                ssl=tls,
+                ssl_handshake_timeout=self._timeouts.frame_s if tls else None,
             )
             self._address = str(Address(*opened.getsockname()[:2]))
             self.works()
@@ -78,6 +90,11 @@ class FramedServer(Source):
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
+        peer = writer.get_extra_info("peername")
+        if peer is None or not self._allowed.allows(str(peer[0])):
+            self.errors["refused_sender"] += 1
+            writer.transport.abort()
+            return
         if task is None or self.stopping.is_set() or len(self._sessions) >= self._max_connections:
             self.errors["refused_connection"] += 1
             writer.transport.abort()

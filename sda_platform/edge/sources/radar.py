@@ -13,6 +13,7 @@ from typing import Final
 
 from sda_platform.edge.address import Address, listening_udp
 from sda_platform.edge.datagrams import DatagramReader
+from sda_platform.edge.senders import ALL_SENDERS, AllowedSenders
 from sda_platform.edge.sources.intake import RadarIntake
 from sda_platform.edge.sources.source import Services, Source
 
@@ -28,13 +29,21 @@ class RadarSource(Source):
 
     kind, zone = "radar", "radar"
 
-    def __init__(self, name: str, services: Services, *, bind: Address, receive_buffer_bytes: int = 4 * 2**20) -> None:
+    def __init__(
+        self,
+        name: str,
+        services: Services,
+        *,
+        bind: Address,
+        receive_buffer_bytes: int = 4 * 2**20,
+        allowed: AllowedSenders = ALL_SENDERS,
+    ) -> None:
         super().__init__(name, services)
         self._bind, self._receive_buffer_bytes = bind, receive_buffer_bytes
         self._intake = RadarIntake(self)
         self._socket: socket.socket | None = None
         self._wake = asyncio.Event()
-        self._reader = DatagramReader()
+        self._reader = DatagramReader(allowed=allowed)
         self._drops_before = self._drops = 0
 
     @property
@@ -69,6 +78,9 @@ class RadarSource(Source):
 
     async def _read(self, opened: socket.socket) -> None:
         frames = self._reader.read(opened)
+        if self._reader.refused:
+            self.errors["refused_sender"] += self._reader.refused
+            self._reader.refused = 0
         if not len(frames):
             await self._readable(opened)
             return

@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -167,7 +168,7 @@ def test_one_warning_names_the_sources_that_accept_every_sender(tmp_path: Path) 
 
     async def scenario() -> str:
         async with collecting(tmp_path, sources) as collector:
-            return cast("Any", collector.log)._stream.getvalue()
+            return cast("StringIO", collector.log.stream).getvalue()
 
     warnings = [line for line in asyncio.run(scenario()).splitlines() if "every sender is accepted" in line]
     assert len(warnings) == 1 and "links, radar-a" in warnings[0] and "radar-b" not in warnings[0]

@@ -70,7 +70,7 @@ ephemeris_zone = zone_asset(
     EPHEMERIDES_FEED,
     EPHEMERIDES,
     CATALOG_TO_ALERTS,
-    "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML.",
+    "Ephemerides of operators (CCSDS 502.0: OEM) in KVN or XML, and as tables (STK, MEME, CPF, SP3).",
     replayable="yes",
     ordering="none",
     delivery="at least once",

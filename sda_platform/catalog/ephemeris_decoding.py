@@ -29,6 +29,7 @@ from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme, s
 from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.element_errors import path_covariance_rtn
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at
+from sda_platform.orbits.path_quality import fault_of_path
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -44,6 +45,9 @@ _SHORTEST_NS: Final = 1_000_000_000
 
 
 NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
+SINGLE_STATE: Final = (
+    "it is a single state, which holds at its epoch alone, and is not propagated; send an ephemeris (OEM) of the span"
+)
 _MOST_DEFAULTS: Final = 200
 
 
@@ -69,18 +73,22 @@ def _facts(
     with ephemeris.located("REF_FRAME_EPOCH"):
         frame_epoch_ns = _frame_epoch_ns(ephemeris, frame)
     time_ns = ephemeris.utc_ns(ephemeris.time_ns)
+    if len(time_ns) == 1:
+        raise RecordError("out_of_range", SINGLE_STATE)
     if not FIRST_TIME_NS <= time_ns[0] <= time_ns[-1] <= LAST_TIME_NS:
         raise RecordError("out_of_range", "an epoch is not between 1957 and 2099")
     _require_whole(ephemeris, time_ns)
-    _require_orbits(ephemeris.states)
+    _require_distances(ephemeris.states)
     try:
         r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns, frame_epoch_ns)
         states = np.concatenate([r, v], axis=1)
+        if fault := fault_of_path(time_ns, states):
+            raise RecordError("out_of_range", fault)
         covariance_ns, covariances = _covariances(ephemeris, time_ns, states, frame_epoch_ns)
         created = values_of(ephemeris.header).get("CREATION_DATE")
         created_ns = parse_epoch_ns(created) if created else None
         covariance_source = BY_MESSAGE if len(covariance_ns) else None
-        if covariance_source is None and len(time_ns) > 1:
+        if covariance_source is None:
             covariance_source = BY_DEFAULT
             covariance_ns, covariances = default_covariances(time_ns, states, created_ns)
     except UnknownOrientation as error:
@@ -149,7 +157,7 @@ def _usable_span(ephemeris: EphemerisSegment, time_ns: IntArray) -> tuple[int, i
     first_ns, last_ns = int(time_ns[0]), int(time_ns[-1])
     from_ns = _bound(ephemeris, "USEABLE_START_TIME", first_ns)
     until_ns = _bound(ephemeris, "USEABLE_STOP_TIME", last_ns)
-    if min(until_ns, last_ns) - max(from_ns, first_ns) < _SHORTEST_NS and last_ns > first_ns:
+    if min(until_ns, last_ns) - max(from_ns, first_ns) <= _SHORTEST_NS:
         usable, known = (f"{iso(begin)} to {iso(end)}" for begin, end in ((from_ns, until_ns), (first_ns, last_ns)))
         which = "USEABLE_STOP_TIME" if ephemeris.value("USEABLE_STOP_TIME") else "USEABLE_START_TIME"
         with ephemeris.located(which):
@@ -158,7 +166,8 @@ def _usable_span(ephemeris: EphemerisSegment, time_ns: IntArray) -> tuple[int, i
     return max(from_ns, first_ns), min(until_ns, last_ns)
 
 
-def _require_orbits(states: FloatArray) -> None:
+def _require_distances(states: FloatArray) -> None:
+    """Refuse what no unit or frame makes an orbit of the Earth."""
     distance_km = np.linalg.norm(states[:, :3], axis=1)
     speed_km_s = np.linalg.norm(states[:, 3:6], axis=1)
     wrong = (distance_km < _NEAREST_KM) | (distance_km > _FARTHEST_KM) | (speed_km_s > _FASTEST_KM_S)
@@ -180,6 +189,8 @@ def _covariances(
         raise RecordError("out_of_range", "a covariance has a negative variance, or a sigma above 1,000 km")
     if np.any(np.diff(at_ns) <= 0):
         raise RecordError("out_of_range", "the epochs of the covariances do not ascend")
+    if at_ns[0] < time_ns[0] or at_ns[-1] > time_ns[-1]:
+        raise RecordError("out_of_range", "a covariance is at a time without a state")
     turned_back = np.empty_like(given)
     own = ephemeris.value("REF_FRAME").upper()
     names = np.array([name.upper() or own for name in ephemeris.covariance_frames])
@@ -187,8 +198,6 @@ def _covariances(
         rows = np.flatnonzero(names == name)
         if name in _ORBITAL:
             state = states_at(time_ns, states, at_ns[rows])
-            if np.isnan(state).any():
-                raise RecordError("out_of_range", f"a covariance in {name} is at a time without a state")
             turned_back[rows] = _ORBITAL[name](given[rows], state[:, :3], state[:, 3:])
         else:
             frame = _frame(name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
@@ -245,11 +254,14 @@ def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
     return int(numbers[0])
 
 
-def why_not_used(row: Mapping[str, Any]) -> str | None:
-    """Why no assessment uses an ephemeris of the table; None: it is used."""
+def why_not_used(row: Mapping[str, Any], received_ns: int) -> str | None:
+    """Why no assessment uses an ephemeris of the table that was received then, Unix time UTC; None: it is used."""
     if row["error_kind"]:
         return str(row["error"])
-    return None if row["covariance_time_ns"] else NO_COVARIANCE
+    if not row["covariance_time_ns"]:
+        return NO_COVARIANCE  # rows of earlier versions
+    end_ns = row["usable_until_ns"]
+    return None if end_ns > received_ns else f"it ended at {iso(end_ns)}, before it was received"
 
 
 decode = decoder(no_objects)

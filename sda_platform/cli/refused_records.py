@@ -37,7 +37,7 @@ class RefusedRecords:
     def examine(self, data: bytes, meta: SegmentMeta, first_record: int) -> None:
         """Decode a segment whose first record is number ``first_record`` of its file."""
         decode = self._decoders().get(meta.feed)
-        for number, reason in _refused(decode(data, meta), meta.feed) if decode else ():
+        for number, reason in _refused(decode(data, meta), meta) if decode else ():
             self.count += 1
             if len(self.reasons) < MOST_SHOWN:
                 self.reasons.append(f"record {first_record + number}, {reason}")
@@ -77,10 +77,10 @@ def _observations(data: bytes, meta: SegmentMeta) -> pa.Table:
     return observations.decode([(data, meta)])
 
 
-def _refused(rows: pa.Table, feed: str) -> Iterator[tuple[int, str]]:
-    if feed == EPHEMERIDES_FEED:
+def _refused(rows: pa.Table, meta: SegmentMeta) -> Iterator[tuple[int, str]]:
+    if meta.feed == EPHEMERIDES_FEED:
         for row in rows.to_pylist():
-            if reason := ephemeris_decoding.why_not_used(row):
+            if reason := ephemeris_decoding.why_not_used(row, meta.sealed_time_ns):
                 yield row["record_number"], reason
         return
     refused = rows.filter(pc.is_valid(rows["error_kind"])).select(["record_number", "error"])

@@ -49,7 +49,9 @@ def _take_position(table: PathTable, words: list[str], place: str) -> None:
 def _take_velocity(table: PathTable, words: list[str], place: str) -> None:
     row = numbers(words[1:], place, _VELOCITY)
     if row[0] == 0:
-        table.velocities_km_s.append([each / 1000 for each in row[1:]])
+        if not table.times_ns:
+            raise RecordError("bad_field", f"{place}: a velocity before the first position")
+        table.velocities_km_s[-1] = [each / 1000 for each in row[1:]]
 
 
 def _header(table: PathTable, words: list[str], place: str) -> None:

@@ -97,8 +97,8 @@ class _Reader:
         self.satellite = line[1:4].replace(" ", "0" if line[1] != " " else "G")
         if line[0] == "P" and any(row):  # zeros are a position that is not known
             self.table.add(place, self._time_ns, row, None)
-        elif line[0] == "V" and self.table.times_ns[-1:] == [self._time_ns]:
-            self.table.velocities_km_s.append([each / 10_000 for each in row])  # dm/s
+        elif line[0] == "V" and any(row) and self.table.times_ns[-1:] == [self._time_ns]:  # so are zeros of velocities
+            self.table.velocities_km_s[-1] = [each / 10_000 for each in row]  # dm/s
 
 
 def read_sp3(record: RawRecord) -> EphemerisSegment:

@@ -30,7 +30,10 @@ _DESIGNATOR: Final = re.compile(r"(?<![0-9A-Za-z])(\d{4}-\d{3}[A-Z]{1,3})(?![0-9
 # Degree 8 through nine points: a mm/s at the steps that are usual, 15 min for navigation satellites, 1 to 5 min below.
 _POINTS: Final = 9
 _LEAST_POINTS: Final = 6
-_LONGEST_STEP_S: Final = 1_800.0
+_WITHIN_KM_S: Final = 5e-4
+"""How much velocities may differ from those of one degree less; their own error is smaller than this."""
+_STEPS_PER_PERIOD: Final = 20
+_MU_KM3_S2: Final = 398_600.4418
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +62,23 @@ class PathTable:
     places: list[str] = field(default_factory=list)
     times_ns: list[int] = field(default_factory=list)
     positions_km: list[Sequence[float]] = field(default_factory=list)
-    velocities_km_s: list[Sequence[float]] = field(default_factory=list)
+    velocities_km_s: list[Sequence[float] | None] = field(default_factory=list)
+    """One each position; None: it is not known."""
     covariances: list[Covariance] = field(default_factory=list)
 
     def add(self, place: str, time_ns: int, position_km: Sequence[float], velocity: Sequence[float] | None) -> None:
-        """Take the next state; None: the file has positions only."""
+        """Take the next state; None: its velocity is not known, or comes next."""
         self.places.append(place)
         self.times_ns.append(time_ns)
         self.positions_km.append(position_km)
-        if velocity is not None:
-            self.velocities_km_s.append(velocity)
+        self.velocities_km_s.append(velocity)
 
     def ephemeris(self) -> EphemerisSegment:
         """The ephemeris. Raises RecordError: no state, times that go back, or too few positions for velocities."""
         if not self.times_ns:
             raise RecordError("missing_field", "the file has no state")
-        speeds = self.velocities_km_s or self._speeds_of_positions()
-        if len(speeds) != len(self.times_ns):
-            raise RecordError("missing_field", f"{len(self.times_ns)} positions, but {len(speeds)} velocities")
+        given = [each for each in self.velocities_km_s if each is not None]
+        speeds = given if len(given) == len(self.times_ns) else self._speeds_of_positions()
         parts = EphemerisParts(comments=self.comments, covariances=self.covariances)
         first, last = (format_epoch(self.times_ns[row]) for row in (0, -1))
         header = {
@@ -104,19 +106,34 @@ class PathTable:
     def _speeds_of_positions(self) -> list[Any]:
         times_ns = np.array(self.times_ns, np.int64)
         steps_s = np.diff(times_ns) / _NS
-        if len(times_ns) < _LEAST_POINTS or (steps_s <= 0).any() or steps_s.max() > _LONGEST_STEP_S:
+        if len(times_ns) < _LEAST_POINTS or (steps_s <= 0).any():
             raise RecordError(
                 "missing_field",
-                f"it has no velocities, and they follow from {_LEAST_POINTS} or more positions that ascend, at most "
-                f"{_LONGEST_STEP_S:g} s apart; it has {len(times_ns)}",
+                f"it does not have all velocities, and they follow from {_LEAST_POINTS} or more positions that ascend; "
+                f"it has {len(times_ns)}",
             )
-        found: list[Any] = derivatives(times_ns, np.array(self.positions_km, np.float64)).tolist()
-        return found
+        positions = np.array(self.positions_km, np.float64)
+        found = derivatives(times_ns, positions)
+        lower = derivatives(times_ns, positions, min(_POINTS, len(times_ns)) - 1)
+        wrong_km_s = np.linalg.norm(found - lower, axis=1).max()
+        if not wrong_km_s <= _WITHIN_KM_S:
+            radius_km = np.linalg.norm(positions, axis=1).min()
+            step_s = 2 * np.pi * np.sqrt(radius_km**3 / _MU_KM3_S2) / _STEPS_PER_PERIOD
+            reason = f"velocities that follow are known to {1000 * wrong_km_s:.2g} m/s only, must be to 0.5 m/s"
+            raise RecordError(
+                "out_of_range",
+                f"it does not have all velocities, and positions {steps_s.max():.6g} s apart are too far apart or too "
+                f"rough for them: {reason}; give velocities, or {_POINTS} and more positions every {step_s:.0f} s",
+            )
+        speeds: list[Any] = found.tolist()
+        return speeds
 
 
-def derivatives(times_ns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def derivatives(
+    times_ns: NDArray[np.int64], values: NDArray[np.float64], most_points: int = _POINTS
+) -> NDArray[np.float64]:
     """Derivatives (n, k), per second, of ``values`` (n, k) at their times, by polynomials through the nearest ones."""
-    count = min(_POINTS, len(times_ns))
+    count = min(most_points, len(times_ns))
     found = np.empty_like(values)
     for row in range(len(times_ns)):
         first = min(max(row - count // 2, 0), len(times_ns) - count)

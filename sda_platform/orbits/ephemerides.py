@@ -103,9 +103,7 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
     epoch_ns, time_ns = utc_to_tai_ns(epoch_ns), utc_to_tai_ns(time_ns)
     found = np.full((len(time_ns), 6), np.nan)
     inside = np.flatnonzero((time_ns >= epoch_ns[0]) & (time_ns <= epoch_ns[-1]))
-    points = min(_POINTS, len(epoch_ns))
-    after = np.searchsorted(epoch_ns, time_ns[inside], side="right")
-    first = np.clip(after - (points + 1) // 2, 0, len(epoch_ns) - points)
+    first, points = nodes_around(np.searchsorted(epoch_ns, time_ns[inside], side="right"), len(epoch_ns))
     for start in np.unique(first).tolist():
         rows = inside[first == start]
         chosen = slice(start, start + points)
@@ -115,6 +113,12 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
         wanted_s = (time_ns[rows] - epoch_ns[start]) / _NS
         found[rows] = np.concatenate([curve(wanted_s), curve.derivative(wanted_s)], axis=1)
     return found
+
+
+def nodes_around(after: IntArray, count: int) -> tuple[IntArray, int]:
+    """The first (m,) of the states, and how many, that a curve goes through just before state ``after`` (m,)."""
+    points = min(_POINTS, count)
+    return np.clip(after - (points + 1) // 2, 0, count - points), points
 
 
 def covariances_from_lower(terms: npt.ArrayLike) -> FloatArray:

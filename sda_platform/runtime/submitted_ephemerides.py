@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.ephemeris_decoding import NO_COVARIANCE, decoder, why_not_used
+from sda_platform.catalog.ephemeris_decoding import decoder, why_not_used
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
@@ -78,7 +78,7 @@ class SubmittedEphemerides:
                 return None
             return Submission(RECEIVED, (), {"received_utc": iso(waiting)}, (), _nothing)
         numbers = [row["norad_id"] for row in rows]
-        used = [row for row in rows if why_not_used(row) is None]
+        used = [row for row in rows if why_not_used(row, row["received_time_ns"]) is None]
         screening = self._screening(max(row[COMMIT_SEQUENCE] for row in rows))
         facts: dict[str, Any] = {
             "received_utc": iso(rows[0]["received_time_ns"]),
@@ -117,7 +117,7 @@ class SubmittedEphemerides:
 
     @staticmethod
     def _stated(row: Row) -> dict[str, Any]:
-        reason = why_not_used(row)
+        reason = why_not_used(row, row["received_time_ns"])
         stated = {"norad_id": row["norad_id"], "object_name": row["object_name"]}
         if row["usable_from_ns"] is not None:
             stated |= {f"usable_{end}_utc": iso(row[f"usable_{end}_ns"]) for end in ("from", "until")}
@@ -164,14 +164,9 @@ def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
     """Why a sound ephemeris cannot be screened; None: it can."""
     ephemeris = Ephemeris.from_row(row)
     begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
-    begin_ns, end_ns = max(begin_ns, row["first_time_ns"]), min(end_ns, row["last_time_ns"])
     problem = None
     if live.get(row["norad_id"]) is None:
         problem = f"OBJECT_ID is {row['norad_id']}, which the catalogue does not have"
-    elif not len(ephemeris.covariance_time_ns):
-        problem = NO_COVARIANCE
-    elif end_ns - begin_ns <= NANOSECONDS_PER_SECOND:
-        problem = "its states within the usable span cover no second"
     elif end_ns <= live.now_ns():
         problem = f"it ended at {iso(end_ns)}, before now"
     elif sets_through(ephemeris, begin_ns, end_ns) is None:

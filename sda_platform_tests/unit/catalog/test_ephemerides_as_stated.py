@@ -1,5 +1,6 @@
 """What an ephemeris states of its frame, its span and its length is used as stated, or refused with the line."""
 
+import re
 from typing import Any
 
 import erfa
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.formats.conversion import converted
 from sda_platform_tests.support import skyfield_frames
 from sda_platform_tests.support.sample_inputs import MEME, SAMPLES, sp3_of_jason, stk_of_jason
 from sda_platform_tests.support.segments import described
@@ -169,3 +171,37 @@ def test_the_time_systems_of_navigation_are_read__41(system: str, behind_gps_s: 
 @pytest.mark.parametrize("name", ["ITRF ", "ITR97", "IGS20", "IGb14", "SLRF ", "WGS84"])
 def test_the_names_of_earth_fixed_systems_are_read__41(name: str) -> None:
     assert row_of(sp3_of_jason(3).replace(" ITRF ", f" {name}"), "sp3")["error"] is None
+
+
+def test_velocities_that_are_not_known_follow_from_the_positions__41() -> None:
+    """SP3 writes zeros for them, of all epochs or of one."""
+    whole = sp3_of_jason(40)
+    expected = np.array(row_of(whole, "sp3")["state"]).reshape(-1, 6)
+    zeros = "VL27" + 3 * f"{0:14.6f}"
+    for count in (1, 40):
+        text = re.sub(r"VL27.{42}", zeros, whole, count=count)
+        row = row_of(text, "sp3")
+        assert row["error"] is None
+        assert np.abs(np.array(row["state"]).reshape(-1, 6) - expected).max() < 5e-4
+    few = row_of(re.sub(r"VL27.{42}", zeros, sp3_of_jason(3)), "sp3")
+    assert "it does not have all velocities, and they follow from 6 or more positions" in few["error"]
+
+
+@pytest.mark.parametrize("segment_format", ["oem-kvn", "oem-xml", "stk-ephemeris"])
+def test_zero_velocities_are_no_orbit__41(segment_format: str) -> None:
+    if segment_format == "stk-ephemeris":
+        text = re.sub(r"^(\d+\.000(?: \S+){3}).*$", r"\1 0 0 0", stk_of_jason(5), flags=re.MULTILINE)
+    else:
+        start = OEM[: OEM.index("COVARIANCE_START")]
+        text = re.sub(r"^(2024\S+(?: \S+){3}).*$", r"\1 0 0 0", start, flags=re.MULTILINE)
+    data = converted(text.encode(), "oem-kvn", "oem-xml").data.decode() if segment_format == "oem-xml" else text
+    reason = row_of(data, segment_format)["error"]
+    assert "km from the Earth's centre: its speed is" in reason
+
+
+def test_a_covariance_is_at_a_time_with_a_state_in_any_frame__41() -> None:
+    for frame in ("TNW", "EME2000"):
+        text = OEM.replace("COV_REF_FRAME = TNW", f"COV_REF_FRAME = {frame}")
+        assert row_of(text)["error"] is None
+        late = re.sub(r"(COVARIANCE_START\nEPOCH = 2024-05-03T)\S+", r"\g<1>09:00:00", text)
+        assert "a covariance is at a time without a state" in row_of(late)["error"]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import NO_COVARIANCE, decode, decoder, why_not_used
+from sda_platform.catalog.ephemeris_decoding import SINGLE_STATE, decode, decoder, why_not_used
+from sda_platform.formats.instants import format_epoch
 from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.element_errors import REGIMES
@@ -85,13 +86,22 @@ def test_the_usable_span_is_that_of_the_message() -> None:
     assert (row["usable_from_ns"], row["usable_until_ns"]) == (EPOCH_NS + 10 * 10**9, EPOCH_NS + 50 * 10**9)
 
 
-def test_an_orbit_parameter_message_is_an_ephemeris_of_one_state() -> None:
-    data = MESSAGES["opm_g4.kvn"]
-    for each, name in ((data, "opm-kvn"), (convert(data, "opm-kvn", "opm-xml"), "opm-xml")):
-        (row,) = rows_of(each, name, decode=decoder({"2021-028A": (48000,)}.__getitem__))
-        assert row["error"] is None
-        assert (len(row["state"]), len(row["covariance"])) == (6, 21)
-        assert (row["object_id"], row["norad_id"]) == ("2021-028A", 48000)
+def test_a_single_state_is_refused_because_it_is_not_propagated__41() -> None:
+    for name, data in (("opm-kvn", MESSAGES["opm_g4.kvn"]), ("opm-kvn", MESSAGES["opm_g1.kvn"])):
+        for each, known in ((data, name), (convert(data, name, "opm-xml"), "opm-xml")):
+            (row,) = rows_of(each.replace(b"1998-999A", b"25544").replace(b"2021-028A", b"25544"), known)
+            assert "it is a single state, which holds at its epoch alone" in row["error"]
+    lines = IN_TEME.split("\n")
+    lines.remove(next(line for line in lines if line.startswith("2019-09-09T00:01")))
+    (row,) = rows_of("\n".join(lines).replace("STOP_TIME = 2019-09-09T00:01", "STOP_TIME = 2019-09-09T00:00"))
+    assert row["error"].endswith(SINGLE_STATE)
+
+
+def test_an_ephemeris_that_ended_before_it_came_is_not_used__41() -> None:
+    (row,) = rows_of(IN_TEME)
+    end_ns = EPOCH_NS + 60 * 10**9
+    assert why_not_used(row, end_ns - 1) is None
+    assert why_not_used(row, end_ns) == "it ended at 2019-09-09T00:01:00.000Z, before it was received"
 
 
 @pytest.mark.parametrize("written", ["1998-067A", "1998-067a", "98067A", "98-067A", "1998067A"])
@@ -147,29 +157,27 @@ def test_an_ephemeris_that_cannot_be_used_says_why_and_its_neighbours_are_used(
 
 
 def test_a_path_without_covariances_has_those_of_element_sets_of_its_age__41() -> None:
-    day = 86_400
-    lines = [f"2019-09-0{1 + n // 2}T{12 * (n % 2):02}:00:00 7000 0 0 0 7.546 0" for n in range(7)]
+    start_ns, step_s, speed_km_s = EPOCH_NS + 86_400 * 10**9, 480, 7.546053
+    angles = speed_km_s / 7000 * step_s * np.arange(541)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    states = zip(7000 * cosine, 7000 * sine, -speed_km_s * sine, speed_km_s * cosine, strict=True)
+    lines = [
+        f"{format_epoch(start_ns + n * step_s * 10**9)} {x} {y} 0 {vx} {vy} 0"
+        for n, (x, y, vx, vy) in enumerate(states)
+    ]
     head = IN_TEME[: IN_TEME.index("META_STOP") + len("META_STOP")]
-    head = head.replace("2019-09-09T00:00:00.0", "2019-09-01T00:00:00.0").replace(
-        "2019-09-09T00:01:00.0", "2019-09-04T00:00:00.0"
-    )
+    head = head.replace("START_TIME = 2019-09-09", "START_TIME = 2019-09-10").replace("00:01:00.0", "00:00:00.0")
     (row,) = rows_of("\n".join([head, *lines]))
     assert (row["error"], row["covariance_source"]) == (None, "default")
-    assert row["covariance_time_ns"] == row["state_time_ns"]
-    states = np.array(row["state"]).reshape(-1, 6)
-    rtn = teme_to_rtn(covariances_from_lower(row["covariance"]), states[:, :3], states[:, 3:])
-    sigmas_km = np.sqrt(np.einsum("nii->ni", rtn))[:, :3]
-    created_ns = row["created_time_ns"]
-    age_days = max(0.0, (row["state_time_ns"][-1] - created_ns) / 1e9 / day)
+    at_ns = np.array(row["covariance_time_ns"])
+    assert set(row["covariance_time_ns"]) <= set(row["state_time_ns"])
+    path = Ephemeris.from_row(row)
+    known, covariance = path.at(at_ns)
+    sigmas_km = np.sqrt(np.einsum("nii->ni", teme_to_rtn(covariance, known[:, :3], known[:, 3:])))[:, :3]
+    age_days = (row["state_time_ns"][-1] - row["created_time_ns"]) / 86_400e9
+    assert age_days == pytest.approx(3.22, abs=0.01)
     figures = REGIMES[1 + np.searchsorted([600.0, 800.0], 7000 - 6378.135)]
     # The in-track figure is of the element sets: a variance at epoch and one that grows with the age.
     expected_km = np.hypot(figures.in_track_km, figures.in_track_growth_km * age_days)
     assert sigmas_km[-1, 1] == pytest.approx(expected_km, rel=0.15)
     assert (np.diff(sigmas_km[:, 1]) >= 0).all()
-    assert Ephemeris.from_row(row).at(np.array([row["state_time_ns"][3]]))[1][0, 0, 0] > 0
-
-
-def test_a_single_state_without_a_covariance_is_not_used__41() -> None:
-    (row,) = rows_of(MESSAGES["opm_g1.kvn"].replace(b"1998-999A", b"25544"), "opm-kvn")
-    assert (row["error"], row["covariance_source"], row["covariance_time_ns"]) == (None, None, [])
-    assert why_not_used(row) == NO_COVARIANCE

@@ -1,0 +1,91 @@
+"""Whether states at several times are the path of an object: each on an orbit, and close enough to interpolate.
+
+Interpolation is judged on the two-body orbit of each state: what the curve through that orbit's states at the same
+times misses of it. So perturbations and manoeuvres of the path itself do not count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from sda_platform.formats.time_systems import utc_to_tai_ns
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.ephemerides import nodes_around
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, orbital_period_s, two_body_state
+
+WITHIN_KM: Final = 0.01
+"""How far a curve between two states may be off the orbit."""
+_LOWEST_PERIGEE_KM: Final = 5_000.0
+_STEPS_PER_PERIOD: Final = 20
+_MISFIT: Final = 0.02
+_NS: Final = 1e9
+
+
+def fault_of_path(time_ns: IntArray, state: FloatArray) -> str | None:
+    """Why states (n, 6), TEME, km and km/s, at ``time_ns`` (n,), ascending, are no path of an object; None: they are.
+
+    No orbit comes lower than 5,000 km to the centre of the Earth: so slow an object falls. Velocities must fit to the
+    positions over most steps, to 2 %. Between states the curve must be within ``WITHIN_KM``.
+    """
+    perigee_km = perigees_km(state)
+    for row in np.flatnonzero(~(perigee_km > _LOWEST_PERIGEE_KM))[:1].tolist():
+        speed, low = np.linalg.norm(state[row, 3:]), perigee_km[row]
+        end = "on no closed orbit" if np.isnan(low) else f"on an orbit down to {low:.0f} km from the Earth's centre"
+        return f"state {row + 1} is {end}: its speed is {speed:.6g} km/s"
+    steps_s = np.diff(utc_to_tai_ns(time_ns)) / _NS
+    if not len(steps_s):
+        return None
+    misfit, allowed = _misfits(steps_s, state)
+    if np.median(misfit - allowed) > 0:
+        return f"the velocities do not fit to the positions: over a step they are off by {np.median(misfit):.0%}"
+    off_km = interpolation_errors_km(time_ns, state)
+    for row in np.flatnonzero(~(off_km <= WITHIN_KM))[:1].tolist():
+        step_s = np.nanmin(orbital_period_s(state[:, :3], state[:, 3:])) / _STEPS_PER_PERIOD
+        return (
+            f"states {row + 1} and {row + 2} are {steps_s[row]:.6g} s apart: a curve between them is off by up to "
+            f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; give states every {step_s:.0f} s, and what "
+            "follows a gap as a segment of its own"
+        )
+    return None
+
+
+def perigees_km(state: FloatArray) -> FloatArray:
+    """The distances (n,) from the Earth's centre at perigee, of inertial states (n, 6); NaN on no closed orbit."""
+    r, v = state[:, :3], state[:, 3:]
+    with np.errstate(all="ignore"):
+        axis_km = 1 / (2 / np.linalg.norm(r, axis=1) - np.einsum("ni,ni->n", v, v) / MU_EARTH_KM3_S2)
+        momentum = np.linalg.norm(np.cross(r, v), axis=1)
+        eccentricity = np.sqrt(np.maximum(1 - momentum**2 / (MU_EARTH_KM3_S2 * axis_km), 0))
+        return np.asarray(np.where(axis_km > 0, axis_km * (1 - eccentricity), np.nan))
+
+
+def interpolation_errors_km(time_ns: IntArray, state: FloatArray) -> FloatArray:
+    """By how much the curve of `ephemerides.states_at` misses the orbit amid each two states, (n - 1,), km."""
+    seconds = utc_to_tai_ns(time_ns) / _NS
+    middles = (seconds[1:] + seconds[:-1]) / 2
+    first, points = nodes_around(np.arange(1, len(time_ns)), len(time_ns))
+    from_middle_s = seconds[first[:, None] + np.arange(points)] - middles[:, None]
+    from_state_s = from_middle_s + (middles - seconds[:-1])[:, None]
+    r, v = (np.repeat(state[:-1, part], points, axis=0) for part in (slice(0, 3), slice(3, 6)))
+    knots = [part.reshape(-1, points, 3) for part in two_body_state(r, v, from_state_s.ravel())]
+    true, _ = two_body_state(state[:-1, :3], state[:-1, 3:], middles - seconds[:-1])
+    # The curve's value at time 0 is the first coefficient of its polynomial in times that are scaled to 1.
+    scale = np.abs(from_middle_s).max(axis=1, keepdims=True)
+    power, at = np.arange(2 * points), (from_middle_s / scale)[:, :, None]
+    slopes = power * np.concatenate([np.zeros_like(at), at ** power[:-1]], axis=2)
+    weights = np.linalg.inv(np.concatenate([at**power, slopes], axis=1))[:, 0, :]
+    given = np.concatenate([knots[0], knots[1] * scale[:, :, None]], axis=1)
+    return np.asarray(np.linalg.norm(np.einsum("mk,mki->mi", weights, given) - true, axis=1))
+
+
+def _misfits(steps_s: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By which part of the way each step (n - 1,) misses the next position at the mean velocity, and what may be."""
+    r, v = state[:, :3], state[:, 3:]
+    way = steps_s[:, None] * (v[1:] + v[:-1]) / 2
+    length = steps_s * (np.linalg.norm(v[1:], axis=1) + np.linalg.norm(v[:-1], axis=1)) / 2
+    distance = np.linalg.norm(r, axis=1)
+    turned = steps_s * np.sqrt(MU_EARTH_KM3_S2 / np.minimum(distance[1:], distance[:-1]) ** 3)
+    # The mean velocity of an arc misses its chord by a twelfth of the square of its angle.
+    return np.linalg.norm(r[1:] - r[:-1] - way, axis=1) / length, _MISFIT + turned**2 / 8

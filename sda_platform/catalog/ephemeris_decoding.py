@@ -78,12 +78,13 @@ def _facts(
     if not FIRST_TIME_NS <= time_ns[0] <= time_ns[-1] <= LAST_TIME_NS:
         raise RecordError("out_of_range", "an epoch is not between 1957 and 2099")
     _require_whole(ephemeris, time_ns)
-    _require_distances(ephemeris.states)
+    _require_distances(ephemeris)
     try:
         r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns, frame_epoch_ns)
         states = np.concatenate([r, v], axis=1)
         if fault := fault_of_path(time_ns, states):
-            raise RecordError("out_of_range", fault)
+            with ephemeris.located_state(fault.row):
+                raise RecordError("out_of_range", fault.reason)
         covariance_ns, covariances = _covariances(ephemeris, time_ns, states, frame_epoch_ns)
         created = values_of(ephemeris.header).get("CREATION_DATE")
         created_ns = parse_epoch_ns(created) if created else None
@@ -166,14 +167,16 @@ def _usable_span(ephemeris: EphemerisSegment, time_ns: IntArray) -> tuple[int, i
     return max(from_ns, first_ns), min(until_ns, last_ns)
 
 
-def _require_distances(states: FloatArray) -> None:
+def _require_distances(ephemeris: EphemerisSegment) -> None:
     """Refuse what no unit or frame makes an orbit of the Earth."""
+    states = ephemeris.states
     distance_km = np.linalg.norm(states[:, :3], axis=1)
     speed_km_s = np.linalg.norm(states[:, 3:6], axis=1)
     wrong = (distance_km < _NEAREST_KM) | (distance_km > _FARTHEST_KM) | (speed_km_s > _FASTEST_KM_S)
     for row in np.flatnonzero(wrong)[:1].tolist():
         reason = f"{distance_km[row]:.6g} km from the Earth's centre at {speed_km_s[row]:.6g} km/s is no orbit"
-        raise RecordError("out_of_range", f"state {row + 1}: {reason}")
+        with ephemeris.located_state(row):
+            raise RecordError("out_of_range", f"state {row + 1}: {reason}")
 
 
 def _covariances(

@@ -28,7 +28,8 @@ class EphemerisSegment:
     ``time_ns`` (n,) and ``covariance_time_ns`` (m,) are Unix times whose digits are those of the segment's own time
     system. ``states`` is (n, 6) or, with accelerations, (n, 9): km, km/s, km/s². ``covariances`` is (m, 21): the lower
     triangle, row by row, km², km²/s, km²/s²; ``covariance_frames`` names the frame of each ("": that of the states).
-    ``is_by_file_name``: only the name of the file says which object it is.
+    ``is_by_file_name``: only the name of the file says which object it is. ``places``: the lines of the states, where
+    they are known.
     """
 
     version: str
@@ -41,6 +42,7 @@ class EphemerisSegment:
     covariances: FloatArray
     covariance_frames: tuple[str, ...]
     is_by_file_name: bool = False
+    places: tuple[str, ...] = field(default=(), compare=False)
 
     def value(self, keyword: str) -> str:
         """The value of a keyword of the metadata; empty where it is absent."""
@@ -50,6 +52,10 @@ class EphemerisSegment:
         """Puts the line of a keyword of the metadata, where it is known, before the text of a RecordError."""
         place = next((entry.place for entry in self.metadata if entry.keyword == keyword), "")
         return located(place) if place else nullcontext()
+
+    def located_state(self, row: int) -> AbstractContextManager[None]:
+        """The same for the line of a state."""
+        return located(self.places[row]) if self.places else nullcontext()
 
     def utc_ns(self, time_ns: IntArray) -> IntArray:
         """Instants of this segment as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
@@ -111,4 +117,5 @@ def assembled(parts: EphemerisParts) -> EphemerisSegment:
         np.array([each.time_ns for each in parts.covariances], np.int64),
         np.array([each.terms for each in parts.covariances], np.float64).reshape(-1, len(COVARIANCE_TERMS)),
         tuple(each.frame for each in parts.covariances),
+        places=tuple(state.place for state in parts.states),
     )

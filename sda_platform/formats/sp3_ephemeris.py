@@ -22,7 +22,7 @@ from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tabulated_paths import FileObject, PathTable, numbers, object_of_file
 
 BEGINS: Final = re.compile(rb"^#[cd][PV]\s*\d{4}", re.MULTILINE)
-BEGINS_A_FILE: Final = re.compile(rb"^(?:# [^\n]*\n)*#[cd][PV]\s*\d{4}", re.MULTILINE)
+BEGINS_A_FILE: Final = re.compile(rb"^(?:# [^\n]*\n){0,20}#[cd][PV]\s*\d{4}", re.MULTILINE)
 _LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 _OF_SATELLITE: Final = re.compile(rb"(?:[PV]|EP|EV)([A-Z ][ \d]\d)")
 _OBJECT: Final = re.compile(r"/\*\s*OBJECT\s+([A-Z]\d\d)\s*=\s*(\S+)")

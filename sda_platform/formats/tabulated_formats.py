@@ -7,8 +7,8 @@ from sda_platform.formats import cpf_ephemeris, meme_ephemeris, sp3_ephemeris, s
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.framing.documents import documents
 
-# Comments before a file, such as its name, are its own.
-_NAMED: Final = rb"^(?:#[^\n]*\n\s*)*"
+# Comments before a file, such as its name, are its own; only so many are looked at, since any line may be one.
+_NAMED: Final = rb"^(?:#[^\n]*\n\s*){0,20}"
 TABULATED_FORMATS: Final = (
     RecordFormat(
         name="stk-ephemeris",

@@ -6,6 +6,7 @@ times misses of it. So perturbations and manoeuvres of the path itself do not co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,15 @@ _MISFIT: Final = 0.02
 _NS: Final = 1e9
 
 
-def fault_of_path(time_ns: IntArray, state: FloatArray) -> str | None:
+@dataclass(frozen=True)
+class PathFault:
+    """Why states are no path, and at which of them that shows first."""
+
+    row: int
+    reason: str
+
+
+def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
     """Why states (n, 6), TEME, km and km/s, at ``time_ns`` (n,), ascending, are no path of an object; None: they are.
 
     No orbit comes lower than 5,000 km to the centre of the Earth: so slow an object falls. Velocities must fit to the
@@ -33,20 +42,22 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> str | None:
     for row in np.flatnonzero(~(perigee_km > _LOWEST_PERIGEE_KM))[:1].tolist():
         speed, low = np.linalg.norm(state[row, 3:]), perigee_km[row]
         end = "on no closed orbit" if np.isnan(low) else f"on an orbit down to {low:.0f} km from the Earth's centre"
-        return f"state {row + 1} is {end}: its speed is {speed:.6g} km/s"
+        return PathFault(row, f"state {row + 1} is {end}: its speed is {speed:.6g} km/s")
     steps_s = np.diff(utc_to_tai_ns(time_ns)) / _NS
     if not len(steps_s):
         return None
     misfit, allowed = _misfits(steps_s, state)
     if np.median(misfit - allowed) > 0:
-        return f"the velocities do not fit to the positions: over a step they are off by {np.median(misfit):.0%}"
+        off = f"over a step they are off by {np.median(misfit):.0%}"
+        return PathFault(0, f"the velocities do not fit to the positions: {off}")
     off_km = interpolation_errors_km(time_ns, state)
     for row in np.flatnonzero(~(off_km <= WITHIN_KM))[:1].tolist():
         step_s = np.nanmin(orbital_period_s(state[:, :3], state[:, 3:])) / _STEPS_PER_PERIOD
-        return (
+        return PathFault(
+            row + 1,
             f"states {row + 1} and {row + 2} are {steps_s[row]:.6g} s apart: a curve between them is off by up to "
             f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; give states every {step_s:.0f} s, and what "
-            "follows a gap as a segment of its own"
+            "follows a gap as a segment of its own",
         )
     return None
 

@@ -70,7 +70,7 @@ def comparable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: comparable(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: comparable(getattr(value, field.name)) for field in fields(value) if field.compare}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [comparable(each) for each in value]
     return value

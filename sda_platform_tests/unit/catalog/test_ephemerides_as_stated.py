@@ -205,3 +205,15 @@ def test_a_covariance_is_at_a_time_with_a_state_in_any_frame__41() -> None:
         assert row_of(text)["error"] is None
         late = re.sub(r"(COVARIANCE_START\nEPOCH = 2024-05-03T)\S+", r"\g<1>09:00:00", text)
         assert "a covariance is at a time without a state" in row_of(late)["error"]
+
+
+def test_a_state_that_is_wrong_is_named_by_its_line__41() -> None:
+    lines = OEM[: OEM.index("COVARIANCE_START")].split("\n")
+    at = next(row for row, line in enumerate(lines) if line.startswith("2024-05-03T00:03"))
+    for changed in (f"{lines[at].split()[0]} 1 2 3 4 5 6", " ".join([*lines[at].split()[:4], "0 0 0"])):
+        reason = row_of("\n".join([*lines[:at], changed, *lines[at + 1 :]]))["error"]
+        assert reason.startswith(f"line {at + 1}: state 4")
+    gap = [line for line in lines if not line.startswith(("2024-05-03T00:1", "2024-05-03T00:2"))]
+    reason = row_of("\n".join(gap))["error"]
+    after = next(row for row, line in enumerate(gap) if line.startswith("2024-05-03T00:30"))
+    assert reason.startswith(f"line {after + 1}: states 10 and 11 are 1260 s apart")

@@ -111,3 +111,9 @@ def test_one_file_in_a_zip_file_has_its_object_by_its_own_name__41(tmp_path: Pat
     data = zone.read(segment).data
     ((value,), _) = read_records(list(split_records(data, "stk-ephemeris")), "stk-ephemeris", "ephemerides")
     assert value.value("OBJECT_ID") == "25544"
+
+
+def test_many_lines_of_comments_cost_a_time_in_proportion__41() -> None:
+    """Each might begin a file: 40,000 of them would take a minute, were each run looked at whole from each line."""
+    for segment_format in ("stk-ephemeris", "meme-ephemeris", "sp3"):
+        assert len(list(split_records(b"# comment\n" * 40_000, segment_format))) == 1

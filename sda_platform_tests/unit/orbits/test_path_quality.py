@@ -59,8 +59,8 @@ def test_no_state_is_given_in_a_gap__41() -> None:
     seconds = 240 * np.array([*range(10), *range(25, 40)], np.float64)
     fault = fault_of_path(at(seconds), kepler(LEO, seconds))
     assert fault is not None
-    assert "states 10 and 11 are 3840 s apart: a curve between them is off by up to 89 km" in fault
-    assert "give states every 28" in fault
+    assert "states 10 and 11 are 3840 s apart: a curve between them is off by up to 89 km" in fault.reason
+    assert "give states every 28" in fault.reason
 
 
 @pytest.mark.parametrize("points", [2, 3])

@@ -22,6 +22,7 @@ _LOWEST_PERIGEE_KM: Final = 5_000.0
 _STEPS_PER_PERIOD: Final = 20
 _MISFIT: Final = 0.02
 _NS: Final = 1e9
+_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,23 @@ def perigees_km(state: FloatArray) -> FloatArray:
 
 def interpolation_errors_km(time_ns: IntArray, state: FloatArray) -> FloatArray:
     """By how much the curve of `ephemerides.states_at` misses the orbit amid each two states, (n - 1,), km."""
-    seconds = utc_to_tai_ns(time_ns) / _NS
-    middles = (seconds[1:] + seconds[:-1]) / 2
-    first, points = nodes_around(np.arange(1, len(time_ns)), len(time_ns))
-    from_middle_s = seconds[first[:, None] + np.arange(points)] - middles[:, None]
-    from_state_s = from_middle_s + (middles - seconds[:-1])[:, None]
-    r, v = (np.repeat(state[:-1, part], points, axis=0) for part in (slice(0, 3), slice(3, 6)))
-    knots = [part.reshape(-1, points, 3) for part in two_body_state(r, v, from_state_s.ravel())]
-    true, _ = two_body_state(state[:-1, :3], state[:-1, 3:], middles - seconds[:-1])
+    elapsed_s = (utc_to_tai_ns(time_ns) - utc_to_tai_ns(time_ns[:1])) / _NS
+    steps = np.arange(len(time_ns) - 1)
+    parts = [_errors_km(elapsed_s, state, steps[start : start + _AT_ONCE]) for start in range(0, len(steps), _AT_ONCE)]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _errors_km(elapsed_s: FloatArray, state: FloatArray, steps: IntArray) -> FloatArray:
+    half_s = (elapsed_s[steps + 1] - elapsed_s[steps]) / 2
+    middles_s = elapsed_s[steps] + half_s
+    first, points = nodes_around(steps + 1, len(elapsed_s))
+    from_middle_s = elapsed_s[first[:, None] + np.arange(points)] - middles_s[:, None]
+    r, v = state[steps, :3], state[steps, 3:]
+    at_knots = two_body_state(
+        np.repeat(r, points, axis=0), np.repeat(v, points, axis=0), (from_middle_s + half_s[:, None]).ravel()
+    )
+    knots = [part.reshape(-1, points, 3) for part in at_knots]
+    true, _ = two_body_state(r, v, half_s)
     # The curve's value at time 0 is the first coefficient of its polynomial in times that are scaled to 1.
     scale = np.abs(from_middle_s).max(axis=1, keepdims=True)
     power, at = np.arange(2 * points), (from_middle_s / scale)[:, :, None]

@@ -186,18 +186,27 @@ def _ephemeris(path: Path, primary: int) -> Any:
     from sda_platform.catalog.ephemeris_decoding import decoder
     from sda_platform.catalog.tables import EPHEMERIDES_FEED
     from sda_platform.formats.segments import describe_segment
-    from sda_platform.landing.partner_files import identify
+    from sda_platform.formats.tabulated_paths import name_line
+    from sda_platform.landing.contents import UnreadableContent, read_chunks
+    from sda_platform.landing.partner_files import PartnerFileError, identify
     from sda_platform.orbits.ephemerides import Ephemeris
 
-    data, name = path.read_bytes(), identify(path, feed=EPHEMERIDES_FEED).format
+    # The primary is named on the command line, whatever designator or name the file has.
+    try:
+        file = identify(path, feed=EPHEMERIDES_FEED)
+        line = name_line(f"norad-{primary}") if file.first_line else b""
+        data = b"".join(read_chunks(path, file.format, lambda _: None, first_line=line))
+    except (PartnerFileError, UnreadableContent) as error:
+        raise click.ClickException(str(error)) from None
     described = describe_segment(
-        data, feed=EPHEMERIDES_FEED, segment_format=name, sealed_time_ns=0, sealed_wall_time_ns=0
+        data, feed=EPHEMERIDES_FEED, segment_format=file.format, sealed_time_ns=0, sealed_wall_time_ns=0
     )
-    # The primary is named on the command line, whatever designator the file has.
     rows = decoder(lambda _designator: (primary,))(data, described).to_pylist()
     if len(rows) != 1 or rows[0]["error_kind"]:
         reason = rows[0]["error"] if rows else "it is empty"
         raise click.ClickException(f"{path}: must hold one ephemeris: {reason if len(rows) == 1 else len(rows)}")
+    if rows[0]["norad_id"] != primary:
+        raise click.ClickException(f"{path}: is of object {rows[0]['norad_id']}, not of {primary}")
     return Ephemeris.from_row(rows[0])
 
 

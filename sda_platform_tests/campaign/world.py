@@ -47,7 +47,7 @@ _TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-1
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
 _PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
 _ODD = "odd-"
-_BULK = 12_000
+_BULK = 14_000
 _TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row states of itself, and what must be there once.

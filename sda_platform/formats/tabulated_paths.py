@@ -32,7 +32,8 @@ _POINTS: Final = 9
 _LEAST_POINTS: Final = 6
 _WITHIN_KM_S: Final = 5e-4
 """How much velocities may differ from those of one degree less; their own error is smaller than this."""
-_STEPS_PER_PERIOD: Final = 20
+_STEPS_PER_PERIOD: Final = 50
+"""Enough of them, by the period of a circle at the least distance, of any orbit."""
 _MU_KM3_S2: Final = 398_600.4418
 
 

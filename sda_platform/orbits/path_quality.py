@@ -14,12 +14,13 @@ import numpy as np
 from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import nodes_around
-from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, orbital_period_s, two_body_state
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 
 WITHIN_KM: Final = 0.01
 """How far a curve between two states may be off the orbit."""
 _LOWEST_PERIGEE_KM: Final = 5_000.0
-_STEPS_PER_PERIOD: Final = 20
+_STEPS_PER_PERIOD: Final = 25
+"""Enough of them, by the period of a circle at perigee, of any orbit."""
 _MISFIT: Final = 0.02
 _NS: Final = 1e9
 _AT_ONCE: Final = 10_000
@@ -53,7 +54,7 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
         return PathFault(0, f"the velocities do not fit to the positions: {off}")
     off_km = interpolation_errors_km(time_ns, state)
     for row in np.flatnonzero(~(off_km <= WITHIN_KM))[:1].tolist():
-        step_s = np.nanmin(orbital_period_s(state[:, :3], state[:, 3:])) / _STEPS_PER_PERIOD
+        step_s = 2 * np.pi * np.sqrt(perigee_km.min() ** 3 / MU_EARTH_KM3_S2) / _STEPS_PER_PERIOD
         return PathFault(
             row + 1,
             f"states {row + 1} and {row + 2} are {steps_s[row]:.6g} s apart: a curve between them is off by up to "

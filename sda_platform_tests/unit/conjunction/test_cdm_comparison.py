@@ -83,7 +83,7 @@ def test_without_a_stated_probability_a_message_has_the_colour_of_the_one_we_fin
 def test_each_bad_message_of_a_file_is_a_row_that_says_why_and_harms_no_other() -> None:
     good = messages_of([Told()])
     broken = [
-        (good.replace(b"TCA ", b"ATC "), "bad_field", "line 5: ATC is no keyword of the message"),
+        (good.replace(b"TCA ", b"ATC "), "bad_field", "line 6: ATC is no keyword of the message"),
         (good.rpartition(b"CNDOT_NDOT")[0], "missing_field", "CNDOT_NDOT of OBJECT2 is missing"),
         (messages_of([Told(stated=1.5)]), "out_of_range", "COLLISION_PROBABILITY is 1.5, must be from 0 to 1"),
         (messages_of([Told(miss_km=-0.2)]), "out_of_range", "MISS_DISTANCE is -200 m, must not be negative"),

@@ -262,13 +262,14 @@ def test_a_review_costs_by_what_is_new(lake: Lake, monkeypatch: pytest.MonkeyPat
         seen.extend(each.sequence for each in commits)
         return []
 
-    land_more(lake, 120)
+    monkeypatch.setattr(reviewing, "SPAN_COMMITS", 10)
+    land_more(lake, 25)
     reviewing.review(lake, RAW_RECORDS, [counting])
-    assert sorted(seen) == list(range(1, 121)), "in spans, each commit once"
+    assert sorted(seen) == list(range(1, 26)), "in spans, each commit once"
     seen.clear()
     land(lake, "new")
     reviewing.review(lake, RAW_RECORDS, [counting])
-    assert sorted(seen) == list(range(121 - reviewing.NEWEST_AGAIN, 122))
+    assert sorted(seen) == list(range(26 - reviewing.NEWEST_AGAIN, 27))
 
 
 def test_of_a_flood_of_red_commits_no_more_than_a_bound_is_looked_for(

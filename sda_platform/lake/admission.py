@@ -60,6 +60,9 @@ def admitted(log: TableLog, rows: Any, nonce: str, counts: Counts) -> Iterator[t
     if isinstance(rows, pa.Table):
         yield admit(log, rows, nonce, counts)
         return
+    if issubclass(log.table.model, LandingColumns):
+        yield rows.mapInArrow(partial(_marked, log.table), rows.schema), counts
+        return
     reason = T.StructField(_REASON, T.StringType())
     judged = rows.mapInArrow(partial(_judged, log.table), T.StructType([*rows.schema.fields, reason])).persist()
     try:
@@ -85,6 +88,14 @@ def _admit_frame(log: TableLog, judged: DataFrame, nonce: str, counts: Counts) -
         refused = pa.concat_tables([refused, _with_reason(others, [_OF_ITS_KEY.format(key)] * others.num_rows)])
     write_refused(log, nonce, refused.drop_columns([_REASON]), [[why] for why in refused[_REASON].to_pylist()])
     return kept.drop(_REASON), {**(counts or {}), REFUSED: refused.num_rows}
+
+
+def _marked(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`_with_errors` for the rows of a landing table."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        broken = reasons(table, rows)
+        yield from (_with_errors(table, rows, broken).combine_chunks().to_batches() if broken else [batch])
 
 
 def _judged(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.dead_letters.rejected import refused_letters
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import TRACKS
+from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import BrokenContract
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
@@ -67,3 +68,14 @@ def test_a_frame_of_a_table_that_may_leave_no_row_out_commits_nothing(lake: Lake
     with pytest.raises(BrokenContract):
         lake.append(planned(lake, ALERT_DELIVERIES), spark.createDataFrame(rows))
     assert lake.head(ALERT_DELIVERIES).sequence == 0
+
+
+def test_a_landed_record_of_a_frame_stays_with_an_error(lake: Lake, spark: SparkSession) -> None:
+    rows = rows_of(RAW_RECORDS, [{"record_number": n, "range_m": float(n)} for n in range(3)])
+    lake.append(planned(lake, RAW_RECORDS), spark.createDataFrame(rows.drop_columns([COMMIT_SEQUENCE])))
+    found = lake.log(RAW_RECORDS).rows(["record_number", "error_kind", "range_m"]).sort_by("record_number").to_pylist()
+    assert [(row["error_kind"], row["range_m"]) for row in found] == [
+        ("broken_contract", None),
+        (None, 1.0),
+        (None, 2.0),
+    ]

@@ -1,5 +1,6 @@
 """Assets of package catalog: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
 
+from functools import cache
 from typing import Any
 
 import dagster as dg
@@ -89,8 +90,8 @@ def ephemerides(
     store = lake.open()
     catalogue = store.head(ORBITAL_CATALOG)
     numbers = designated(store, catalogue.version)
-    known = catalogued(store, catalogue.version)
-    decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()), known.__contains__)
+    known = cache(lambda: catalogued(store, catalogue.version))  # few ephemerides are named by their file alone
+    decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()), lambda n: n in known())
     observed = [(ORBITAL_CATALOG, catalogue)]
     return land(lake, landing, EPHEMERIDES, one_by_one(decode), report=context.log_event, observed=observed)
 

@@ -14,7 +14,7 @@ from sda_platform.edge.control import control_plane
 from sda_platform.edge.handover import Sockets
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
-from sda_platform.landing.first_lines import Mappings
+from sda_platform.landing.first_lines import MappingError, Mappings
 from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, publish, withdraw
 
@@ -28,8 +28,7 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
 
     Raises ConfigError for a configuration that cannot be used at the start, and MappingError for such a mapping.
     """
-    Mappings.of(home).load()
-    config, sockets = load_config(config_path), Sockets.of_environment()
+    config, sockets = _usable_config(config_path, home), Sockets.of_environment()
     make_private(home)
     run = asyncio.run
     with contextlib.suppress(ImportError):
@@ -42,6 +41,15 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
     return code
 
 
+def _usable_config(config_path: Path, home: Path) -> CollectorConfig:
+    """The configuration; a collector can start with it and with the mappings of ``home``.
+
+    Raises ConfigError, MappingError.
+    """
+    Mappings.of(home).load()
+    return load_config(config_path)
+
+
 async def _serve(
     config_path: Path, config: CollectorConfig, landing_root: str, home: Path, log: Log, sockets: Sockets
 ) -> int:
@@ -51,8 +59,8 @@ async def _serve(
 
     def hand_over() -> None:
         try:  # the next program could not start with it, and the sockets would be lost
-            load_config(config_path)
-        except ConfigError as error:
+            _usable_config(config_path, home)
+        except (ConfigError, MappingError) as error:
             log.error("restart refused", reason=str(error))
             return
         sockets.is_handing_over = True

@@ -26,7 +26,7 @@ from sda_platform.formats.ndm import (
     same_line,
     version_entry,
     xml_elements,
-)  # fmt: skip
+)
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.stated_radius import (
     LENGTHS_M,
@@ -34,7 +34,7 @@ from sda_platform.formats.stated_radius import (
     exclusion_volume_radius,
     hard_body_radius,
     require_radius,
-)  # fmt: skip
+)
 from sda_platform.formats.text import as_text
 from sda_platform.formats.units import converted
 

@@ -25,10 +25,15 @@ _ALPHA_5_LENGTH: Final = 5
 def catalogue_number(text: str) -> int | None:
     """The catalogue number that ``text`` is, also in Alpha-5 (T0001 is 270001); None: it is none."""
     if len(text) == _ALPHA_5_LENGTH and text[0] in ALPHA_5 and text[1:].isascii() and text[1:].isdigit():
-        return (10 + ALPHA_5.index(text[0])) * 10_000 + int(text[1:])
+        return alpha_5_number(text[0], int(text[1:]))
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text) or None
     return None
+
+
+def alpha_5_number(letter: str, rest: int) -> int:
+    """The catalogue number that Alpha-5 writes with this letter and the four digits of ``rest``."""
+    return (10 + ALPHA_5.index(letter)) * 10_000 + rest
 
 
 def normal_designator(text: str) -> str | None:

@@ -1,7 +1,7 @@
 """Typed reading of one JSON object; every refusal is a RecordError naming field and value."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, Final
 
@@ -25,9 +25,18 @@ def json_object(payload: bytes) -> dict[str, Any]:
 def _with_each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        name = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-        raise ValueError(f"{ascii(name)[:80]} is given twice")
+        raise ValueError(f"{ascii(repeated(name for name, _ in pairs))[:80]} is given twice")
     return found
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first of ``names`` that occurs a second time; None: each occurs once."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _refuse_constant(name: str) -> float:

@@ -12,7 +12,7 @@ from typing import Final
 from sda_platform.formats.element_set import DECAY_DATE, UNKNOWN, ElementSet, element_set, omm_fields
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch
-from sda_platform.formats.json_fields import json_object
+from sda_platform.formats.json_fields import json_object, repeated
 from sda_platform.formats.ndm import USER_DEFINED, KeywordEntry
 from sda_platform.formats.orbit_keywords import OMM, USER_SECTION
 from sda_platform.formats.parameter_messages import ParameterMessage, read_parameters, write_parameters
@@ -56,8 +56,7 @@ def read_omm_csv(record: RawRecord) -> ElementSet:
         raise RecordError("bad_field", f"not a line of CSV in UTF-8: {str(error)[:200]}") from error
     if len(row) != len(header):
         raise RecordError("bad_length", f"line has {len(row)} fields, its header has {len(header)}")
-    if len(set(header)) != len(header):
-        twice = next(name for number, name in enumerate(header) if name in header[:number])
+    if twice := repeated(header):
         raise RecordError("bad_field", f"the header has {ascii(twice)[:80]} twice")
     return element_set(dict(zip(header, row, strict=True)))
 

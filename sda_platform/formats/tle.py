@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from sda_platform.formats.designators import ALPHA_5
+from sda_platform.formats.designators import ALPHA_5, alpha_5_number
 from sda_platform.formats.element_set import NS_PER_DAY, ElementSet, require_sgp4
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
@@ -58,7 +58,7 @@ def decode_alpha_5(field: str) -> int:
     """A catalogue number of up to 5 characters, the first perhaps a letter (10 to 33); RecordError."""
     text = field.strip()
     if text and text[0] in ALPHA_5:
-        return (10 + ALPHA_5.index(text[0])) * 10_000 + _integer(text[1:], "catalogue number")
+        return alpha_5_number(text[0], _integer(text[1:], "catalogue number"))
     return _integer(text, "catalogue number")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import repeated
 from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF_LIGHT_M_S, violation_text
 from sda_platform.formats.tracking_data import TrackingData
 from sda_platform.orbits.earth_orientation import FRAMES, to_gcrf
@@ -119,8 +120,7 @@ def _kind(metadata: Mapping[str, str], measured: Mapping[str, float]) -> str:
 
 
 def _require_each_once(data: TrackingData) -> None:
-    names = [entry.keyword for entry in data.measured if entry.keyword in _USED]
-    if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
+    if twice := repeated(entry.keyword for entry in data.measured if entry.keyword in _USED):
         raise RecordError("bad_field", f"{twice} is given twice at {data.epoch}")
 
 

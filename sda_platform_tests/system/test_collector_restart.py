@@ -154,6 +154,10 @@ def test_a_restart_by_signal_hands_over_its_sockets(collector: Collecting) -> No
     (collector.home / "collect.toml").write_text(CONFIG + "no_such_setting = 1\n")
     collector.restart_until(b"restart refused")
     (collector.home / "collect.toml").write_text(CONFIG)
+    (collector.home / "mappings").mkdir()
+    (mapping := collector.home / "mappings" / "teide.toml").write_text("no mapping")
+    collector.restart_until(b"restart refused")
+    mapping.unlink()
     collector.restart_until(b"collecting")
     assert collector.addresses() == addresses, "the sockets are those of the process before"
     time.sleep(0.5)

@@ -179,8 +179,8 @@ def _refused_rows(lake: Lake, now_ns: int) -> Iterator[Finding]:
     is_computed = ds.field("stage").isin([table.name for table in REFUSING])
     where = recent & is_computed & (ds.field("error_kind") == BROKEN_CONTRACT)
     letters = lake.log(DEAD_LETTERS).rows(["stage", "error", "rejected_time_ns"], where)
-    by_time = sorted(letters.to_pylist(), key=itemgetter("rejected_time_ns"))
-    for table, found in groupby(sorted(by_time, key=itemgetter("stage")), key=itemgetter("stage")):
+    ordered = letters.sort_by([("stage", "ascending"), ("rejected_time_ns", "ascending")]).to_pylist()
+    for table, found in groupby(ordered, key=itemgetter("stage")):
         rows = list(found)
         lasted_s = (now_ns - rows[0]["rejected_time_ns"]) / NANOSECONDS_PER_SECOND
         yield Finding(table, f"{len(rows):,} computed rows broke a contract, the last: {rows[-1]['error']}", lasted_s)

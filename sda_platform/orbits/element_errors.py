@@ -67,8 +67,10 @@ class RegimeErrors:
     """Error of height and plane at epoch, by a fit over about a day: share of the in-track error by a day's drag."""
 
 
-# At epoch, low orbits: Aida & Kirschner (2013), element sets against precise orbits. Other regimes: figures of the size
-# seen against precise orbits. Where objects manoeuvre often, errors grow slower than time.
+# At epoch, low orbits: Aida & Kirschner (2013), element sets against precise orbits. Geostationary: SGP4 fits to 36
+# hours of 13 real satellites (BeiDou, QZSS) are off by 0.65, 0.8 and 0.64 km; the last is 0.12 km on inclined orbits.
+# Other regimes: figures of the size seen against precise orbits. Where objects manoeuvre often, errors grow slower than
+# time.
 REGIMES: Final = (
     RegimeErrors("perigee below 500 km", 0.176, 0.695, 0.168, 0.1, 2.0, 0.1, 0.28, fit_share=0.015),
     RegimeErrors("perigee 500-600 km", 0.176, 0.695, 0.168, 0.16, 0.8, 0.1, 0.8),
@@ -76,7 +78,7 @@ REGIMES: Final = (
     RegimeErrors("perigee 800-1000 km", 0.176, 0.695, 0.168, 0.07, 0.35, 0.09, 0.55),
     RegimeErrors("perigee 1000-2000 km", 0.176, 0.695, 0.168, 0.09, 0.65, 0.045, 0.45),
     RegimeErrors("medium", 0.25, 0.8, 0.2, 0.06, 0.7, 0.1, 1.0),
-    RegimeErrors("geostationary", 0.4, 1.2, 0.15, 1.7, 26.0, 8.0, 0.2, 0.5),
+    RegimeErrors("geostationary", 0.7, 1.2, 0.7, 1.7, 26.0, 8.0, 0.2, 0.5),
     RegimeErrors("eccentric, perigee below 1000 km", 1.0, 3.0, 1.0, 0.6, 5.0, 0.6, 0.15),
     RegimeErrors("eccentric, perigee above 1000 km", 1.0, 3.0, 1.0, 4.5, 9.0, 3.5, 1.5, 0.55),
 )

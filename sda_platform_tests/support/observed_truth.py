@@ -1,6 +1,7 @@
 """Objects that move as an independent implementation says, seen by the registered sensors (needs satkit)."""
 
 import dataclasses
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -75,31 +76,51 @@ def observed(
 ) -> ObservedTruth | None:
     """An object of the regime, seen for so many hours; None without windows or where SGP4 cannot describe it."""
     areas, before_ns, states = _before(regime, rng)
-    grid_ns, in_teme = _windows_of(states[-1], areas, hours)
-    window, source = _seen(regime, in_teme, grid_ns, rng)
-    if len(window) < 3:
-        return None
+
+    def motion(time_ns: IntArray) -> FloatArray:
+        if burn is not None:
+            return _with_burn(states[-1], time_ns, burn, areas)
+        return satkit_truth.propagated(states[-1], SEEN_NS, time_ns, areas=areas)
+
     published = published_set(teme_of_gcrf(states, before_ns), before_ns)
     if published is None:
+        return None
+    return observed_along(motion, published, regime, SEEN_NS, rng, hours=hours, later_s=later_s)
+
+
+def observed_along(
+    motion: Callable[[IntArray], FloatArray],
+    published: Propagator,
+    regime: str,
+    begin_ns: int,
+    rng: np.random.Generator,
+    *,
+    hours: int,
+    later_s: tuple[int, ...] = (),
+    only: Collection[str] = (),
+) -> ObservedTruth | None:
+    """The object of a set whose true states, GCRF, at times (n,) are ``motion``, seen from ``begin_ns`` on.
+
+    ``only``: the sensors that see it; empty: all. None where there are no three windows.
+    """
+    grid_ns = _grid_ns(begin_ns, hours)
+    window, source = _seen(regime, teme_of_gcrf(motion(grid_ns), grid_ns), grid_ns, rng, only)
+    if len(window) < 3:
         return None
     group = np.repeat(np.arange(len(window)), _READINGS)
     offset_ns = np.tile(np.linspace(-13.5, 13.5, _READINGS) * 1e9, len(window)).astype(np.int64)
     time_ns = grid_ns[window][group] + offset_ns
     later_ns = grid_ns[window[-1]] + np.array(later_s, dtype=np.int64) * SECOND_NS
     wanted = np.unique(np.concatenate([time_ns, grid_ns[window], later_ns]))
-    if burn is None:
-        motion = satkit_truth.propagated(states[-1], SEEN_NS, wanted, areas=areas)
-    else:
-        motion = _with_burn(states[-1], wanted, burn, areas)
-    motion = teme_of_gcrf(motion, wanted)
-    at = motion[np.searchsorted(wanted, time_ns)]
+    states = teme_of_gcrf(motion(wanted), wanted)
+    at = states[np.searchsorted(wanted, time_ns)]
     observations = observe(source[group], time_ns, at[:, :3], at[:, 3:], rng)
     rows, middle = np.zeros(len(window), np.int64), grid_ns[window]
     found = fit_windows(observations, group, published, rows, middle)
     fits = window_fits(found, rows, middle)
     good = np.flatnonzero(found.converged)
-    truth = motion[np.searchsorted(wanted, middle)]
-    return ObservedTruth(published, fits.take(good), truth[good], motion[np.searchsorted(wanted, later_ns)])
+    truth = states[np.searchsorted(wanted, middle)]
+    return ObservedTruth(published, fits.take(good), truth[good], states[np.searchsorted(wanted, later_ns)])
 
 
 def directed(regime: str, rng: np.random.Generator, *, hours: int, per_window: float) -> ObservedTruth | None:
@@ -152,8 +173,12 @@ def _before(regime: str, rng: np.random.Generator) -> tuple[satkit_truth.Areas, 
 
 def _windows_of(start: FloatArray, areas: satkit_truth.Areas, hours: int) -> tuple[IntArray, FloatArray]:
     """Middles of all windows since SEEN_NS, and the states there, TEME of date."""
-    grid_ns = SEEN_NS + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
+    grid_ns = _grid_ns(SEEN_NS, hours)
     return grid_ns, teme_of_gcrf(satkit_truth.propagated(start, SEEN_NS, grid_ns, areas=areas), grid_ns)
+
+
+def _grid_ns(begin_ns: int, hours: int) -> IntArray:
+    return begin_ns + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
 
 
 def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_truth.Areas) -> FloatArray:
@@ -165,12 +190,15 @@ def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_t
     return np.concatenate(parts)
 
 
-def _seen(regime: str, states: FloatArray, time_ns: IntArray, rng: np.random.Generator) -> tuple[IntArray, np.ndarray]:
+def _seen(
+    regime: str, states: FloatArray, time_ns: IntArray, rng: np.random.Generator, only: Collection[str]
+) -> tuple[IntArray, np.ndarray]:
     """Windows in which a sensor sees the object, at most one sensor a window, and the sensors.
 
     Low objects are seen in at most twelve windows of a pass, the others once in ten minutes.
     """
     sensors = [s for s in sensor_registry().values() if s.kind == ("radar" if regime == "low" else s.kind)]
+    sensors = [s for s in sensors if not only or s.source_id in only]
     up = np.zeros((len(sensors), len(time_ns)), dtype=bool)
     for n, sensor in enumerate(sensors):
         _, elevation, distance, _ = frames.topocentric(states[:, :3], states[:, 3:], *place(sensor), time_ns)

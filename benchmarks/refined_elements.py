@@ -7,10 +7,16 @@ The orbits are those of an independent implementation.
 Needs satkit (`make setup-test`): its orbits are the truth, observed by the registered sensors for ten hours. Published
 sets are fitted to the 36 hours before; they are the peer. Refined sets and their rules are those of the pipeline.
 Errors are root mean squares of the day after the last window, sigmas as the product claims.
+
+With `--sp3` the truth are precise orbits of real satellites, three days or more of each: files that follow each other.
+`--satellites C J` chooses by the first letters of their numbers, `--hours` and `--only` by how long and by which
+sensors they are observed.
 """
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import chi2
@@ -22,14 +28,25 @@ from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
+from sda_platform.orbits.element_errors import regimes
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import satkit_truth
-from sda_platform_tests.support.observed_truth import REGIMES, ObservedTruth, observed
+from sda_platform_tests.support.observed_truth import (
+    HOUR_NS,
+    REGIMES,
+    ObservedTruth,
+    observed,
+    observed_along,
+    published_set,
+)
+from sda_platform_tests.support.precise_orbits import precise_orbits
+from sda_platform_tests.support.skyfield_frames import teme_of_gcrf as true_teme
 
 LATER_S = tuple(range(1800, SPAN_S + 1, 1800))
-_BETTER = 0.5
+_BEFORE_NS, _OFFSETS_NS = 36 * HOUR_NS, 24 * HOUR_NS
+_OF_INDEX = ("low",) * 5 + ("medium", "geostationary", "eccentric", "eccentric")
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,18 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=24)
     parser.add_argument("--regimes", nargs="*", default=list(REGIMES))
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--sp3", nargs="*", type=Path, default=[])
+    parser.add_argument("--satellites", nargs="*", default=[""])
+    parser.add_argument("--hours", type=int, default=10)
+    parser.add_argument("--only", nargs="*", default=[], help="the sensors")
     options = parser.parse_args()
+    if options.sp3:
+        real = list(_real(options.sp3, tuple(options.satellites), options.hours, options.only, options.seed))
+        for regime in REGIMES:
+            found = [errors_of(seen, Dynamics()) for name, seen in real if name == regime]
+            if any(found):
+                print(_regime(f"real, {regime}", [each for each in found if each is not None]), flush=True)
+        return
     if not satkit_truth.AVAILABLE:
         parser.error(satkit_truth.WHY_NOT)
     dynamics = Dynamics(read_space_weather(satkit_truth.weather_file()))
@@ -65,6 +93,27 @@ def main() -> None:
         seen = [observed(regime, rng, hours=10, later_s=LATER_S) for _ in range(options.objects)]
         found = [errors_of(each, dynamics) for each in seen if each is not None and len(each.fits.epoch_ns) >= 6]
         print(_regime(regime, [each for each in found if each is not None]), flush=True)
+
+
+def _real(
+    files: list[Path], satellites: tuple[str, ...], hours: int, only: list[str], seed: int
+) -> Iterator[tuple[str, ObservedTruth]]:
+    """Regime and observations of real satellites, a new first sight each day."""
+    for orbit in precise_orbits(sorted(files)):
+        if not orbit.satellite.startswith(satellites):
+            continue
+        last_ns = int(orbit.time_ns[-1]) - hours * HOUR_NS - SPAN_S * 10**9
+        for number, begin_ns in enumerate(range(int(orbit.time_ns[0]) + _BEFORE_NS, last_ns, _OFFSETS_NS)):
+            before_ns = np.arange(begin_ns - _BEFORE_NS, begin_ns + 1, HOUR_NS // 2)
+            published = published_set(true_teme(orbit.states(before_ns), before_ns), before_ns)
+            if published is None:
+                continue
+            rng, regime = np.random.default_rng([seed, number]), _OF_INDEX[int(regimes(published.elements)[0])]
+            seen = observed_along(
+                orbit.states, published, regime, begin_ns, rng, hours=hours, later_s=LATER_S, only=only
+            )
+            if seen is not None and len(seen.fits.epoch_ns) >= 6:
+                yield regime, seen
 
 
 def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
@@ -93,12 +142,10 @@ def errors_of(seen: ObservedTruth, dynamics: Dynamics) -> Errors | None:
         track=_rms_km((teme_of_gcrf(ahead, time_ns) - seen.later)[:, :3]),
         refined=refined,
         claimed=made.sigma_km,
-        is_accepted=held_back.is_better and made.sigma_km < _BETTER * made.published_sigma_km,
+        is_accepted=held_back.is_better and made.is_more_certain,
         ephemeris=_rms_km(off),
         ephemeris_claimed=predicted.sigma_km,
-        is_ephemeris_accepted=(
-            ephemeris_held_back.is_better and predicted.sigma_km < _BETTER * predicted.published_sigma_km
-        ),
+        is_ephemeris_accepted=ephemeris_held_back.is_better and predicted.is_more_certain,
         squared_error=float(squares.mean()),
         last_squared_error=float(squares[-1]),
     )

@@ -12,7 +12,7 @@ from sda_platform.catalog.orbits import propagator_of
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.orbit_determination.refinement import BETTER, MIN_WINDOWS, windows_since
+from sda_platform.orbit_determination.refinement import MIN_WINDOWS, windows_since
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orbits.determination.held_back import HeldBack, prediction_held_back
 from sda_platform.orbits.determination.track_elements import NoFit
@@ -76,7 +76,7 @@ def refined_ephemerides(
             made = ephemeris_of_track(filter_tracks(fits, set_in_force, [0], dynamics), set_in_force, dynamics)
         except NoFit:
             continue
-        if made.sigma_km < BETTER * made.published_sigma_km:
+        if made.is_more_certain:
             found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, EPHEMERIS_SCHEMA)
 

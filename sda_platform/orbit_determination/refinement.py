@@ -22,8 +22,6 @@ ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 """Span of the windows of a fit, event time."""
 MIN_WINDOWS = 6
 """Windows that a refinement needs."""
-BETTER = 0.5
-"""Share of the published sigma that a product's must not exceed."""
 MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
 """Smallest age of a product that is replaced: an earlier one adds little, and causes another screening."""
 
@@ -69,7 +67,7 @@ def refined(
             made = elements_of_track(filter_tracks(fits, set_in_force, [0], dynamics), set_in_force, dynamics)
         except NoFit:
             continue
-        if made.sigma_km < BETTER * made.published_sigma_km:
+        if made.is_more_certain:
             found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 

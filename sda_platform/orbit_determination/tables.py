@@ -38,7 +38,7 @@ class RefinedElements(DeterminedElements):
     )
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set that was refined.")
     published_sigma_m: T.DoubleType = quantity(
-        "m", "The same of the published set, by the model of element-set errors.", ge=0
+        "m", "The same of the published set: its distance from the prediction, with the prediction's sigma.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
@@ -101,7 +101,7 @@ class RefinedEphemeris(TableModel):
     position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position over the span, root mean square.", ge=0)
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set in force, which it is compared with.")
     published_sigma_m: T.DoubleType = quantity(
-        "m", "The same of the published set, by the model of element-set errors.", ge=0
+        "m", "The same of the published set: its distance from the prediction, with the prediction's sigma.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the track.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)

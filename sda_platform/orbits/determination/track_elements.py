@@ -32,21 +32,34 @@ _ROUNDS = 15
 _CONVERGED = 1e-3
 # Steps of the numerical partials: metres of motion, well above SGP4's rounding; the last is B*, 1/earth radius.
 _DIFFERENCE = np.array([1e-10, 1e-7, 1e-7, 1e-7, 1e-7, 1e-7, 1e-5])
+# Share of the published sigma that a product's must not exceed.
+_BETTER = 0.4
 # What SGP4 leaves out, about; it weighs positions against the drag term that the published set has, within this share
 # of it and a little for sets with none.
 _SGP4_SIGMA_KM, _DRAG_SHARE, _DRAG_LEAST = 0.5, 0.5, 1e-4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TrackElements:
+class ProductSigmas:
+    """1 sigma of the position, root mean square over SPAN_S, of what a track gives and of the published set."""
+
+    sigma_km: float
+    """Of the prediction, and of the product against it."""
+    published_sigma_km: float
+    """Of the prediction, and of the published set against it."""
+
+    @property
+    def is_more_certain(self) -> bool:
+        """Whether the published set is off by clearly more than the product may be, about twice its sigma."""
+        return self.sigma_km < _BETTER * self.published_sigma_km
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrackElements(ProductSigmas):
     """Elements that follow a track's prediction."""
 
     elements: ElementSets
     """One row, epoch at the newest window."""
-    sigma_km: float
-    """1 sigma of the position, root mean square over SPAN_S: of the prediction, and of the elements against it."""
-    published_sigma_km: float
-    """The same of the published set, by the model of element-set errors."""
     innovation: float
     """Squared normalised distance of the published set from the track, at the newest window."""
 
@@ -71,11 +84,13 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     extrapolated from higher order orbital theory solutions (AAS 13-240).
     """
     orbit = _orbit(track)
-    elements, off_km = elements_along(orbit, published.elements, dynamics)
+    predicted, time_ns = _predicted(orbit, dynamics, SPAN_S)
+    elements, off_km = elements_of_states(predicted, time_ns, published.elements)
+    sigma_km = _predicted_sigma_km(orbit, dynamics)
     return TrackElements(
         elements=elements,
-        sigma_km=float(np.hypot(off_km, _predicted_sigma_km(orbit, dynamics))),
-        published_sigma_km=published_sigma_km(published, _times(int(elements.epoch_time_ns[0]))),
+        sigma_km=float(np.hypot(off_km, sigma_km)),
+        published_sigma_km=published_sigma_km(published, predicted, time_ns, sigma_km),
         innovation=_innovation(track, published),
     )
 
@@ -85,12 +100,16 @@ def following_elements(track: FilteredStates, published: Propagator, dynamics: D
     return elements_along(_orbit(track), published.elements, dynamics)
 
 
-def published_sigma_km(published: Propagator, time_ns: IntArray) -> float:
-    """1 sigma of the position by the model of element-set errors, root mean square of the times (k,). Raises NoFit."""
-    error, covariance = _published_covariance(published, time_ns)
-    if error.any():
-        raise NoFit(f"SGP4 refuses the published set within the span: error {error.max()}")
-    return float(np.sqrt(np.mean(np.trace(covariance[:, :3, :3], axis1=1, axis2=2))))
+def published_sigma_km(published: Propagator, predicted: FloatArray, time_ns: IntArray, sigma_km: float) -> float:
+    """1 sigma of the position of the published set, root mean square of the times (k,), as a prediction shows it.
+
+    It is the distance from the ``predicted`` states (k, 6), TEME, with the sigma of these. The model of element-set
+    errors has no part: of one object without history it may be off by a factor of ten. Raises NoFit.
+    """
+    error, r, _ = published.at(np.zeros(len(time_ns), np.int64), time_ns)
+    if np.any(error):
+        raise NoFit(f"SGP4 refuses the published set within the span: error {np.max(error)}")
+    return float(np.hypot(np.sqrt(np.mean(np.sum((r - predicted[:, :3]) ** 2, axis=1))), sigma_km))
 
 
 def elements_along(
@@ -100,16 +119,22 @@ def elements_along(
 
     ``like``: as `elements_of_states`. Raises NoFit.
     """
+    predicted, time_ns = _predicted(orbit, dynamics, span_s)
+    return elements_of_states(predicted, time_ns, like)
+
+
+def _predicted(orbit: UncertainOrbits, dynamics: Dynamics, span_s: int) -> tuple[FloatArray, IntArray]:
+    """States (n, 6), TEME, of the prediction of one orbit for ``span_s``, and their times (n,). Raises NoFit."""
     epoch_ns = int(orbit.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
     if not np.isfinite(orbit.state).all():
         raise NoFit("the track has no state")
-    time_ns = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
+    time_ns: IntArray = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
     # The epoch may be up to a microsecond before the track's.
     ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
     predicted = teme_of_gcrf(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
     if not np.isfinite(predicted).all():
         raise NoFit("the track's prediction has no closed orbit")
-    return elements_of_states(predicted, time_ns, like)
+    return predicted, time_ns
 
 
 def _orbit(track: FilteredStates) -> UncertainOrbits:
@@ -151,23 +176,16 @@ def elements_of_states(states: FloatArray, time_ns: IntArray, like: ElementSets)
     return elements, float(np.sqrt(np.mean(np.sum((r - states[:, :3]) ** 2, axis=1))))
 
 
-def _times(epoch_ns: int) -> IntArray:
-    return np.asarray(epoch_ns + (_QUARTERS * SPAN_S).astype(np.int64) * _SECOND_NS)
-
-
 def _predicted_sigma_km(orbit: UncertainOrbits, dynamics: Dynamics) -> float:
-    several = orbit.take(np.zeros(len(_QUARTERS), np.int64)).at(dynamics, _times(int(orbit.epoch_ns[0])))
+    time_ns = int(orbit.epoch_ns[0]) + (_QUARTERS * SPAN_S).astype(np.int64) * _SECOND_NS
+    several = orbit.take(np.zeros(len(_QUARTERS), np.int64)).at(dynamics, time_ns)
     return float(np.sqrt(np.mean(np.trace(several.covariance[:, :3, :3], axis1=1, axis2=2))))
 
 
-def _published_covariance(published: Propagator, time_ns: IntArray) -> tuple[IntArray, FloatArray]:
-    rows = np.zeros(len(time_ns), np.int64)
-    error, r, v = published.at(rows, time_ns)
-    return np.asarray(error), rtn_to_teme(element_covariance_rtn(published, rows, time_ns, r, v), r, v)
-
-
 def _innovation(track: FilteredStates, published: Propagator) -> float:
-    _, r, v = published.at([0], track.epoch_ns)
+    first = np.zeros(1, np.int64)
+    _, r, v = published.at(first, track.epoch_ns)
     off = track.state[0] - np.hstack([r[0], v[0]])
-    covariance = _published_covariance(published, track.epoch_ns)[1][0] + track.covariance[0]
+    of_set = rtn_to_teme(element_covariance_rtn(published, first, track.epoch_ns, r, v), r, v)[0]
+    covariance = of_set + track.covariance[0]
     return float(off @ np.linalg.solve(covariance, off))

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, published_sigma_km
+from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, ProductSigmas, published_sigma_km
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbits_of_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
@@ -25,15 +25,11 @@ _SAMPLED_S = np.arange(1800, SPAN_S + 1, 1800, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TrackEphemeris:
+class TrackEphemeris(ProductSigmas):
     """The ephemeris that a track predicts."""
 
     ephemeris: Ephemeris
     """From the newest window to SPAN_S after it, a covariance with every second state."""
-    sigma_km: float
-    """1 sigma of the position, root mean square over the span."""
-    published_sigma_km: float
-    """The same of the published set, by the model of element-set errors."""
 
 
 def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> TrackEphemeris:
@@ -41,7 +37,7 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
 
     Args:
         track: one row.
-        published: one row, the set in force with its object's error scale.
+        published: one row, the set in force.
         dynamics: the numerical model.
 
     Raises:
@@ -52,7 +48,13 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
     orbit = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
     ephemeris = ephemeris_of_orbit(orbit, dynamics)
     sampled_ns = ephemeris.usable_from_ns + _SAMPLED_S * _SECOND_NS
-    return TrackEphemeris(ephemeris, _sigma_km(ephemeris.at(sampled_ns)[1]), published_sigma_km(published, sampled_ns))
+    predicted, covariance = ephemeris.at(sampled_ns)
+    sigma_km = _sigma_km(covariance)
+    return TrackEphemeris(
+        sigma_km=sigma_km,
+        published_sigma_km=published_sigma_km(published, predicted, sampled_ns, sigma_km),
+        ephemeris=ephemeris,
+    )
 
 
 def ephemeris_of_orbit(orbit: UncertainOrbits, dynamics: Dynamics) -> Ephemeris:

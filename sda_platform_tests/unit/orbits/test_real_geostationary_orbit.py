@@ -8,10 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.stats import chi2
 
 from sda_platform.formats.time_systems import tai_to_utc_ns
 from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.determination.held_back import prediction_held_back
+from sda_platform.orbits.determination.track_ephemerides import TrackEphemeris, ephemeris_of_track
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
@@ -19,6 +23,7 @@ from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import skyfield_frames
 from sda_platform_tests.support.observed_truth import HOUR_NS, ObservedTruth, observed_along, published_set
 from sda_platform_tests.support.precise_orbits import PreciseOrbit
+from sda_platform_tests.support.scenes import SECOND_NS
 
 DATA = Path(__file__).parents[2] / "data/tracking/beidou_c01_sp3_190409.csv"
 SEEN_NS = int(np.datetime64("2019-04-10T12:00", "ns").astype(np.int64))
@@ -68,3 +73,33 @@ def test_the_sigmas_of_a_fresh_set_hold() -> None:
 def test_nothing_is_suspected_at_the_first_sight_of_a_satellite_that_does_not_manoeuvre() -> None:
     track = filter_tracks(observed(10).fits, published(), [0])
     assert not track.manoeuvre_ns.any()
+
+
+def offered(seen: ObservedTruth) -> tuple[TrackEphemeris, float, float]:
+    """The ephemeris of a track, and the rms errors of it and of the published set over the next day, km."""
+    track = filter_tracks(seen.fits, published(), [0])
+    made = ephemeris_of_track(track, published(), CONSTANT_DYNAMICS)
+    later_ns = track.epoch_ns + np.array(DAY_S) * SECOND_NS
+    _, r, _ = published().at(np.zeros(len(later_ns), np.int64), later_ns)
+    ours, theirs = (
+        float(np.sqrt(np.mean(np.sum((each - seen.later[:, :3]) ** 2, axis=1))))
+        for each in (made.ephemeris.at(later_ns)[0][:, :3], r)
+    )
+    return made, ours, theirs
+
+
+@pytest.mark.parametrize("sensor", ["radar-8", "optical-exmouth"])
+def test_an_hour_of_one_sensor_does_not_replace_a_set_that_is_better(sensor: str) -> None:
+    """It predicts the sensor's next observations better than the set does, but not the orbit of the next day."""
+    seen = observed(1, sensor)
+    made, ours, theirs = offered(seen)
+    assert prediction_held_back(seen.fits, published()).is_better
+    assert ours > theirs
+    assert not made.is_more_certain
+
+
+def test_ten_hours_of_all_sensors_replace_the_set() -> None:
+    made, ours, theirs = offered(observed(10))
+    assert made.is_more_certain
+    assert theirs > 5 * ours
+    assert theirs == pytest.approx(made.published_sigma_km, rel=0.2)

@@ -148,8 +148,9 @@ class SubmittedEphemerides:
 
 def _numbers(live: LiveCatalogue, designator: str) -> list[int]:
     """The objects that the served catalogue has under exactly this designator."""
-    found = live.found({"designator": designator})
-    return [each.norad_id for each in found if (each.international_designator or "").upper() == designator]
+    with live.view() as view:
+        found = view.found({"designator": designator})
+        return [each.norad_id for each in found if (each.international_designator or "").upper() == designator]
 
 
 def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Table:

@@ -3,10 +3,12 @@
 The parameters are those of CelesTrak's page "A New Way to Obtain GP Data": one of CATNR, INTDES, NAME, GROUP and
 SPECIAL, and FORMAT, which is TLE unless given. Names and values have any case. An empty result is the text "No GP data
 found", with status 200, as there. CelesTrak keeps lists of the objects of its groups; here names, numbers and orbits
-decide, so that groups are approximations. SPECIAL=DECAYING needs predictions that are not made here.
+decide, so that groups are approximations: which satellites still work is not known. SPECIAL=DECAYING needs predictions
+that are not made here.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Final
 
@@ -14,13 +16,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from sda_platform.orbits.elements import ElementSets, apogee_altitude_km, perigee_altitude_km
+from sda_platform.orbits.elements import FOREVER_NS, ElementSets, apogee_altitude_km, perigee_altitude_km
+from sda_platform.serving.conditional import of_view
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
-from sda_platform.serving.rendering import NotAcceptable, chosen, rendered
+from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, chosen, rendered
+from sda_platform.serving.requests import BadRequest, parsed_number
+from sda_platform.serving.view import View
 
 _NOTHING: Final = "No GP data found"
-_SEARCHES: Final = ("CATNR", "INTDES", "NAME", "GROUP", "SPECIAL")
+Search = Callable[[View], Iterable[StoredElements]]
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "beidou": ("BEIDOU",),
     "cosmos-1408-debris": ("COSMOS 1408",),
@@ -36,7 +41,6 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "intelsat": ("INTELSAT",),
     "iridium": ("IRIDIUM",),
     "iridium-33-debris": ("IRIDIUM 33",),
-    "iridium-next": ("IRIDIUM 1",),
     "kuiper": ("KUIPER",),
     "molniya": ("MOLNIYA",),
     "noaa": ("NOAA ",),
@@ -51,7 +55,11 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "stations": ("ISS (", "CSS (", "PROGRESS", "SOYUZ-MS", "TIANZHOU", "SHENZHOU", "CREW DRAGON", "CYGNUS"),
     "telesat": ("TELSTAR", "ANIK", "NIMIQ"),
 }
-"""Groups by how the names of their objects begin."""
+"""Groups by how the names of their objects begin. Debris and rocket bodies are of groups of debris only."""
+_PATTERNS: Final = {"iridium-next": re.compile(r"IRIDIUM 1[0-9]{2}\b")}
+"""Groups by a pattern of names: satellites of the first generation have numbers below 100."""
+_DEBRIS: Final = "-debris"
+_NO_SATELLITE: Final = re.compile(r"\b(DEB|AKM|PKM)\b|R/B")
 _ANALYST: Final = ((80_000, 90_000), (270_000, 340_000))
 """Catalogue numbers of analyst satellites."""
 _GEO_MEAN_MOTION_REV_PER_DAY: Final = (0.99, 1.01)
@@ -67,58 +75,65 @@ async def gp(request: Request) -> Response:
 
 
 def _gp(request: Request) -> Response:
-    live: LiveCatalogue = request.app.state.live
     query = {name.upper(): value for name, value in request.query_params.items()}
     try:
         name = chosen(query.get("FORMAT") or "tle", None)
     except NotAcceptable as error:
-        return PlainTextResponse(f"Invalid query: {error}", 400)
+        raise BadRequest(f"Invalid query: {error}") from None
     searches = [each for each in _SEARCHES if query.get(each)]
     if len(searches) != 1:
-        return PlainTextResponse(f"Invalid query: give one of {', '.join(_SEARCHES)}", 400)
-    found = _found(live, searches[0], query[searches[0]].strip())
-    if found is None:
-        known = ", ".join(("active", "analyst", "geo", *_NAMES))
-        text = f"no such group or number here; the groups are: {known}; SPECIAL is gpz or gpz-plus"
-        return PlainTextResponse(f"Invalid query: {text}", 400)
-    records = list(found)
-    if not records:
-        return PlainTextResponse(_NOTHING)
+        raise BadRequest(f"Invalid query: give one of {', '.join(_SEARCHES)}")
+    search = _SEARCHES[searches[0]](query[searches[0]].strip())
+    live: LiveCatalogue = request.app.state.live
+
+    def answer() -> Response:
+        records = list(search(view))
+        if not records:
+            return PlainTextResponse(_NOTHING)
+        try:
+            body, media_type, left_out = rendered(name, records)
+        except NotAcceptable as error:
+            return PlainTextResponse(f"{_NOTHING}: {error}")
+        return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, media_type)
+
+    with live.view() as view:
+        return of_view(request, view, name, answer)
+
+
+def _by_number(value: str) -> Search:
     try:
-        body, media_type, left_out = rendered(name, records)
-    except NotAcceptable as error:
-        return PlainTextResponse(f"{_NOTHING}: {error}")
-    headers = {"ETag": live.etag, **({"X-Left-Out": str(left_out)} if left_out else {})}
-    return Response(body, 200, headers, media_type)
+        numbers = [parsed_number(each.strip(), "CATNR") for each in value.split(",")]
+    except BadRequest as error:
+        raise BadRequest(f"Invalid query: {error}") from None
+    return lambda view: [found for number in numbers if (found := view.get(number))]
 
 
-def _found(live: LiveCatalogue, search: str, value: str) -> Iterable[StoredElements] | None:
-    """What the search finds; None where it cannot be carried out."""
-    if search == "CATNR":
-        numbers = value.split(",")
-        if not all(number.isascii() and number.isdigit() and len(number) <= 9 for number in numbers):
-            return None
-        return [found for number in numbers if (found := live.get(int(number)))]
-    if search == "INTDES":
-        return live.found({"designator": value})
-    if search == "NAME":
-        return live.found({"name": value})
-    if search == "SPECIAL":
-        return _protected(live, value.lower())
-    return _group(live, value.lower())
-
-
-def _group(live: LiveCatalogue, group: str) -> Iterable[StoredElements] | None:
-    if group in ("active", "all"):  # whether an object works is not known here
-        return live.objects()
+def _group(value: str) -> Search:
+    group = value.lower()
+    if group == "all":
+        return lambda view: view.objects()
+    if group == "active":  # whether an object works is not known here
+        return lambda view: _that(view, lambda each: (each.decay_time_ns or FOREVER_NS) > view.as_of_ns)
     if group == "geo":
-        return (each for each in live.objects() if _is_geostationary(each))
+        return lambda view: _that(view, _is_geostationary)
     if group == "analyst":
-        return (each for each in live.objects() if any(low <= each.norad_id < high for low, high in _ANALYST))
-    beginnings = _NAMES.get(group)
-    if beginnings is None:
-        return None
-    return (each for each in live.objects() if (each.object_name or "").upper().startswith(beginnings))
+        return lambda view: _that(view, lambda each: any(low <= each.norad_id < high for low, high in _ANALYST))
+    beginnings, pattern = _NAMES.get(group), _PATTERNS.get(group)
+    if beginnings is None and pattern is None:
+        known = ", ".join(sorted(("active", "all", "analyst", "geo", *_NAMES, *_PATTERNS)))
+        raise BadRequest(f"Invalid query: no group {value[:40]!r} here; the groups are: {known}")
+    takes_debris = group.endswith(_DEBRIS)
+
+    def is_of_group(record: StoredElements) -> bool:
+        name = (record.object_name or "").upper()
+        is_named = pattern.match(name) is not None if pattern else name.startswith(beginnings or ())
+        return is_named and (takes_debris or _NO_SATELLITE.search(name) is None)
+
+    return lambda view: _that(view, is_of_group)
+
+
+def _that(view: View, is_chosen: Callable[[StoredElements], bool]) -> Iterable[StoredElements]:
+    return filter(is_chosen, view.objects())
 
 
 def _is_geostationary(record: StoredElements) -> bool:
@@ -126,16 +141,29 @@ def _is_geostationary(record: StoredElements) -> bool:
     return low < record.mean_motion_rev_per_day < high and record.eccentricity < _GEO_ECCENTRICITY
 
 
-def _protected(live: LiveCatalogue, special: str) -> Iterable[StoredElements] | None:
+def _special(value: str) -> Search:
     """The objects whose orbits stay in the geostationary protected region (gpz), or touch its heights (gpz-plus)."""
+    special = value.lower()
     if special not in ("gpz", "gpz-plus"):
-        return None
-    records = list(live.objects())
+        raise BadRequest(f"Invalid query: SPECIAL is {value[:40]!r}, must be gpz or gpz-plus")
+    return lambda view: _protected(list(view.objects()), is_whole=special == "gpz")
+
+
+def _protected(records: list[StoredElements], *, is_whole: bool) -> list[StoredElements]:
     columns = {field.name: [getattr(each, field.name) for each in records] for field in fields(ElementSets)}
     elements = ElementSets.from_columns(columns)
     perigee_km, apogee_km = perigee_altitude_km(elements), apogee_altitude_km(elements)
     low_km, high_km = _PROTECTED_KM
     stays = (perigee_km >= low_km) & (apogee_km <= high_km) & (elements.inclination_deg <= _PROTECTED_INCLINATION_DEG)
     touches = (perigee_km <= high_km) & (apogee_km >= low_km)
-    chosen = stays if special == "gpz" else touches
+    chosen = stays if is_whole else touches
     return [record for record, is_chosen in zip(records, chosen.tolist(), strict=True) if is_chosen]
+
+
+_SEARCHES: Final[Mapping[str, Callable[[str], Search]]] = {
+    "CATNR": _by_number,
+    "INTDES": lambda value: lambda view: view.found({"designator": value}),
+    "NAME": lambda value: lambda view: view.found({"name": value}),
+    "GROUP": _group,
+    "SPECIAL": _special,
+}

@@ -16,25 +16,28 @@ from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.clients import REFUSED
+from sda_platform.serving.conditional import of_content, of_this_moment, of_view
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.record import StoredElements
-from sda_platform.serving.rendering import chosen, json_rows, rendered
+from sda_platform.serving.rendering import LEFT_OUT, chosen, json_rows, rendered
 from sda_platform.serving.requests import (
     BadRequest,
     NotFound,
     instant,
+    numbers_of,
     object_number,
     page_length,
     parsed_instant,
-    parsed_number,
+    place_of,
     quotas_of,
     sender_of,
     whole_number,
     writer_of,
 )
 from sda_platform.serving.states import states
+from sda_platform.serving.view import View, place
 
 PUT_FORMATS: Final = {
     "application/json": "omm-json",
@@ -45,90 +48,107 @@ PUT_FORMATS: Final = {
     "application/x-ccsds-kvn": "omm-kvn",
 }
 """The formats in which element sets may be put, by media type."""
+_TOLD: Final = 10
+"""Of so many refused records the error names the reason."""
 
 
 async def health(request: Request) -> Response:
     """The version that is served, what waits, and the engine's counters."""
     facts = await run_in_threadpool(_live(request).health)
-    return _json(request, facts, 200)
+    return of_this_moment(request, _json(facts, 200))
 
 
 async def one_object(request: Request) -> Response:
     """The set in force of an object."""
-    if (unchanged := _unchanged(request)) is not None:
-        return unchanged
     number = object_number(request)
-    found = _live(request).get(number)
-    if found is None:
-        raise NotFound(f"the catalogue has no object {number}")
-    return _sets(request, [found])
+    return _sets(request, lambda view: ([_known(view, number)], None))
 
 
 async def objects(request: Request) -> Response:
     """The sets in force of many objects, ascending by number, page by page."""
-    return await _unless_known(request, _objects)
+    return await run_in_threadpool(_objects, request)
 
 
 def _objects(request: Request) -> Response:
-    live, query, limit = _live(request), request.query_params, page_length(request)
-    after = whole_number(request, "after", 0)
+    query, limit, after = request.query_params, page_length(request), whole_number(request, "after", 0)
     first, last = whole_number(request, "id_min", 0), whole_number(request, "id_max", GREATEST_ID)
-    found: Iterable[StoredElements]
-    if "id" in query:
-        wanted = sorted({parsed_number(each, "id", least=1) for each in query["id"].split(",")})
-        found = (each for number in wanted if (each := live.get(number)))
-    elif "name" in query or "designator" in query:
-        found = live.found({"name": query["name"]} if "name" in query else {"designator": query["designator"]})
-    elif "epoch_min" in query or "epoch_max" in query:
-        found = live.by_epoch(instant(request, "epoch_min", ALWAYS_NS), instant(request, "epoch_max", FOREVER_NS))
-    else:
-        found = live.objects(max(after, first - 1), last)
-    page = list(islice((each for each in found if after < each.norad_id and first <= each.norad_id <= last), limit + 1))
-    return _sets(request, page[:limit], following=page[limit - 1].norad_id if len(page) > limit else None)
+    epochs = instant(request, "epoch_min", ALWAYS_NS), instant(request, "epoch_max", FOREVER_NS)
+    wanted = numbers_of(request, "id")
+    by_epoch = "epoch_min" in query or "epoch_max" in query
+    if sum((wanted is not None, "name" in query, "designator" in query, by_epoch)) > 1:
+        raise BadRequest("give one of id, name, designator, or epoch_min and epoch_max")
+
+    def selected(view: View) -> Iterable[StoredElements]:
+        if wanted is not None:
+            return (each for number in wanted if (each := view.get(number)))
+        if "name" in query or "designator" in query:
+            return view.found({name: query[name] for name in ("name", "designator") if name in query})
+        if by_epoch:
+            return view.by_epoch(*epochs)
+        return view.objects(max(after, first - 1), last)
+
+    def page(view: View) -> tuple[list[StoredElements], int | None]:
+        found = (each for each in selected(view) if after < each.norad_id and first <= each.norad_id <= last)
+        rows = list(islice(found, limit + 1))
+        return rows[:limit], rows[limit - 1].norad_id if len(rows) > limit else None
+
+    return _sets(request, page)
 
 
 async def history(request: Request) -> Response:
     """Every set of an object, by epoch."""
-    return await _unless_known(request, _history)
+    return await run_in_threadpool(_history, request)
 
 
 def _history(request: Request) -> Response:
+    number, after, limit = object_number(request), place_of(request), page_length(request)
     since_ns, until_ns = instant(request, "since", ALWAYS_NS), instant(request, "until", FOREVER_NS)
-    found = _live(request).history(object_number(request), since_ns, until_ns)
-    start, limit = whole_number(request, "after", 0), page_length(request)
-    more = start + limit if start + limit < len(found) else None
-    return _sets(request, found[start : start + limit], following=more)
+
+    def page(view: View) -> tuple[list[StoredElements], str | None]:
+        found = view.history(number, max(since_ns, after.epoch_time_ns if after else ALWAYS_NS), until_ns)
+        rows = list(islice((each for each in found if after is None or place(each) > after), limit + 1))
+        return rows[:limit], "-".join(map(str, place(rows[limit - 1]))) if len(rows) > limit else None
+
+    return _sets(request, page)
 
 
 async def object_states(request: Request) -> Response:
     """States of one object at times."""
     number = object_number(request)
-    return await _unless_known(request, lambda each: _states(each, [number]))
+    return await run_in_threadpool(_states, request, number)
 
 
 async def all_states(request: Request) -> Response:
-    """States of several objects, or of all, at times."""
-    return await _unless_known(request, lambda each: _states(each, None))
+    """States of several objects, or of a page of all, at times."""
+    return await run_in_threadpool(_states, request, None)
 
 
-def _states(request: Request, norad_ids: list[int] | None) -> Response:
-    live, query = _live(request), request.query_params
-    times_ns = [parsed_instant(text, "at") for text in query.getlist("at")] or [live.now_ns()]
-    if norad_ids is None and "id" in query:
-        norad_ids = [parsed_number(each, "id", least=1) for each in query["id"].split(",")]
-    elif norad_ids is None:
-        after = whole_number(request, "after", 0)
-        norad_ids = [each.norad_id for each in islice(live.objects(after), page_length(request))]
-    found = states(live, norad_ids, times_ns)
-    if not found and len(norad_ids) == 1:
-        raise NotFound(f"the catalogue has no object {norad_ids[0]}")
-    return _rows(request, found)
+def _states(request: Request, number: int | None) -> Response:
+    live, at = _live(request), request.query_params.getlist("at")
+    times_ns = [parsed_instant(text, "at") for text in at] or [live.now_ns()]
+    wanted = [number] if number else numbers_of(request, "id")
+    after, limit = (0, 1) if number else (whole_number(request, "after", 0), page_length(request))
+
+    def answer() -> Response:
+        if wanted is not None:
+            if len(wanted) == 1:
+                _known(view, wanted[0])
+            return _rows(states(view, wanted, times_ns))
+        norad_ids = [each.norad_id for each in islice(view.objects(after), limit + 1)]
+        following = norad_ids[limit - 1] if len(norad_ids) > limit else None
+        return _rows(states(view, norad_ids[:limit], times_ns), _next(request, following))
+
+    with live.view() as view:
+        if not at:
+            return of_this_moment(request, answer())
+        return of_view(request, view, "states", answer)
 
 
 async def conjunctions(request: Request) -> Response:
     """The current assessments of an object's conjunctions."""
     number = object_number(request)
-    return _rows(request, await run_in_threadpool(_live(request).source.conjunctions, number))
+    found = await run_in_threadpool(_live(request).source.conjunctions, number)
+    return of_content(request, _rows(found))
 
 
 async def alerts(request: Request) -> Response:
@@ -145,7 +165,7 @@ async def alerts(request: Request) -> Response:
         and number in (0, row["norad_id_1"], row["norad_id_2"])
         and row["tca_time_ns"] < until_ns
     ]
-    return _rows(request, selected)
+    return of_content(request, _rows(selected))
 
 
 async def put_elements(request: Request) -> Response:
@@ -160,7 +180,9 @@ async def put_elements(request: Request) -> Response:
         await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
     quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
-    return _json(request, facts, 200 if sets or not refused else 422)
+    if refused and not sets:
+        return _json({"error": "; ".join(each.reason for each in refused[:_TOLD]), **facts}, 422)
+    return _json(facts, 200)
 
 
 def _live(request: Request) -> LiveCatalogue:
@@ -173,38 +195,38 @@ def _puts(request: Request) -> Puts:
     return puts
 
 
-async def _unless_known(request: Request, make: Callable[[Request], Response]) -> Response:
-    """The answer of ``make``, computed in a thread; only the tag for a client that has this state."""
-    unchanged = _unchanged(request)
-    return await run_in_threadpool(make, request) if unchanged is None else unchanged
+def _known(view: View, number: int) -> StoredElements:
+    found = view.get(number)
+    if found is None:
+        raise NotFound(f"the catalogue has no object {number}")
+    return found
 
 
-def _unchanged(request: Request) -> Response | None:
-    """The answer to a client that has this state already."""
-    etag = _live(request).etag
-    known = request.headers.get("if-none-match")
-    is_known = known is not None and etag in [each.strip().removeprefix("W/") for each in known.split(",")]
-    # States without a time are of now, which no tag covers.
-    if not is_known or ("states" in request.url.path and "at" not in request.query_params):
-        return None
-    return Response(status_code=304, headers={"ETag": etag})
-
-
-def _sets(request: Request, records: Sequence[StoredElements], following: int | None = None) -> Response:
+def _sets(request: Request, page: Callable[[View], tuple[Sequence[StoredElements], object]]) -> Response:
+    """The sets that ``page`` finds in one view of the catalogue; it also says after what the next page begins."""
     name = chosen(request.query_params.get("format"), request.headers.get("accept"))
-    body, media_type, left_out = rendered(name, records)
-    headers = {"ETag": _live(request).etag, "Vary": "Accept"}
-    if left_out:
-        headers["X-Left-Out"] = str(left_out)
-    if following is not None:
-        query = urlencode({**request.query_params, "after": following})
-        headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-    return Response(body, 200, headers, media_type)
+
+    def answer() -> Response:
+        records, following = page(view)
+        body, media_type, left_out = rendered(name, records)
+        headers = {LEFT_OUT: str(left_out)} if left_out else {}
+        return Response(body, 200, {**headers, **_next(request, following)}, media_type)
+
+    with _live(request).view() as view:
+        return of_view(request, view, name, answer)
 
 
-def _rows(request: Request, rows: Sequence[Mapping[str, Any]]) -> Response:
-    return Response(json_rows(rows), 200, {"ETag": _live(request).etag}, "application/json")
+def _next(request: Request, following: object) -> dict[str, str]:
+    """The header that leads to the next page, where there is one."""
+    if following is None:
+        return {}
+    given = [each for each in request.query_params.multi_items() if each[0] != "after"]
+    return {"Link": f'<{request.url.path}?{urlencode([*given, ("after", following)])}>; rel="next"'}
 
 
-def _json(request: Request, facts: Mapping[str, Any], status: int) -> Response:
-    return Response(json.dumps(facts), status, {"ETag": _live(request).etag}, "application/json")
+def _rows(rows: Sequence[Mapping[str, Any]], headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_rows(rows), 200, headers, "application/json")
+
+
+def _json(facts: Mapping[str, Any], status: int) -> Response:
+    return Response(json.dumps(facts), status, media_type="application/json")

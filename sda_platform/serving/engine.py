@@ -5,13 +5,14 @@ the same contract tests. Engines store bytes only; checksums and the meaning of 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 Pair = tuple[bytes, bytes]
 
 
-class Engine(Protocol):
-    """An ordered map of bytes to bytes in a directory: one writer, many readers."""
+class Reader(Protocol):
+    """What reads an ordered map of bytes to bytes."""
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value under ``key``; None where there is none or it was deleted."""
@@ -19,8 +20,15 @@ class Engine(Protocol):
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """`get` of each key, all from one state of the map."""
 
-    def scan(self, first: bytes, last: bytes) -> Iterator[Pair]:
-        """The pairs with ``first`` <= key <= ``last``, ascending, from one state of the map; read as they are used."""
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        """The pairs with ``first`` <= key <= ``last``, in order, from one state of the map; read as they are used."""
+
+
+class Engine(Reader, Protocol):
+    """An ordered map of bytes to bytes in a directory: one writer, many readers."""
+
+    def snapshot(self) -> AbstractContextManager[Reader]:
+        """One state of the map for all reads in the context, whatever is written meanwhile. One thread uses it."""
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         """Apply all deletes, then all puts, as one durable batch; a put replaces the value under its key."""

@@ -7,6 +7,7 @@ object holds every set that the catalogue had consumed.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving import keys
-from sda_platform.serving.engine import Engine, Pair
+from sda_platform.serving.engine import Engine, Pair, Reader
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
 
@@ -45,19 +46,85 @@ class Binding:
     identities: str = ""
 
 
-class CatalogueIndex:
-    """The catalogue in an engine. Every value is verified when it is read. DamagedIndex names the remedy."""
+class IndexReader:
+    """One state of the catalogue's index, or always its newest. Every value is verified when it is read.
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    DamagedIndex names the remedy.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
     def binding(self) -> Binding | None:
         """The version that the index holds; None where nothing was loaded. Raises DamagedIndex."""
-        value = self.engine.get(_BINDING)
+        value = self._reader.get(_BINDING)
         try:
             return Binding(**json.loads(value)) if value else None
         except (TypeError, ValueError) as error:
             raise DamagedIndex(f"the binding of the index cannot be read ({error}); rebuild the index") from error
+
+    def get(self, norad_id: int) -> StoredElements | None:
+        """The set in force of an object; None where the catalogue has none."""
+        key = keys.current(norad_id)
+        value = self._reader.get(key)
+        return None if value is None else decode(key, value)
+
+    def multi_get(self, norad_ids: Sequence[int]) -> list[StoredElements | None]:
+        """`get` of each, from one version."""
+        wanted = [keys.current(each) for each in norad_ids]
+        values = self._reader.multi_get(wanted)
+        return [None if value is None else decode(key, value) for key, value in zip(wanted, values, strict=True)]
+
+    def objects(self, first: int = 0, last: int = GREATEST_ID) -> Iterator[StoredElements]:
+        """The sets in force of the objects ``first`` to ``last``, both included, ascending."""
+        return _decoded(self._reader.scan(keys.current(first), keys.current(last)))
+
+    def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
+        """The sets in force with an epoch from ``since_ns`` to ``until_ns``, both included, by epoch, then object."""
+        found = self._reader.scan(keys.epoch(since_ns), keys.last_of_epoch(until_ns))
+        return self._pointed_at(key for key, _ in found)
+
+    def history(
+        self, norad_id: int, since_ns: int = ALWAYS_NS, until_ns: int = FOREVER_NS, *, descending: bool = False
+    ) -> Iterator[StoredElements]:
+        """Every set of an object with an epoch in [since_ns, until_ns], by epoch, then by segment and record."""
+        first, last = keys.history_from(norad_id, since_ns), keys.history_upto(norad_id, until_ns)
+        return _decoded(self._reader.scan(first, last, descending=descending))
+
+    def named(self, text: str) -> Iterator[StoredElements]:
+        """The objects whose name contains ``text``, whatever its case, by name."""
+        wanted = text.upper()
+        found = self._reader.scan(keys.NAME, keys.NAME + b"\xff")
+        return self._pointed_at(key for key, _ in found if wanted in keys.text_of(key))
+
+    def designated(self, text: str) -> Iterator[StoredElements]:
+        """The objects whose international designator begins with ``text``: a launch, or one object."""
+        prefix = keys.text_prefix(keys.DESIGNATOR, text)
+        return self._pointed_at(key for key, _ in self._reader.scan(prefix, prefix + b"\xff"))
+
+    def _pointed_at(self, found: Iterable[bytes]) -> Iterator[StoredElements]:
+        """The objects to which search keys lead, as they are now; an update may have moved some during the scan."""
+        for key in found:
+            record = self.get(keys.norad_id_at_end(key))
+            leads_there = record is not None and key in [pointer for pointer, _ in _pointers(record)]
+            if not leads_there and self._reader.get(key) is not None:
+                raise DamagedIndex(f"search key {key.hex()} leads to no such object; rebuild the index")
+            if record is not None:
+                yield record
+
+
+class CatalogueIndex(IndexReader):
+    """The catalogue in an engine. It reads the newest state."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.engine = engine
+
+    @contextmanager
+    def at_one_state(self) -> Iterator[IndexReader]:
+        """One state for all reads in the context."""
+        with self.engine.snapshot() as reader:
+            yield IndexReader(reader)
 
     def require(self, version: int) -> Binding:
         """The binding, which is to this ``version`` of the catalogue. Raises IndexMismatch."""
@@ -95,43 +162,6 @@ class CatalogueIndex:
         self.engine.write(puts, (key for each in old if each is not None for key, _ in _pointers(each)))
         return complete
 
-    def get(self, norad_id: int) -> StoredElements | None:
-        """The set in force of an object; None where the catalogue has none."""
-        key = keys.current(norad_id)
-        value = self.engine.get(key)
-        return None if value is None else decode(key, value)
-
-    def multi_get(self, norad_ids: Sequence[int]) -> list[StoredElements | None]:
-        """`get` of each, from one version."""
-        wanted = [keys.current(each) for each in norad_ids]
-        values = self.engine.multi_get(wanted)
-        return [None if value is None else decode(key, value) for key, value in zip(wanted, values, strict=True)]
-
-    def objects(self, first: int = 0, last: int = GREATEST_ID) -> Iterator[StoredElements]:
-        """The sets in force of the objects ``first`` to ``last``, both included, ascending."""
-        return _decoded(self.engine.scan(keys.current(first), keys.current(last)))
-
-    def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
-        """The sets in force with an epoch from ``since_ns`` to ``until_ns``, both included, by epoch, then object."""
-        found = self.engine.scan(keys.epoch(since_ns), keys.last_of_epoch(until_ns))
-        return self._pointed_at(key for key, _ in found)
-
-    def history(self, norad_id: int, since_ns: int = ALWAYS_NS, until_ns: int = FOREVER_NS) -> Iterator[StoredElements]:
-        """Every set of an object with an epoch in [since_ns, until_ns], by epoch."""
-        first, last = keys.history_from(norad_id, since_ns), keys.history_upto(norad_id, until_ns)
-        return _decoded(self.engine.scan(first, last))
-
-    def named(self, text: str) -> Iterator[StoredElements]:
-        """The objects whose name contains ``text``, whatever its case, by name."""
-        wanted = text.upper()
-        found = self.engine.scan(keys.NAME, keys.NAME + b"\xff")
-        return self._pointed_at(key for key, _ in found if wanted in keys.text_of(key))
-
-    def designated(self, text: str) -> Iterator[StoredElements]:
-        """The objects whose international designator begins with ``text``: a launch, or one object."""
-        prefix = keys.text_prefix(keys.DESIGNATOR, text)
-        return self._pointed_at(key for key, _ in self.engine.scan(prefix, prefix + b"\xff"))
-
     def verify(self) -> Binding:
         """Read everything once. Raises DamagedIndex for a value, a pointer or a count that is not as it was written."""
         binding = self.binding()
@@ -157,16 +187,6 @@ class CatalogueIndex:
                 f"written, and {abs(pointers)} search keys differ; rebuild it"
             )
         return binding
-
-    def _pointed_at(self, found: Iterable[bytes]) -> Iterator[StoredElements]:
-        """The objects to which search keys lead, as they are now; an update may have moved some during the scan."""
-        for key in found:
-            record = self.get(keys.norad_id_at_end(key))
-            leads_there = record is not None and key in [pointer for pointer, _ in _pointers(record)]
-            if not leads_there and self.engine.get(key) is not None:
-                raise DamagedIndex(f"search key {key.hex()} leads to no such object; rebuild the index")
-            if record is not None:
-                yield record
 
 
 def records(table: pa.Table) -> list[StoredElements]:

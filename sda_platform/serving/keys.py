@@ -67,6 +67,14 @@ def norad_id_at_end(key: bytes) -> int:
     return int(_ID.unpack_from(key, len(key) - _ID.size)[0])
 
 
+def described(key: bytes) -> str:
+    """What lies under a key, for messages."""
+    if key[:1] in (CURRENT, HISTORY) and len(key) > _ID.size:
+        what = "set in force" if key[:1] == CURRENT else "history"
+        return f"the {what} of object {_ID.unpack_from(key, 1)[0]}"
+    return f"the value under key {key.hex()}"
+
+
 def text_of(key: bytes) -> str:
     """The text that a key of `text` holds."""
     return key[1 : -_ID.size - 1].decode(errors="replace")

@@ -1,11 +1,13 @@
 """LMDB as an engine: a memory-mapped, copy-on-write B+ tree with one writer and readers that take no lock."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 import lmdb
 
-from sda_platform.serving.engine import Pair, ascending_only
+from sda_platform.serving.engine import Pair, Reader, ascending_only
 from sda_platform.serving.errors import DamagedIndex, ServingError
 from sda_platform.serving.file_checksum import FileChecksum
 
@@ -30,35 +32,29 @@ class LmdbEngine:
         try:
             self._environment = lmdb.open(str(directory), map_size=map_bytes, readahead=False, max_readers=1024)
         except lmdb.Error as error:
-            raise self._damaged(error) from error
+            raise DamagedIndex(f"{directory}: LMDB cannot open the index ({error}); rebuild it") from error
         if is_new:
             self._checksum.record()
 
-    def get(self, key: bytes) -> bytes | None:
+    @contextmanager
+    def snapshot(self) -> Iterator[Reader]:
         try:
             with self._environment.begin() as transaction:
-                return transaction.get(key)
+                yield _Snapshot(transaction)
         except lmdb.Error as error:
-            raise self._damaged(error) from error
+            raise DamagedIndex(f"{self._directory}: LMDB cannot read the index ({error}); rebuild it") from error
+
+    def get(self, key: bytes) -> bytes | None:
+        with self.snapshot() as state:
+            return state.get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        try:
-            with self._environment.begin() as transaction:
-                return [transaction.get(key) for key in keys]
-        except lmdb.Error as error:
-            raise self._damaged(error) from error
+        with self.snapshot() as state:
+            return state.multi_get(keys)
 
-    def scan(self, first: bytes, last: bytes) -> Iterator[Pair]:
-        try:
-            with self._environment.begin() as transaction, transaction.cursor() as cursor:
-                if not cursor.set_range(first):
-                    return
-                for key, value in cursor:
-                    if key > last:
-                        return
-                    yield key, value
-        except lmdb.Error as error:
-            raise self._damaged(error) from error
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        with self.snapshot() as state:
+            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         # Sorted keys write each page once.
@@ -96,5 +92,26 @@ class LmdbEngine:
             raise ServingError(f"{self._directory}: the index has reached the bound of its file") from error
         self._checksum.record()
 
-    def _damaged(self, error: lmdb.Error) -> DamagedIndex:
-        return DamagedIndex(f"{self._directory}: LMDB cannot read the index ({error}); rebuild it")
+
+class _Snapshot:
+    """One state of the map: a transaction that reads."""
+
+    def __init__(self, transaction: "lmdb.Transaction[bytes]") -> None:
+        self._transaction = transaction
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._transaction.get(key)
+        return value
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._transaction.get(key) for key in keys]
+
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        with self._transaction.cursor() as cursor:
+            if descending:
+                found = cursor.set_range(last)
+                is_there = (found and cursor.key() <= last) or (cursor.prev() if found else cursor.last())
+                if is_there:
+                    yield from takewhile(lambda pair: pair[0] >= first, cursor.iterprev())
+            elif cursor.set_range(first):
+                yield from takewhile(lambda pair: pair[0] <= last, cursor)

@@ -1,14 +1,18 @@
 """Sets that were acknowledged and are not in the index yet, kept by micro-segment until the index holds them."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Lock
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.serving.index import records
 from sda_platform.serving.record import StoredElements
 
-MOST_SETS = 1_000_000
+MOST_SETS: Final = 1_000_000
 """Bound of the sets that may wait; above it a put is refused until the platform has consumed some."""
 
 # A set of a consumed segment that is not in the index was refused when it was consumed; not all of a segment are.
@@ -16,28 +20,61 @@ _SAMPLE = 8
 _ROW_BITS = 32
 
 
-class PendingSets:
-    """Acknowledged sets by object. Writers take a lock; a reader sees each object before or after a change."""
+@dataclass(frozen=True)
+class Waiting:
+    """What waited at one moment: it does not change.
 
-    def __init__(self) -> None:
+    ``digest`` identifies it; the order of arrival does not matter. ``as_of_ns`` is the mission time at which the last
+    of it was received. Of each object ``newest`` has the place of the newest set, and ``earlier`` those before: the
+    segment's number and the row in one integer, because a hundred thousand tuples would take the collector of garbage a
+    second. Segments after ``upto`` came later and do not count.
+    """
+
+    upto: int
+    sets: int
+    digest: int
+    as_of_ns: int
+    tables: Mapping[int, pa.Table]
+    newest: Mapping[int, int]
+    earlier: Mapping[int, tuple[int, ...]]
+
+    def of(self, norad_id: int) -> list[StoredElements]:
+        """The sets of an object that wait."""
+        newest = self.newest.get(norad_id)
+        if newest is None:
+            return []
+        # A set that comes in between is found in both.
+        places = dict.fromkeys((*self.earlier.get(norad_id, ()), newest))
+        found = []
+        for place in places:
+            if place >> _ROW_BITS <= self.upto:
+                found += records(self.tables[place >> _ROW_BITS].slice(place & (1 << _ROW_BITS) - 1, 1))
+        return found
+
+    def objects(self) -> list[int]:
+        """The objects that may have sets waiting, ascending: all that have, and such as came later."""
+        return sorted(self.newest)
+
+
+class PendingSets:
+    """Acknowledged sets by object: they are only added. ``identities`` says by which edits they have their numbers."""
+
+    def __init__(self, identities: str = "") -> None:
         self._lock = Lock()
-        self._segments: dict[str, tuple[int, pa.Table]] = {}
+        self._identities = identities
+        self._segments: dict[str, int] = {}
         self._tables: dict[int, pa.Table] = {}
-        # Of each object the place of its newest set, and those of earlier ones: the segment's number and the row in one
-        # integer, because a hundred thousand tuples would take the collector of garbage a second.
         self._newest: dict[int, int] = {}
         self._earlier: dict[int, tuple[int, ...]] = {}
-        self._taken = 0
-        self._sets = 0
-        self._digest = 0
+        self._waiting = Waiting(0, 0, 0, 0, self._tables, self._newest, self._earlier)
 
     def __len__(self) -> int:
-        return self._sets
+        return self._waiting.sets
 
     @property
-    def digest(self) -> str:
-        """A value that changes with what waits, for entity tags; the order of arrival does not matter."""
-        return f"{self._digest:016x}" if self._digest else "0"
+    def waiting(self) -> Waiting:
+        """What waits now, whatever is added later."""
+        return self._waiting
 
     @property
     def segments(self) -> frozenset[str]:
@@ -47,17 +84,16 @@ class PendingSets:
     @property
     def is_full(self) -> bool:
         """Whether no more may be taken now."""
-        return self._sets >= MOST_SETS
+        return self._waiting.sets >= MOST_SETS
 
     def add(self, sha256: str, sets: pa.Table) -> None:
         """Show the sets of a micro-segment, which is durable; a repeated one changes nothing."""
         with self._lock:
             if sha256 in self._segments:
                 return
-            self._taken += 1
-            self._segments[sha256] = self._taken, sets
-            self._tables[self._taken] = sets
-            first, ids = self._taken << _ROW_BITS, sets.column("norad_id").to_pylist()
+            before, number = self._waiting, self._waiting.upto + 1
+            self._segments[sha256], self._tables[number] = number, sets
+            first, ids = number << _ROW_BITS, sets.column("norad_id").to_pylist()
             places = dict(zip(ids, range(first, first + len(ids)), strict=True))
             again = places.keys() & self._newest.keys() if len(places) == len(ids) else set(ids)
             for row, norad_id in enumerate(ids) if again else ():
@@ -66,45 +102,31 @@ class PendingSets:
                 if norad_id in again:
                     self._newest[norad_id] = first + row
             self._newest.update(places)
-            self._count(sha256, sets.num_rows)
+            received_ns = pc.max(sets.column("received_time_ns")).as_py() or 0
+            # One step shows the segment, whole.
+            self._waiting = Waiting(
+                number,
+                before.sets + len(ids),
+                before.digest ^ self._digest_of(sha256, len(ids)),
+                max(before.as_of_ns, received_ns),
+                self._tables,
+                self._newest,
+                self._earlier,
+            )
 
-    def drop(self, is_indexed: Callable[[StoredElements], bool]) -> None:
-        """Drop the micro-segments that the index holds: a commit consumes one whole."""
-        with self._lock:
-            for sha256, (number, sets) in list(self._segments.items()):
-                if any(map(is_indexed, records(sets.slice(0, _SAMPLE)))):
-                    del self._segments[sha256]
-                    for norad_id in sets.column("norad_id").unique().to_pylist():
-                        self._forget(norad_id, number)
-                    del self._tables[number]
-                    self._count(sha256, -sets.num_rows)
+    def without(self, is_indexed: Callable[[StoredElements], bool]) -> "PendingSets":
+        """What remains without the micro-segments that the index holds: a commit consumes one whole."""
+        kept = {
+            sha256: self._tables[number]
+            for sha256, number in self._segments.items()
+            if not any(map(is_indexed, records(self._tables[number].slice(0, _SAMPLE))))
+        }
+        if len(kept) == len(self._segments):
+            return self
+        remaining = PendingSets(self._identities)
+        for sha256, sets in kept.items():
+            remaining.add(sha256, sets)
+        return remaining
 
-    def of(self, norad_id: int) -> list[StoredElements]:
-        """The sets of an object that wait."""
-        newest = self._newest.get(norad_id)
-        if newest is None:
-            return []
-        found = []
-        for place in (*self._earlier.get(norad_id, ()), newest):
-            table = self._tables.get(place >> _ROW_BITS)
-            if table is not None:  # dropped meanwhile: the index holds it
-                found += records(table.slice(place & (1 << _ROW_BITS) - 1, 1))
-        return found
-
-    def objects(self) -> list[int]:
-        """The objects that have sets waiting, ascending."""
-        return sorted(self._newest)
-
-    def _forget(self, norad_id: int, number: int) -> None:
-        places = (*self._earlier.pop(norad_id, ()), self._newest[norad_id])
-        left = [place for place in places if place >> _ROW_BITS != number]
-        if not left:
-            del self._newest[norad_id]
-            return
-        self._newest[norad_id] = left[-1]
-        if left[:-1]:
-            self._earlier[norad_id] = tuple(left[:-1])
-
-    def _count(self, sha256: str, sets: int) -> None:
-        self._sets += sets
-        self._digest ^= int(sha256[:16], 16)
+    def _digest_of(self, sha256: str, sets: int) -> int:
+        return int(hashlib.sha256(f"{self._identities} {sha256} {sets}".encode()).hexdigest()[:16], 16)

@@ -9,6 +9,7 @@ import zlib
 from typing import Final, NamedTuple
 
 from sda_platform.serving.errors import DamagedIndex
+from sda_platform.serving.keys import described
 
 _VERSION: Final = 2
 # Version; nine integers, the last three may be absent; nine numbers; lengths of the texts.
@@ -68,10 +69,10 @@ def decode(key: bytes, value: bytes) -> StoredElements:
     """The set stored as ``value`` under ``key``. Raises DamagedIndex."""
     body = value[: -_CHECKSUM.size]
     if len(value) < _FIXED.size + _CHECKSUM.size or _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(key))) != value[-4:]:
-        raise DamagedIndex(f"the value under key {key.hex()} is not as it was written; rebuild the index")
+        raise DamagedIndex(f"{described(key)} is not as it was written to the index; rebuild it")
     found = _FIXED.unpack_from(body)
     if found[0] != _VERSION:
-        raise DamagedIndex(f"the value under key {key.hex()} has layout {found[0]}, not {_VERSION}; rebuild the index")
+        raise DamagedIndex(f"{described(key)} has layout {found[0]} in the index, not {_VERSION}; rebuild it")
     integers = list(found[1 : 1 + _INTEGERS])
     integers[-_OPTIONAL_INTEGERS:] = [None if x == _NO_NUMBER else x for x in integers[-_OPTIONAL_INTEGERS:]]
     numbers = found[1 + _INTEGERS : 1 + _INTEGERS + _NUMBERS]

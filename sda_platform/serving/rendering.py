@@ -1,6 +1,7 @@
 """Element sets in the requested format, chosen by `format=` or by the Accept header."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,11 @@ from typing import Any, Final
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm, encode_omm_csv, encode_omm_json
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
+from sda_platform.serving.negotiation import best
 from sda_platform.serving.record import StoredElements
+
+LEFT_OUT: Final = "X-Left-Out"
+"""Header that counts what an answer lacks: sets that do not fit into its format, tasks whose object has none."""
 
 
 class NotAcceptable(Exception):
@@ -44,19 +49,17 @@ RENDERINGS: Final[Mapping[str, Rendering]] = {
 }
 """The formats by the names that CelesTrak gives them, in lower case."""
 _BY_MEDIA_TYPE: Final = {
-    "*/*": "json",
-    "application/*": "json",
     "application/json": "json",
-    "text/*": "csv",
     "text/csv": "csv",
     "text/plain": "tle",
     "application/xml": "xml",
     "text/xml": "xml",
     "application/x-ccsds-kvn": "kvn",
 }
+"""The format by which each accepted media type is answered; the first is the default."""
 
 
-def chosen(requested: str | None, accept: str | None, default: str = "json") -> str:
+def chosen(requested: str | None, accept: str | None) -> str:
     """The name of the format to answer in: the one ``requested``, else the best of the Accept header.
 
     Raises NotAcceptable.
@@ -66,25 +69,10 @@ def chosen(requested: str | None, accept: str | None, default: str = "json") -> 
         if name not in RENDERINGS:
             raise NotAcceptable(f"format {requested[:40]!r} is not written here; there are: {', '.join(RENDERINGS)}")
         return name
-    wanted = sorted((_weighed(each) for each in (accept or "").split(",") if each.strip()), key=lambda w: -w[0])
-    if not wanted:
-        return default
-    for weight, media_type in wanted:
-        if weight > 0 and media_type in _BY_MEDIA_TYPE:
-            return default if media_type == "*/*" else _BY_MEDIA_TYPE[media_type]
-    raise NotAcceptable(f"Accept: {(accept or '')[:80]} names no media type that is written here")
-
-
-def _weighed(entry: str) -> tuple[float, str]:
-    media_type, *parameters = (part.strip() for part in entry.split(";"))
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name == "q":
-            try:
-                return float(value), media_type
-            except ValueError:
-                return 0.0, media_type
-    return 1.0, media_type
+    media_type = best(accept, tuple(_BY_MEDIA_TYPE))
+    if media_type is None:
+        raise NotAcceptable(f"Accept: {(accept or '')[:80]} names no media type that is written here")
+    return _BY_MEDIA_TYPE[media_type]
 
 
 def rendered(name: str, records: Sequence[StoredElements]) -> tuple[bytes, str, int]:
@@ -138,5 +126,16 @@ def element_set(record: StoredElements) -> ElementSet:
 
 
 def json_rows(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows of a table as JSON."""
-    return json.dumps(list(rows), allow_nan=False, default=str).encode()
+    """Rows of a table as JSON; a number that is none, or infinite, is null there."""
+    try:
+        return json.dumps(list(rows), allow_nan=False, default=str).encode()
+    except ValueError:
+        return json.dumps(_finite(list(rows)), allow_nan=False, default=str).encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,7 +1,8 @@
 """Reading a request's parameters, and turning what is wrong with one into an answer that names it."""
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from math import ceil
 from typing import Final
@@ -14,14 +15,20 @@ from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.resilience import OverQuota, Quotas
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
-from sda_platform.serving.errors import IndexMismatch, ServingError
+from sda_platform.serving.conditional import PreconditionFailed
+from sda_platform.serving.errors import DamagedIndex, IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.index import GREATEST_ID
+from sda_platform.serving.parameters import Parameter
 from sda_platform.serving.rendering import NotAcceptable
 from sda_platform.serving.states import TooMany
+from sda_platform.serving.view import Place
 
 Handler = Callable[[Request], Awaitable[Response]]
 LONGEST_PAGE: Final = 10_000
+_PLACE: Final = re.compile(r"(-?[0-9]{1,19})-([0-9a-f]{0,16})-([0-9]{1,18})")
+PLACE_SCHEMA: Final = {"type": "string", "pattern": r"^-?[0-9]{1,18}-[0-9a-f]{16}-[0-9]{1,10}$"}
+"""Where a page of a history begins: epoch, segment and record of the last set of the page before."""
 _PAGE: Final = 1_000
 
 
@@ -41,6 +48,8 @@ _STATUS: Final[Mapping[type[Exception], int]] = {
     NotFound: 404,
     OverQuota: 429,
     NotAcceptable: 406,
+    PreconditionFailed: 412,
+    DamagedIndex: 503,
     IndexMismatch: 503,
     Busy: 503,
     ServingError: 500,
@@ -49,28 +58,44 @@ _STATUS: Final[Mapping[type[Exception], int]] = {
 _HEADERS: Final = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
-def answering(handler: Handler, parameters: Collection[str]) -> Handler:
+def answering(handler: Handler, parameters: Mapping[str, Parameter]) -> Handler:
     """A handler that answers what is wrong with a request as JSON with ``error``.
 
-    A parameter that is not one of ``parameters`` is refused: ignored, it would look as if it had selected. Those that
-    are declared in upper case, as CelesTrak's, may have any case.
+    A parameter that is not one of ``parameters`` is refused: ignored, it would look as if it had selected. So is one
+    that is given twice. Those that are declared in upper case, as CelesTrak's, may have any case.
     """
 
     @wraps(handler)
     async def answer(request: Request) -> Response:
         try:
-            if unknown := [n for n in request.query_params if n not in parameters and n.upper() not in parameters]:
-                has = f"the parameters are {', '.join(parameters)}" if parameters else "there are none here"
-                raise BadRequest(f"no parameter is named {unknown[0][:40]!r}; {has}")
+            _require_known(request, parameters)
             return await handler(request)
         except tuple(_STATUS) as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
             headers = _HEADERS.get(status, {})
             if isinstance(error, OverQuota):
                 headers = {"Retry-After": str(ceil(error.wait_s))}
-            return Response(json.dumps({"error": str(error)}), status, headers, "application/json")
+            return problem(str(error), status, headers)
 
     return answer
+
+
+def problem(text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request that is not served: what is wrong. No cache keeps it."""
+    kept_nowhere = {"Cache-Control": "no-store", **(headers or {})}
+    return Response(json.dumps({"error": text}), status, kept_nowhere, "application/json")
+
+
+def _require_known(request: Request, parameters: Mapping[str, Parameter]) -> None:
+    given: set[str] = set()
+    for name, _ in request.query_params.multi_items():
+        declared = name if name in parameters else name.upper()
+        if declared not in parameters:
+            has = f"the parameters are {', '.join(parameters)}" if parameters else "there are none here"
+            raise BadRequest(f"no parameter is named {name[:40]!r}; {has}")
+        if declared in given and not parameters[declared].is_repeated:
+            raise BadRequest(f"{name[:40]} is given twice")
+        given.add(declared)
 
 
 def client_of(request: Request) -> Client:
@@ -108,6 +133,22 @@ def parsed_number(text: str, name: str, *, least: int = 0, most: int = GREATEST_
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
         raise BadRequest(f"{name} is {text[:40]!r}, must be a whole number from {least} to {most}")
     return int(text)
+
+
+def place_of(request: Request) -> Place | None:
+    """The place in the history of an object after which the page begins. Raises BadRequest."""
+    text = request.query_params.get("after")
+    if text is None:
+        return None
+    if (found := _PLACE.fullmatch(text)) is None or not ALWAYS_NS < int(found[1]) < FOREVER_NS:
+        raise BadRequest(f"after is {text[:40]!r}, must be as the Link header of the page before gives it")
+    return Place(int(found[1]), found[2], int(found[3]))
+
+
+def numbers_of(request: Request, name: str) -> list[int] | None:
+    """The catalogue numbers that a parameter lists, ascending; None without it. Raises BadRequest."""
+    text = request.query_params.get(name)
+    return None if text is None else sorted({parsed_number(each, name, least=1) for each in text.split(",")})
 
 
 def page_length(request: Request) -> int:

@@ -17,12 +17,13 @@ from rocksdict import (
     Options,
     Rdict,
     ReadOptions,
+    Snapshot,
     SstFileWriter,
     WriteBatch,
     WriteOptions,
 )
 
-from sda_platform.serving.engine import Pair, ascending_only
+from sda_platform.serving.engine import Pair, Reader, ascending_only
 from sda_platform.serving.errors import DamagedIndex
 
 CACHE_BYTES = 32 * 2**20
@@ -54,6 +55,11 @@ class RocksDbEngine:
         self._durable = WriteOptions()
         self._durable.sync = True
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Reader]:
+        with _reading(self._directory):
+            yield _Snapshot(self._map.snapshot())
+
     def get(self, key: bytes) -> bytes | None:
         with _reading(self._directory):
             value: bytes | None = self._map.get(key)
@@ -64,19 +70,9 @@ class RocksDbEngine:
             values: list[bytes | None] = list(self._map.get(list(keys)) or ())
         return values
 
-    def scan(self, first: bytes, last: bytes) -> Iterator[Pair]:
-        reading = ReadOptions()
-        reading.set_verify_checksums(True)
-        cursor = self._map.snapshot().iter(reading)
-        with _reading(self._directory):
-            cursor.seek(first)
-            while cursor.valid():
-                key = cursor.key()
-                if key > last:
-                    return
-                yield key, cursor.value()
-                cursor.next()
-            cursor.status()
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        with self.snapshot() as state:
+            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -124,6 +120,33 @@ class RocksDbEngine:
     def close(self) -> None:
         with suppress(DbClosedError):
             self._map.close()
+
+
+class _Snapshot:
+    """One state of the map."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            value: bytes = self._snapshot[key]
+        except KeyError:
+            return None
+        return value
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
+
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        reading = ReadOptions()
+        reading.set_verify_checksums(True)
+        cursor = self._snapshot.iter(reading)
+        cursor.seek_for_prev(last) if descending else cursor.seek(first)
+        while cursor.valid() and first <= (key := cursor.key()) <= last:
+            yield key, cursor.value()
+            cursor.prev() if descending else cursor.next()
+        cursor.status()
 
 
 @contextmanager

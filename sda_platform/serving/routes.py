@@ -6,16 +6,17 @@ from typing import Any, Final
 
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, scheduled, submissions
+from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
-from sda_platform.serving.requests import LONGEST_PAGE, Handler
+from sda_platform.serving.requests import LONGEST_PAGE, PLACE_SCHEMA, Handler
+from sda_platform.serving.scheduled import FORMATS, LONGEST_FRAME_S
 
-_FORMAT: Final = {"format": "Format of the answer instead of the Accept header: " + ", ".join(RENDERINGS) + "."}
-_PAGE: Final = {
-    "limit": f"Most rows of an answer, up to {LONGEST_PAGE}.",
-    "after": "Where the page begins; the Link header of the page before gives it.",
-}
-_TIMES: Final = {"at": "An instant, ISO 8601, UTC; may be repeated. Without it: now."}
-_SPAN: Final = {"since": "First epoch, ISO 8601.", "until": "Last epoch, ISO 8601."}
+_FORMAT: Final = {"format": choice("Format of the answer instead of the Accept header", tuple(RENDERINGS))}
+_AFTER: Final = "Where the page begins; the Link header of the page before gives it."
+_LIMIT: Final = {"limit": number(f"Most rows of an answer, up to {LONGEST_PAGE}.", 1, LONGEST_PAGE)}
+_PAGE: Final = {**_LIMIT, "after": number(_AFTER)}
+_TIMES: Final = {"at": instants("An instant, ISO 8601, UTC; may be repeated. Without it: now.")}
+_SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("Last epoch, ISO 8601.")}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Route:
     path: str
     handler: Handler
     summary: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Parameter] = field(default_factory=dict)
     method: str = "GET"
     answers: tuple[str, ...] = ("application/json",)
     takes: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +35,10 @@ class Route:
 
 
 _LOGIN: Final = "clientToken"
-_IN_PATHS: Final = {"norad_id": "Catalogue number.", "submission_id": "The id in the answer to a submission."}
+_IN_PATHS: Final = {
+    "norad_id": number("Catalogue number.", 1),
+    "submission_id": Parameter("The id in the answer to a submission."),
+}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
 ROUTES: Final = (
@@ -44,13 +48,13 @@ ROUTES: Final = (
         endpoints.objects,
         "The sets in force of many objects, ascending by number.",
         {
-            "id": "Catalogue numbers, separated by commas.",
-            "id_min": "First catalogue number.",
-            "id_max": "Last catalogue number.",
-            "name": "A part of the name.",
-            "designator": "How the international designator begins: 1998-067.",
-            "epoch_min": "First epoch, ISO 8601.",
-            "epoch_max": "Last epoch, ISO 8601.",
+            "id": numbers("Catalogue numbers, separated by commas."),
+            "id_min": number("First catalogue number."),
+            "id_max": number("Last catalogue number."),
+            "name": Parameter("A part of the name."),
+            "designator": Parameter("How the international designator begins: 1998-067."),
+            "epoch_min": instant("First epoch, ISO 8601."),
+            "epoch_max": instant("Last epoch, ISO 8601."),
             **_PAGE,
             **_FORMAT,
         },
@@ -61,7 +65,7 @@ ROUTES: Final = (
         "/objects/{norad_id}/history",
         endpoints.history,
         "Every set of an object, by epoch.",
-        {**_SPAN, **_PAGE, **_FORMAT},
+        {**_SPAN, **_LIMIT, "after": Parameter(_AFTER, PLACE_SCHEMA), **_FORMAT},
         answers=_SETS,
     ),
     Route(
@@ -74,7 +78,7 @@ ROUTES: Final = (
         "/states",
         endpoints.all_states,
         "States of several objects, or of a page of all.",
-        {"id": "Catalogue numbers, separated by commas.", **_TIMES, **_PAGE},
+        {"id": numbers("Catalogue numbers, separated by commas."), **_TIMES, **_PAGE},
     ),
     Route(
         "/objects/{norad_id}/conjunctions",
@@ -86,9 +90,9 @@ ROUTES: Final = (
         endpoints.alerts,
         "The current conjunction alerts, highest level first, then Pc.",
         {
-            "risk": f"Only alerts of this level: {', '.join(RISK_LEVELS[1:])}.",
-            "norad_id": "Only alerts of this object, by its catalogue number.",
-            "until": "Only alerts whose closest approach is before this instant, ISO 8601.",
+            "risk": choice("Only alerts of this level", RISK_LEVELS[1:]),
+            "norad_id": number("Only alerts of this object, by its catalogue number.", 1),
+            "until": instant("Only alerts whose closest approach is before this instant, ISO 8601."),
         },
     ),
     Route(
@@ -96,12 +100,12 @@ ROUTES: Final = (
         scheduled.schedule,
         "The schedule of the sensors: scheduled observations by their beginning.",
         {
-            "source_id": "The sensor; without it: all.",
-            "since": "Observations that end after this instant, ISO 8601.",
-            "until": "Observations that begin before this instant, ISO 8601.",
-            "format": "json: rows of the table; sensorkit: offered times and task submissions for SensorKit.",
-            "exposure_s": "Exposure of a frame in SensorKit's tasks, seconds; 2.",
-            "interval_s": "Time from frame to frame in SensorKit's tasks, seconds; 10.",
+            "source_id": Parameter("The sensor; without it: all."),
+            "since": instant("Observations that end after this instant, ISO 8601."),
+            "until": instant("Observations that begin before this instant, ISO 8601."),
+            "format": choice("Rows of the table, or offered times and task submissions for SensorKit", FORMATS),
+            "exposure_s": seconds("Exposure of a frame in SensorKit's tasks, seconds; 2.", LONGEST_FRAME_S),
+            "interval_s": seconds("Time from frame to frame in SensorKit's tasks, seconds; 10.", LONGEST_FRAME_S),
         },
     ),
     Route(
@@ -124,7 +128,7 @@ ROUTES: Final = (
         "/ephemerides/{submission_id}",
         submissions.submission,
         "What became of submitted ephemerides: the state, and the conjunctions or their CDMs.",
-        {"format": "json: state and conjunctions; kvn, xml: the CDMs. Instead of the Accept header."},
+        {"format": choice("State and conjunctions, or their CDMs, instead of the Accept header", submissions.ANSWERS)},
         answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
         needs_login=True,
     ),
@@ -133,12 +137,12 @@ ROUTES: Final = (
         celestrak.gp,
         "CelesTrak's query.",
         {
-            "CATNR": "Catalogue number, or several, separated by commas.",
-            "INTDES": "International designator of a launch or an object.",
-            "NAME": "A part of the name.",
-            "GROUP": "A group, such as starlink, geo or fengyun-1c-debris.",
-            "SPECIAL": "gpz or gpz-plus: the geostationary protected region, or all that reaches it.",
-            "FORMAT": "TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV.",
+            "CATNR": Parameter("Catalogue number, or several, separated by commas."),
+            "INTDES": Parameter("International designator of a launch or an object."),
+            "NAME": Parameter("A part of the name."),
+            "GROUP": Parameter("A group, such as starlink, geo or fengyun-1c-debris."),
+            "SPECIAL": Parameter("gpz or gpz-plus: the geostationary protected region, or all that reaches it."),
+            "FORMAT": Parameter("TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV."),
         },
         answers=_SETS,
     ),
@@ -158,10 +162,10 @@ def openapi(version: str) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    parameters = [_parameter(name, "query", text) for name, text in route.query.items()]
-    for name, text in _IN_PATHS.items():
+    parameters = [parameter.described(name, "query") for name, parameter in route.query.items()]
+    for name, parameter in _IN_PATHS.items():
         if f"{{{name}}}" in route.path:
-            parameters.insert(0, {**_parameter(name, "path", text), "required": True})
+            parameters.insert(0, {**parameter.described(name, "path"), "required": True})
     problem = {"$ref": "#/components/schemas/Error"}
     operation: dict[str, Any] = {
         "summary": route.summary,
@@ -180,7 +184,3 @@ def _operation(route: Route) -> dict[str, Any]:
             "content": {media: {"schema": {"type": "string"}} for media in route.takes},
         }
     return operation
-
-
-def _parameter(name: str, place: str, text: str) -> dict[str, Any]:
-    return {"name": name, "in": place, "description": text, "schema": {"type": "string"}}

@@ -1,6 +1,6 @@
 """The schedule of the sensors over HTTP: rows, or tasks that observatory software reads."""
 
-from typing import Any
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -8,14 +8,15 @@ from starlette.responses import Response
 
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.serving.conditional import of_content
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.rendering import element_set, json_rows
+from sda_platform.serving.rendering import LEFT_OUT, element_set, json_rows
 from sda_platform.serving.requests import BadRequest, instant
 from sda_platform.serving.source import Rows
+from sda_platform.serving.view import View
 
-FORMATS = ("json", "sensorkit")
-LEFT_OUT = "X-Left-Out"
-"""Header with the number of tasks whose object has no element set."""
+FORMATS: Final = ("json", "sensorkit")
+LONGEST_FRAME_S: Final = 3600.0
 
 
 async def schedule(request: Request) -> Response:
@@ -28,6 +29,7 @@ def _schedule(request: Request) -> Response:
     name = request.query_params.get("format", FORMATS[0])
     if name not in FORMATS:
         raise BadRequest(f"format is {name[:40]!r}, must be one of {', '.join(FORMATS)}")
+    camera = _camera(request)
     since_ns, until_ns = instant(request, "since", ALWAYS_NS), instant(request, "until", FOREVER_NS)
     source_id = request.query_params.get("source_id")
     rows = [
@@ -36,17 +38,19 @@ def _schedule(request: Request) -> Response:
         if row["end_time_ns"] > since_ns and row["start_time_ns"] < until_ns and source_id in (None, row["source_id"])
     ]
     if name == "json":
-        return Response(json_rows(rows), 200, media_type="application/json")
-    body, left_out = sensorkit_tasks(live, rows, _camera(request))
-    return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, "application/json")
+        return of_content(request, Response(json_rows(rows), 200, media_type="application/json"))
+    with live.view() as view:
+        body, left_out = sensorkit_tasks(view, rows, camera)
+    headers = {LEFT_OUT: str(left_out)} if left_out else {}
+    return of_content(request, Response(body, 200, headers, "application/json"))
 
 
-def sensorkit_tasks(live: LiveCatalogue, rows: Rows, camera: Camera) -> tuple[bytes, int]:
+def sensorkit_tasks(view: View, rows: Rows, camera: Camera) -> tuple[bytes, int]:
     """The rows as SensorKit's tasks, and how many were left out because their object has no element set."""
     found: list[tuple[ObservingTask, Any]] = []
     for row in rows:
         task = ObservingTask(**{name: row[name] for name in ObservingTask.__dataclass_fields__})
-        found += [(task, element_set(each)) for each in live.in_force_at(task.norad_id, [task.start_time_ns])]
+        found += [(task, element_set(each)) for each in view.in_force_at(task.norad_id, [task.start_time_ns])]
     return encode_sensorkit(found, camera), len(rows) - len(found)
 
 
@@ -59,6 +63,6 @@ def _camera(request: Request) -> Camera:
                 values[name] = float(text)
             except ValueError:
                 values[name] = 0.0
-            if not 0.0 < values[name] < 3600.0:
-                raise BadRequest(f"{name} is {text[:40]!r}, must be seconds above 0 and below 3600")
+            if not 0.0 < values[name] < LONGEST_FRAME_S:
+                raise BadRequest(f"{name} is {text[:40]!r}, must be seconds above 0 and below {LONGEST_FRAME_S:.0f}")
     return Camera(**values)

@@ -8,17 +8,19 @@ from importlib.metadata import version
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as StarletteRoute
 
+from sda_platform.code_version import code_version
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate
 from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
-from sda_platform.serving.requests import answering
+from sda_platform.serving.requests import answering, problem
 from sda_platform.serving.routes import ROUTES, openapi
 from sda_platform.serving.submissions import Submissions
 
@@ -43,12 +45,28 @@ def application(
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
 
-    routes = [StarletteRoute(r.path, answering(r.handler, tuple(r.query)), methods=[r.method]) for r in ROUTES]
+    code_version()  # for the tags: found once, which takes milliseconds
+    routes = [StarletteRoute(r.path, answering(r.handler, r.query), methods=[r.method]) for r in ROUTES]
     gate = Middleware(HttpGate, hosts=hosts)
-    app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes], middleware=[gate])
+    app = Starlette(
+        routes=[StarletteRoute("/openapi.json", describe), *routes],
+        middleware=[gate],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """What the router refuses: a path or a method that is none."""
+    assert isinstance(error, HTTPException)
+    return problem(f"{error.detail}: /openapi.json lists paths and methods", error.status_code, error.headers)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    """A fault of the program; it is also raised again, for the log."""
+    return problem(f"the endpoint failed ({type(error).__name__}); its log has the reason", 500)
 
 
 class Follower:

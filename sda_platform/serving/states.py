@@ -7,8 +7,8 @@ import numpy as np
 
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
+from sda_platform.serving.view import View
 
 MOST_STATES = 100_000
 """Bound of the states of one answer."""
@@ -19,7 +19,7 @@ class TooMany(Exception):
     """The request exceeds the size of one answer."""
 
 
-def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:
+def states(view: View, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:
     """The state of each object at each time, object by object; objects without a set are left out.
 
     Positions in km and velocities in km/s, TEME of date. Where SGP4 refuses, ``error`` is the
@@ -28,7 +28,7 @@ def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int
     if len(norad_ids) * len(times_ns) > MOST_STATES:
         raise TooMany(f"{len(norad_ids)} objects at {len(times_ns)} times: one answer holds {MOST_STATES:,} states")
     # An unknown object has no set at any time.
-    wanted = [each for number in norad_ids for each in zip(live.in_force_at(number, times_ns), times_ns, strict=False)]
+    wanted = [each for number in norad_ids for each in zip(view.in_force_at(number, times_ns), times_ns, strict=False)]
     if not wanted:
         return []
     sets, time_ns = [found for found, _ in wanted], np.array([time for _, time in wanted], np.int64)

@@ -16,7 +16,9 @@ from starlette.responses import Response
 from sda_platform.formats.segments import Sender
 from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.clients import REFUSED
+from sda_platform.serving.conditional import of_this_moment
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.negotiation import best
 from sda_platform.serving.puts import Refusal
 from sda_platform.serving.rendering import NotAcceptable, json_rows
 from sda_platform.serving.requests import NotFound, client_of, quotas_of, sender_of, writer_of
@@ -31,6 +33,8 @@ EPHEMERIS_FORMATS: Final = {
 RECEIVED, SCREENED, NOT_USED = "received", "screened", "not_used"
 ID_DIGITS: Final = 24
 _MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
+ANSWERS: Final = ("json", *_MESSAGES)
+"""The formats in which a submission is answered."""
 
 
 @dataclass(frozen=True)
@@ -100,18 +104,19 @@ def _submission(request: Request) -> Response:
     is_over = found.state != RECEIVED
     if encoding:
         headers = {"X-State": found.state} | ({} if is_over else {"Retry-After": "10"})
-        return Response(found.write(encoding), 200 if is_over else 202, headers, _MESSAGES[encoding])
+        answer = Response(found.write(encoding), 200 if is_over else 202, headers, _MESSAGES[encoding])
+        return of_this_moment(request, answer)
     facts = {"id": submission_id, "state": found.state, **found.facts, "conjunctions": list(found.conjunctions)}
-    return Response(json_rows([facts])[1:-1], 200, media_type="application/json")
+    return of_this_moment(request, Response(json_rows([facts])[1:-1], 200, media_type="application/json"))
 
 
 def _encoding(request: Request) -> str | None:
     """The encoding of CDMs that is asked for; None: JSON."""
     name = request.query_params.get("format")
     if name is None:
-        accepted = request.headers.get("accept", "")
-        return next((each for each, media_type in _MESSAGES.items() if media_type in accepted), None)
-    if name not in ("json", *_MESSAGES):
+        media_type = best(request.headers.get("accept"), ("application/json", *_MESSAGES.values()))
+        return next((each for each, written in _MESSAGES.items() if written == media_type), None)
+    if name not in ANSWERS:
         raise NotAcceptable(f"format is {name[:40]!r}, must be json, kvn or xml")
     return None if name == "json" else name
 

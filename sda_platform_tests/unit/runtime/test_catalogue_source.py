@@ -25,6 +25,7 @@ from sda_platform_tests.support.crashes import crash_at
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
+from sda_platform_tests.unit.serving.source import Seen
 
 IDS = [5, 11, 25544]
 PUT = ElementSet(25544, "ISS", "1998-067A", START_NS, 15.5, 0.001, 51.6, 1.0, 2.0, 3.0, 1e-4, originator="18 SDS")
@@ -63,12 +64,12 @@ def test_the_index_is_bound_to_the_newest_verified_version(tmp_path: Path) -> No
     assert binding is not None
     assert (binding.version, binding.sequence, binding.objects, binding.sets) == (0, 1, 3, 3)
     assert binding.manifest_sha256 == log.head().manifest_sha256
-    assert [each.norad_id for each in live.objects()] == IDS
+    assert [each.norad_id for each in Seen(live).objects()] == IDS
     committed(lake, sets_of([12]), is_verified=False)
     assert not live.refresh(), "a commit that was not verified is not served"
     review(lake, ORBITAL_CATALOG)
     assert live.refresh()
-    assert [each.norad_id for each in live.objects()] == [5, 11, 12, 25544]
+    assert [each.norad_id for each in Seen(live).objects()] == [5, 11, 12, 25544]
     live.close()
 
 
@@ -119,7 +120,7 @@ def test_a_crash_at_any_point_of_a_put_loses_no_sealed_set__WL9(tmp_path: Path, 
     assert is_served == (point != "landing.data_written")
     put(again)
     assert len(LandingZone(str(tmp_path / "landing"), "elements").pending_names()) == 1
-    assert len(again.history(25544)) == 2, "a put that is repeated adds nothing"
+    assert len(Seen(again).history(25544)) == 2, "a put that is repeated adds nothing"
     again.close()
 
 
@@ -162,7 +163,7 @@ def test_sets_of_a_merged_satellite_are_served_under_the_number_that_survives__C
     """The index is loaded again where edits move sets; what was put for the merged number waits under the other."""
     lake = small_catalogue(tmp_path, IDS)
     live = served(tmp_path)
-    assert [each.norad_id for each in live.objects()] == IDS
+    assert [each.norad_id for each in Seen(live).objects()] == IDS
     edit = Edit(25544, "merged_into", "11", "north", 1, {"north": 1})
     commit(lake, CATALOG_EDITS, [{**facts_of(edit), "error_kind": None, "error": None}])
     put(live)
@@ -177,12 +178,12 @@ def test_sets_of_a_merged_satellite_are_served_under_the_number_that_survives__C
     )
     review(lake, ORBITAL_CATALOG)
     assert live.refresh()
-    assert [each.norad_id for each in live.objects()] == [5, 11]
+    assert [each.norad_id for each in Seen(live).objects()] == [5, 11]
     assert live.get(25544) is None
     waiting = live.get(11)
     assert waiting is not None
     assert (waiting.norad_id, waiting.object_name) == (11, "ISS")
-    assert len(live.history(11)) == 3, "its own set, the one of the merged satellite, and the put one"
+    assert len(Seen(live).history(11)) == 3, "its own set, the one of the merged satellite, and the put one"
     put(live)
-    assert live.history(25544) == []
+    assert Seen(live).history(25544) == []
     live.close()

@@ -1,6 +1,6 @@
 """A catalogue in memory, as a source of the serving index."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +9,30 @@ import pyarrow.compute as pc
 
 from sda_platform.orbits.element_order import rank
 from sda_platform.serving.index import Binding
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.record import StoredElements
 from sda_platform.serving.source import Rows
 from sda_platform_tests.unit.serving.catalogues import bound_to, table
+
+
+class Seen:
+    """What a live catalogue serves, each answer from a view of its own."""
+
+    def __init__(self, live: LiveCatalogue) -> None:
+        self._live = live
+
+    def __getattr__(self, name: str) -> Callable[..., list[StoredElements]]:
+        def answer(*arguments: Any) -> list[StoredElements]:
+            with self._live.view() as view:
+                return list(getattr(view, name)(*arguments))
+
+        return answer
+
+    @property
+    def identity(self) -> str:
+        """That of the view."""
+        with self._live.view() as view:
+            return view.identity
 
 
 class MemorySource:

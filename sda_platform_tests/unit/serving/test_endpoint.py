@@ -379,12 +379,30 @@ def test_celestraks_queries_are_answered(served: Served) -> None:
     assert gp(served, "NAME=NOTHING%20LIKE%20IT&FORMAT=JSON") == "No GP data found"
 
 
+def test_groups_hold_satellites_of_their_generation_and_debris_in_its_own_groups(served: Served) -> None:
+    names = ("IRIDIUM 12", "IRIDIUM 180", "IRIDIUM 33 DEB", "NOAA 7 DEB", "NOAA 19", "GLOBALSTAR R/B")
+    decayed = row(107, object_name="NOAA 20", decay_time_ns=EPOCH_NS)
+    served.source.commit(*(row(100 + n, object_name=name) for n, name in enumerate(names)), decayed)
+    served.live.refresh()
+    for group, found in (
+        ("iridium-next", [101]),
+        ("iridium", [100, 101]),
+        ("iridium-33-debris", [102]),
+        ("noaa", [104, 107]),
+        ("globalstar", []),
+    ):
+        answer = gp(served, f"GROUP={group}&FORMAT=json")
+        assert [each["NORAD_CAT_ID"] for each in json.loads(answer)] == found if found else "No GP" in answer, group
+    numbers = {group: gp(served, f"GROUP={group}&FORMAT=csv").count("NOAA 20") for group in ("active", "all")}
+    assert numbers == {"active": 0, "all": 1}, "what has decayed is not active"
+
+
 @pytest.mark.parametrize(
     "query", ["", "CATNR=abc", "GROUP=nonsense", "SPECIAL=x", "CATNR=5&FORMAT=doc", "CATNR=5&NAME=ISS"]
 )
 def test_a_query_that_celestrak_refuses_is_refused(served: Served, query: str) -> None:
     answer = served.get(f"/NORAD/elements/gp.php?{query}")
-    assert (answer.status_code, answer.text.startswith("Invalid query")) == (400, True)
+    assert (answer.status_code, answer.json()["error"].startswith("Invalid query")) == (400, True)
 
 
 def test_the_openapi_document_describes_every_route(served: Served) -> None:

@@ -11,7 +11,7 @@ from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
-from sda_platform_tests.unit.serving.source import MemorySource
+from sda_platform_tests.unit.serving.source import MemorySource, Seen
 
 NOW_NS = EPOCH_NS + 10 * DAY_NS
 PUT = "aa" * 32
@@ -35,14 +35,14 @@ def waiting(*rows: dict[str, object]) -> dict[str, object]:
 def test_a_later_version_is_taken_in_by_its_changes_only(source: MemorySource, tmp_path: Path) -> None:
     source.commit(row(1), row(2))
     live = served(source, tmp_path)
-    first = live.etag
+    first = Seen(live).identity
     assert not live.refresh()
     source.commit(row(2, epoch_time_ns=EPOCH_NS + DAY_NS, record_number=9), row(3))
     assert live.refresh()
-    assert [each.norad_id for each in live.objects()] == [1, 2, 3]
-    assert [each.record_number for each in live.history(2)] == [2, 9]
+    assert [each.norad_id for each in Seen(live).objects()] == [1, 2, 3]
+    assert [each.record_number for each in Seen(live).history(2)] == [2, 9]
     assert source.reads == ["catalogue after 0", "catalogue after 1"]
-    assert live.etag != first
+    assert Seen(live).identity != first
     assert live.health()["is_behind"] is False
     live.close()
 
@@ -50,10 +50,10 @@ def test_a_later_version_is_taken_in_by_its_changes_only(source: MemorySource, t
 def test_a_restart_serves_the_same_index_and_reads_no_table(source: MemorySource, tmp_path: Path) -> None:
     source.commit(row(1))
     before = served(source, tmp_path)
-    tag = before.etag
+    tag = Seen(before).identity
     before.close()
     again = served(source, tmp_path)
-    assert (again.etag, source.reads) == (tag, ["catalogue after 0"])
+    assert (Seen(again).identity, source.reads) == (tag, ["catalogue after 0"])
     again.close()
 
 
@@ -64,7 +64,7 @@ def test_a_catalogue_that_was_replaced_is_loaded_anew(source: MemorySource, tmp_
     other = MemorySource()
     other.commit(row(7))
     live = served(other, tmp_path)
-    assert [each.norad_id for each in live.objects()] == [7]
+    assert [each.norad_id for each in Seen(live).objects()] == [7]
     live.close()
 
 
@@ -88,18 +88,18 @@ def test_an_acknowledged_set_is_served_until_the_index_holds_it(source: MemorySo
     live = served(source, tmp_path)
     newer = row(2, epoch_time_ns=EPOCH_NS + DAY_NS, record_number=0, segment_sha256=PUT)
     source.waiting = waiting(newer, row(5, record_number=1))
-    before = live.etag
+    before = Seen(live).identity
     live.refresh()
-    assert live.etag != before
-    assert [(each.norad_id, each.record_number) for each in live.objects()] == [(1, 1), (2, 0), (5, 1)]
-    assert len(live.history(2)) == 2
-    assert [each.norad_id for each in live.found({"name": "OBJECT 5"})] == [5]
+    assert Seen(live).identity != before
+    assert [(each.norad_id, each.record_number) for each in Seen(live).objects()] == [(1, 1), (2, 0), (5, 1)]
+    assert len(Seen(live).history(2)) == 2
+    assert [each.norad_id for each in Seen(live).found({"name": "OBJECT 5"})] == [5]
     source.waiting = {}
     source.commit(newer, row(5, record_number=1, segment_sha256=PUT))
     live.refresh()
     assert len(live.pending) == 0
-    assert [(each.norad_id, each.record_number) for each in live.objects()] == [(1, 1), (2, 0), (5, 1)]
-    assert len(live.history(2)) == 2, "nothing is shown twice"
+    assert [(each.norad_id, each.record_number) for each in Seen(live).objects()] == [(1, 1), (2, 0), (5, 1)]
+    assert len(Seen(live).history(2)) == 2, "nothing is shown twice"
     live.close()
 
 
@@ -113,8 +113,8 @@ def test_an_acknowledged_set_that_is_older_or_ahead_is_history_only(source: Memo
     live.refresh()
     found = live.get(1)
     assert found is not None and found.record_number == 1
-    assert [each.record_number for each in live.history(1)] == [7, 1, 8]
-    assert [each.record_number for each in live.in_force_at(1, [NOW_NS + DAY_NS])] == [8]
+    assert [each.record_number for each in Seen(live).history(1)] == [7, 1, 8]
+    assert [each.record_number for each in Seen(live).in_force_at(1, [NOW_NS + DAY_NS])] == [8]
     live.close()
 
 
@@ -134,9 +134,9 @@ def test_the_set_in_force_at_each_time_follows_the_order_of_the_catalogue(source
     )
     live = served(source, tmp_path)
     times_ns = [EPOCH_NS + step * EPOCH_TOLERANCE_NS // 2 for step in range(-4, 16)]
-    expected = [max(live.history(1), key=lambda each: rank(each._asdict(), time_ns)) for time_ns in times_ns]
-    assert live.in_force_at(1, times_ns) == expected
-    assert live.in_force_at(2, times_ns) == []
+    expected = [max(Seen(live).history(1), key=lambda each: rank(each._asdict(), time_ns)) for time_ns in times_ns]
+    assert Seen(live).in_force_at(1, times_ns) == expected
+    assert Seen(live).in_force_at(2, times_ns) == []
     live.close()
 
 

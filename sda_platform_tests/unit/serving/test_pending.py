@@ -27,20 +27,23 @@ def test_every_set_that_waits_is_found_and_no_other(found: list[list[int]], cons
         ]
         pending.add(sha256(number), table(rows))
         pending.add(sha256(number), table(rows))
-    before = pending.digest
+    before, unchanged = pending.waiting, pending.waiting.of(3)
     gone = {sha256(number) for number in consumed}
 
     def is_indexed(record: StoredElements) -> bool:
         return record.segment_sha256 in gone
 
-    pending.drop(is_indexed)
+    pending = pending.without(is_indexed)
+    pending.add(sha256(77), table([row(3)]))
+    assert before.of(3) == unchanged, "what waited at one moment does not change"
+    pending = pending.without(lambda record: record.segment_sha256 == row(3)["segment_sha256"])
     for number, ids in enumerate(found):
         if number not in consumed:
             for place, each in enumerate(ids):
                 model.setdefault(each, []).append((sha256(number), place))
-    assert pending.objects() == sorted(model)
+    assert pending.waiting.objects() == sorted(model)
     for each in range(1, 7):
-        waiting = [(record.segment_sha256, record.record_number) for record in pending.of(each)]
+        waiting = [(record.segment_sha256, record.record_number) for record in pending.waiting.of(each)]
         assert sorted(waiting) == sorted(model.get(each, []))
     assert len(pending) == sum(map(len, model.values()))
-    assert (pending.digest == before) == (not consumed & set(range(len(found))))
+    assert (pending.waiting.digest == before.digest) == (not consumed & set(range(len(found))))

@@ -1,0 +1,125 @@
+"""One state of the served catalogue, which does not change: a version of the index, and the sets that waited then.
+
+An answer is made from one view. What it says depends on nothing else, and on no clock: a set is in force if its epoch
+had come at the view's time.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import chain, islice
+from typing import NamedTuple
+
+from sda_platform.orbits.element_order import rank
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.serving.errors import IndexMismatch
+from sda_platform.serving.index import GREATEST_ID, Binding, IndexReader
+from sda_platform.serving.pending import Waiting
+from sda_platform.serving.record import StoredElements
+
+
+class Place(NamedTuple):
+    """The place of a set in the history of its object: by epoch, then by the record that it came in."""
+
+    epoch_time_ns: int
+    segment_sha256: str = ""
+    record_number: int = 0
+
+
+class View:
+    """What `LiveCatalogue.view` gives. One thread uses it, while the context lasts."""
+
+    def __init__(self, index: IndexReader | None, waiting: Waiting, changed_s: float, taken_s: float) -> None:
+        self._index, self._waiting = index, waiting
+        self.binding: Binding | None = index.binding() if index else None
+        self.changed_s, self.taken_s = changed_s, taken_s
+        """Wall clock: the state before was served until ``changed_s`` at most; this one is seen at ``taken_s``."""
+        self.as_of_ns = max(self.binding.as_of_ns if self.binding else 0, waiting.as_of_ns)
+
+    @property
+    def identity(self) -> str:
+        """A text that no other state has: the catalogue's version, and what waits."""
+        version = f"{self.binding.version}-{self.binding.manifest_sha256[:16]}" if self.binding else "none"
+        return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}"
+
+    def get(self, norad_id: int) -> StoredElements | None:
+        """The set in force of an object, acknowledged ones included; None where it has none."""
+        waiting = self._waiting.of(norad_id)
+        if not waiting:
+            return self._indexed().get(norad_id)
+        indexed = self._index.get(norad_id) if self._index else None
+        return self._best([*waiting, indexed] if indexed else waiting)
+
+    def objects(self, after: int = 0, upto: int = GREATEST_ID) -> Iterator[StoredElements]:
+        """The sets in force of the objects above ``after`` up to ``upto``, ascending."""
+        waiting = {number for number in self._waiting.objects() if after < number <= upto}
+        indexed = (record for record in self._indexed().objects(after + 1, upto) if record.norad_id not in waiting)
+        changed = (found for number in sorted(waiting) if (found := self.get(number)))
+        return merge(indexed, changed, key=lambda record: record.norad_id)
+
+    def found(self, search: Mapping[str, str]) -> Iterator[StoredElements]:
+        """The objects with this ``name`` part or ``designator`` beginning, ascending by number."""
+        index = self._indexed()
+        indexed = index.named(search["name"]) if "name" in search else index.designated(search["designator"])
+        candidates = {record.norad_id for record in indexed} | set(self._waiting.objects())
+        current = (found for number in sorted(candidates) if (found := self.get(number)))
+        return (record for record in current if _matches(record, search))
+
+    def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
+        """The sets in force with an epoch in [since_ns, until_ns], ascending by number."""
+        indexed = self._indexed().by_epoch(since_ns, until_ns)
+        candidates = {record.norad_id for record in indexed} | set(self._waiting.objects())
+        current = (found for number in sorted(candidates) if (found := self.get(number)))
+        return (record for record in current if since_ns <= record.epoch_time_ns <= until_ns)
+
+    def history(self, norad_id: int, since_ns: int = ALWAYS_NS, until_ns: int = FOREVER_NS) -> Iterator[StoredElements]:
+        """Every set of an object with an epoch in [since_ns, until_ns], by its `place`; read as they are used."""
+        of_object = self._waiting.of(norad_id)
+        waiting = sorted((each for each in of_object if since_ns <= each.epoch_time_ns <= until_ns), key=place)
+        before: Place | None = None
+        for each in merge(self._indexed().history(norad_id, since_ns, until_ns), waiting, key=place):
+            if place(each) != before:  # the index may hold what waits as well
+                yield each
+            before = place(each)
+
+    def in_force_at(self, norad_id: int, times_ns: Sequence[int]) -> list[StoredElements]:
+        """An object's set in force at each time; before its first epoch, the first. Empty for an unknown object.
+
+        Only the history within the times is read, and the set before them.
+        """
+        reached_ns = [min(time_ns + EPOCH_TOLERANCE_NS, FOREVER_NS) for time_ns in times_ns]
+        begin_ns = self._last_epoch(norad_id, min(reached_ns))
+        if begin_ns is None:
+            begin_ns = next((each.epoch_time_ns for each in self.history(norad_id)), FOREVER_NS)
+        history = self.history(norad_id, begin_ns, max(*reached_ns, begin_ns))
+        ordered = sorted(history, key=lambda each: rank(each._asdict(), FOREVER_NS))
+        if not ordered:  # the index may lack the history of an object
+            return [found] * len(times_ns) if (found := self.get(norad_id)) else []
+        epochs_ns = [each.epoch_time_ns for each in ordered]
+        # Where all sets are ahead, those of the first epoch count.
+        return [ordered[bisect_right(epochs_ns, max(each, epochs_ns[0])) - 1] for each in reached_ns]
+
+    def _last_epoch(self, norad_id: int, upto_ns: int) -> int | None:
+        indexed = islice(self._indexed().history(norad_id, until_ns=upto_ns, descending=True), 1)
+        epochs_ns = (each.epoch_time_ns for each in chain(indexed, self._waiting.of(norad_id)))
+        return max((each for each in epochs_ns if each <= upto_ns), default=None)
+
+    def _indexed(self) -> IndexReader:
+        if self._index is None:
+            raise IndexMismatch("the catalogue has no version yet: land element sets and wait for the first run")
+        return self._index
+
+    def _best(self, sets: list[StoredElements]) -> StoredElements:
+        return max(sets, key=lambda each: rank(each._asdict(), self.as_of_ns))
+
+
+def place(record: StoredElements) -> Place:
+    """The place of a set in the history of its object."""
+    return Place(record.epoch_time_ns, record.segment_sha256[:16], record.record_number)
+
+
+def _matches(record: StoredElements, search: Mapping[str, str]) -> bool:
+    if "name" in search:
+        return search["name"].upper() in (record.object_name or "").upper()
+    return (record.international_designator or "").upper().startswith(search["designator"].upper())

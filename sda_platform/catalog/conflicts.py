@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from sda_platform.catalog.edit_decoding import edit_of, facts_of
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, IN_FORCE, LOST, SUPERSEDED
+from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, SUPERSEDED
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.protocols.edits import Edit, reconcile
+from sda_platform.protocols.edits import Edit, EditVerdict, reconcile
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema
@@ -92,16 +92,20 @@ def _judged(rows: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     for row in sorted(rows, key=lambda r: (r["received_time_ns"], r["segment_sha256"], r["record_number"])):
         arrived.setdefault(edit_of(row).edit_id, row)  # of a second delivery the first counts
     verdict = reconcile(map(edit_of, arrived.values()))
-    for edit in (*verdict.current, *verdict.superseded):
-        yield _claim(edit, arrived[edit.edit_id], *_outcome(edit, verdict.current, verdict.is_conflict))
+    for edit in (*verdict.current, *verdict.superseded, *verdict.held):
+        yield _claim(edit, arrived[edit.edit_id], *_outcome(edit, verdict))
 
 
-def _outcome(edit: Edit, of_attribute: tuple[Edit, ...], is_conflict: bool) -> tuple[str, str | None]:
-    if edit not in of_attribute:
+def _outcome(edit: Edit, verdict: EditVerdict) -> tuple[str, str | None]:
+    if edit in verdict.held:
+        claims = ", ".join(f"{count} of {site}" for site, count in sorted(edit.vector.items()))
+        have = ", ".join(f"{count} of {site}" for site, count in sorted(verdict.arrived.items())) or "none"
+        return HELD, f"it counts edits that have not arrived: {claims}; arrived have {have}"[:1000]
+    if edit in verdict.superseded:
         return SUPERSEDED, "a later edit had seen it"
-    if not is_conflict:
+    if not verdict.is_conflict:
         return IN_FORCE, None
-    others = sorted({f"{each.value!r} at {each.origin}" for each in of_attribute if each != edit})
+    others = sorted({f"{each.value!r} at {each.origin}" for each in verdict.current if each != edit})
     return CONCURRENT, f"made apart from {', '.join(others)}"[:1000]
 
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
-from sda_platform.catalog.lookup import UnknownObject, coverage, with_orbits
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.lookup import UnknownObject, coverage, open_conflicts, with_orbits
+from sda_platform.catalog.tables import ELEMENT_SETS, HELD, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
 from sda_platform.orbits.elements import ElementSets
@@ -41,6 +41,7 @@ _CHECKS = {
     "jumps_are_rare": "Few element sets of the last 30 days contradict the set before them.",
     "ages_are_usual": "In each regime half of the sets in force are younger than 3 days.",
     "orbits_are_possible": "No set in force has its perigee in the ground or its apogee out of the Earth's reach.",
+    "edits_are_founded": "No edit counts edits of its attribute that have not arrived.",
 }
 
 
@@ -86,6 +87,7 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
         _check("jumps_are_rare", is_rare, summary, dict(counts)),
         ages_are_usual(ages),
         orbits_are_possible(rows),
+        edits_are_founded(open_conflicts(store)),
     ]
     return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=results)
 
@@ -110,6 +112,16 @@ def orbits_are_possible(rows: pa.Table) -> dg.AssetCheckResult:
     shown = ", ".join(map(str, numbers[:10])) + (" …" if len(numbers) > 10 else "")
     text = f"impossible orbits: {shown}" if numbers else "every set in force is an orbit around the Earth"
     return _check("orbits_are_possible", not numbers, text, {"impossible": len(numbers)})
+
+
+def edits_are_founded(claims: list[dict[str, Any]]) -> dg.AssetCheckResult:
+    """Warns of edits that are held back: of those that they count some are on their way, or nobody made them."""
+    held = [row for row in claims if row["outcome"] == HELD]
+    shown = "; ".join(
+        f"{row['attribute']} of {row['norad_id']} at {row['origin']}: {row['reason']}" for row in held[:10]
+    )
+    text = f"held back: {shown}" if held else "every edit has what it claims to have seen"
+    return _check("edits_are_founded", not held, text, {"held": len(held)})
 
 
 def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:

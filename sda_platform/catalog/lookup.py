@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.identity import identities_at
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, IN_FORCE, LOST, ORBITAL_CATALOG
+from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
@@ -131,8 +131,8 @@ def coverage(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def open_conflicts(lake: Lake, *, with_sources: bool = False) -> list[dict[str, Any]]:
-    """Edits that wait for a decision, and with ``with_sources`` the sets of sources that lost, with their reasons."""
-    outcomes = [CONCURRENT, *([LOST] if with_sources else [])]
+    """Edits that wait for a decision or for others, and with ``with_sources`` the sets of sources that lost."""
+    outcomes = [CONCURRENT, HELD, *([LOST] if with_sources else [])]
     claims = lake.log(CATALOG_CONFLICTS).rows(None, ds.field("outcome").isin(outcomes))
     rows: list[dict[str, Any]] = claims.sort_by([(n, "ascending") for n in CATALOG_CONFLICTS.key]).to_pylist()
     return rows

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, LOST
+from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, HELD, LOST
 from sda_platform.lake.log import TableLog
 from sda_platform.orchestration.table_asset import markdown_table
 
@@ -20,7 +20,7 @@ def conflict_facts(log: TableLog) -> dict[str, Any]:
     for row in sources:
         if contested[row["norad_id"]] > 1:
             by_source.setdefault(row["claimant"] or "not named", Counter())[row["outcome"]] += 1
-    waiting = [row for row in claims if row["outcome"] == CONCURRENT]
+    waiting = [row for row in claims if row["outcome"] in (CONCURRENT, HELD)]
     lines = [
         {"source": name, "in force": found.total() - found[LOST], "lost": found[LOST]}
         for name, found in sorted(by_source.items())

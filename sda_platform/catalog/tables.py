@@ -22,7 +22,7 @@ EDITS_FEED = "edits"
 """The landing zone of edits that analysts make, here or at another site."""
 ELEMENTS = "elements"
 """The attribute that sources of element sets claim; edits claim the others (`protocols.edits.ATTRIBUTES`)."""
-IN_FORCE, LOST, CONCURRENT, SUPERSEDED = "in force", "lost", "concurrent", "superseded"
+IN_FORCE, LOST, CONCURRENT, SUPERSEDED, HELD = "in force", "lost", "concurrent", "superseded", "held"
 """What became of a claim: it holds, a better one holds, other edits contradict it, or an edit had seen it."""
 OWN_ORIGINATOR = "SDA PLATFORM"
 """Who publishes what the platform determined itself: element sets, ephemerides and conjunction data messages."""
@@ -157,7 +157,7 @@ class Claim(Provenance):
     element_set_number: T.LongType = pa.Field(nullable=True, description="Of elements: the originator's set number.")
     source_priority: T.IntegerType = pa.Field(nullable=True, description="Of elements: rank of the set's source.")
     outcome: T.StringType = pa.Field(
-        isin=[IN_FORCE, LOST, CONCURRENT, SUPERSEDED], description="What became of the claim."
+        isin=[IN_FORCE, LOST, CONCURRENT, SUPERSEDED, HELD], description="What became of the claim."
     )
     reason: T.StringType = pa.Field(nullable=True, description="Why it does not hold; null: it does.")
 

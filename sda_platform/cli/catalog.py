@@ -133,14 +133,14 @@ def coverage(settings: Settings, as_json: bool) -> None:
 @click.pass_obj
 @for_people
 def conflicts(settings: Settings, sources: bool, as_json: bool) -> None:
-    """Edits made apart that wait for a decision. Exit code 1 where there are some."""
+    """Edits made apart, and edits that count others which have not arrived. Exit code 1 where there are some."""
     from sda_platform.catalog.lookup import open_conflicts
-    from sda_platform.catalog.tables import CONCURRENT
+    from sda_platform.catalog.tables import CONCURRENT, HELD
 
     found = open_conflicts(lake_of(settings), with_sources=sources)
     columns = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
     _print_rows([{name: row[name] for name in columns} for row in found], as_json)
-    sys.exit(int(any(row["outcome"] == CONCURRENT for row in found)))
+    sys.exit(int(any(row["outcome"] in (CONCURRENT, HELD) for row in found)))
 
 
 @catalog.command()

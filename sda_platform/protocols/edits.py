@@ -3,13 +3,16 @@
 Each attribute of each object has its own version vector: the number of its edits by each site that the editor had
 received. An edit is superseded by an edit that follows it. The others are current: one is the value, several are a
 conflict, which a person resolves by an edit that follows all of them. The order of arrival has no effect.
+
+An edit may claim to have seen only what exists. One that counts edits which have not arrived is held back: it has no
+effect and supersedes nothing until they have.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sda_platform.protocols.clocks import Ordering, Vector, compare, merged
@@ -93,10 +96,15 @@ def corrections_of(value: str) -> list[tuple[str, int, int]]:
 
 @dataclass(frozen=True)
 class EditVerdict:
-    """The edits of one attribute of one object: the current ones, by (lamport, origin), and the superseded ones."""
+    """The edits of one attribute of one object, by (lamport, origin): current, superseded, and held back.
+
+    ``arrived`` counts by site the edits that have arrived, without those that are held.
+    """
 
     current: tuple[Edit, ...]
     superseded: tuple[Edit, ...]
+    held: tuple[Edit, ...] = ()
+    arrived: Vector = field(default_factory=dict)
 
     @property
     def is_conflict(self) -> bool:
@@ -109,21 +117,38 @@ def reconcile(edits: Iterable[Edit]) -> EditVerdict:
 
     Two edits with one vector and other values come from a site that was restored from a backup: both are current.
     """
-    distinct = sorted({edit.edit_id: edit for edit in edits}.values(), key=_shown_first)
-    current = [a for a in distinct if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in distinct)]
-    superseded = [edit for edit in distinct if edit not in current]
-    return EditVerdict(tuple(current), tuple(superseded))
+    held = sorted({edit.edit_id: edit for edit in edits}.values(), key=_shown_first)
+    arrived: dict[str, int] = {}
+    counted: list[Edit] = []
+    while following := [edit for edit in held if _is_founded(edit, arrived)]:
+        counted += following
+        held = [edit for edit in held if edit not in following]
+        arrived = merged(arrived, *(edit.vector for edit in following))
+    counted.sort(key=_shown_first)
+    current = [a for a in counted if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in counted)]
+    superseded = [edit for edit in counted if edit not in current]
+    return EditVerdict(tuple(current), tuple(superseded), tuple(held), arrived)
 
 
 def next_edit(
     known: Iterable[Edit], *, norad_id: int, attribute: str, value: str, origin: str, editor: str, edited_time_ns: int
 ) -> Edit:
-    """The edit that ``origin`` makes after it has seen the ``known`` edits of this attribute; it supersedes them."""
-    seen = [edit for edit in known if edit.key == (norad_id, attribute)]
+    """The edit that ``origin`` makes after it has seen the ``known`` edits of this attribute; it supersedes them.
+
+    What is held back it has not seen.
+    """
+    verdict = reconcile(edit for edit in known if edit.key == (norad_id, attribute))
+    seen = (*verdict.current, *verdict.superseded)
     vector = merged(*(edit.vector for edit in seen))
     vector[origin] = vector.get(origin, 0) + 1
     lamport = max((edit.lamport for edit in seen), default=0) + 1
     return Edit(norad_id, attribute, value, origin, lamport, vector, editor, edited_time_ns)
+
+
+def _is_founded(edit: Edit, arrived: Vector) -> bool:
+    """Whether all that ``edit`` claims to have seen has arrived; its own site's edits are counted one by one."""
+    own = arrived.get(edit.origin, 0) + 1
+    return all(count <= (own if site == edit.origin else arrived.get(site, 0)) for site, count in edit.vector.items())
 
 
 def _shown_first(edit: Edit) -> tuple[int, str, str]:

@@ -69,7 +69,7 @@ def identities_of(edits: Iterable[Edit]) -> Identities:
     corrections: dict[SetKey, int] = {}
     for (number, attribute), group in groupby(chosen, key=lambda edit: edit.key):
         verdict = reconcile(group)
-        value = verdict.current[0].value
+        value = verdict.current[0].value if verdict.current else ""
         if verdict.is_conflict or not value:
             continue
         if attribute == MERGE:

@@ -129,7 +129,7 @@ def test_edits_made_apart_are_a_conflict_until_a_person_decides__CS8_CS9(tmp_pat
     assert outcomes(platform) == {"OLD": SUPERSEDED, "ISS": IN_FORCE}
     run("from-south-later.edits", base, south, tag)
     assert outcomes(platform) == {"OLD": SUPERSEDED, "ISS": CONCURRENT, "ZARYA": CONCURRENT, "station": IN_FORCE}
-    run("the-decision-comes-last.edits", edit([north, south], "north", "ISS (ZARYA)"))
+    run("the-decision-comes-last.edits", edit([base, north, south], "north", "ISS (ZARYA)"))
     assert outcomes(platform) == {
         "OLD": SUPERSEDED, "ISS": SUPERSEDED, "ZARYA": SUPERSEDED, "station": IN_FORCE, "ISS (ZARYA)": IN_FORCE,
     }  # fmt: skip
@@ -197,7 +197,7 @@ def test_merges_and_corrections_decide_which_object_a_set_is_of_and_are_undone__
     apart = [edit([MERGED], "north", "", "merged_into", TBA_1), edit([MERGED], "south", "11", "merged_into", TBA_1)]
     undecided = {5: "FIVE AS ELEVEN", 11: "ELEVEN", 90001: "TBA 2 LATER"}
     assert consumed(platform, 3, later, apart) == undecided, "the merge is undone, and neither of two acts"
-    decided = edit(apart, "north", str(FIVE), "merged_into", TBA_1)
+    decided = edit([MERGED, *apart], "north", str(FIVE), "merged_into", TBA_1)
     assert consumed(platform, 4, {}, [decided]) == {5: "TBA 2 LATER", 11: "ELEVEN"}
     published_as = {(row["norad_id"], row["segment_name"]) for row in platform.rows(ELEMENT_SETS).to_pylist()}
     assert published_as == {

@@ -9,8 +9,15 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from sda_platform.catalog.health import ages_are_usual, largest_family, orbits_are_possible, recent_jumps, report
-from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.catalog.health import (
+    ages_are_usual,
+    edits_are_founded,
+    largest_family,
+    orbits_are_possible,
+    recent_jumps,
+    report,
+)
+from sda_platform.catalog.tables import ELEMENT_SETS, HELD
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.lake import Lake
@@ -48,7 +55,12 @@ def test_the_report_draws_counts_and_checks(tmp_path: Path) -> None:
         assert metadata[name].value.startswith("![") and "base64" in metadata[name].value
     assert "| LEO |" in metadata["coverage"].value
     checks = {check.check_name: check.passed for check in result.check_results or []}
-    assert checks == {"jumps_are_rare": True, "ages_are_usual": True, "orbits_are_possible": True}
+    assert checks == {
+        "jumps_are_rare": True,
+        "ages_are_usual": True,
+        "orbits_are_possible": True,
+        "edits_are_founded": True,
+    }
 
 
 def test_a_regime_whose_sets_are_old_is_named_and_few_objects_are_none() -> None:
@@ -80,3 +92,9 @@ def test_the_largest_family_of_fragments_is_found_by_name() -> None:
     names = [*["COSMOS 2251 DEB"] * 25, *["FENGYUN 1C DEB"] * 30, "ISS (ZARYA)", ""]
     assert largest_family(names) == "FENGYUN 1C"
     assert largest_family(names[:10]) is None
+
+
+def test_an_edit_that_is_held_back_is_warned_of() -> None:
+    row = {"outcome": HELD, "attribute": "name", "norad_id": 5, "origin": "west", "reason": "it counts 9 of north"}
+    check = edits_are_founded([row])
+    assert (check.passed, "name of 5 at west: it counts 9 of north" in str(check.description)) == (False, True)

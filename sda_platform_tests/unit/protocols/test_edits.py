@@ -68,9 +68,34 @@ def test_reconciliation_depends_on_no_order_and_loses_nothing__CS17_CS19(made: l
     assert reconcile(shuffled) == found
     assert {each.edit_id for each in (*found.current, *found.superseded)} == {each.edit_id for each in made}
     assert found.current
-    half = len(made) // 2
-    partial = reconcile(made[:half]).current
-    assert reconcile([*partial, *made[half:]]).current == found.current, "what was superseded may be forgotten"
+    assert not found.held, "whoever has seen only what exists is not held back"
+
+
+@given(histories(), st.randoms(use_true_random=False))
+def test_an_edit_has_no_effect_before_what_it_had_seen__CS8(made: list[Edit], chance: Random) -> None:
+    some = chance.sample(made, len(made) // 2 + 1)
+    found = reconcile(some)
+    assert {e.edit_id for e in (*found.current, *found.superseded, *found.held)} == {e.edit_id for e in some}
+    counted = [*found.current, *found.superseded]
+    for each in counted:
+        for site, count in each.vector.items():
+            assert {e.vector[site] for e in counted if e.origin == site} >= set(range(1, count + 1)), each
+    assert reconcile([*counted, *made]) == reconcile(made), "it counts as soon as they have come"
+
+
+def test_an_edit_that_claims_to_have_seen_what_does_not_exist_decides_nothing__44() -> None:
+    north, south = edit([], "north", "ISS"), edit([], "south", "ZARYA")
+    most = {"north": 10**9, "south": 10**9}
+    for vector in ({"west": 1, **most}, {"west": 10**9}, {"west": 1, "north": 2}, {"west": 1, "east": 1}):
+        forged = Edit(OBJECT, "name", "FORGED", "west", 1, vector)
+        found = reconcile([forged, north, south])
+        assert (found.held, found.is_conflict) == ((forged,), True), vector
+        assert {each.value for each in found.current} == {"ISS", "ZARYA"}
+        decision = edit([forged, north, south], "north", "ISS (ZARYA)")
+        assert decision.vector == {"north": 2, "south": 1}, "what is held back was not seen"
+    late = edit([north, south], "north", "ISS (ZARYA)")
+    forged = Edit(OBJECT, "name", "FORGED", "west", 1, {"west": 1, **most})
+    assert reconcile([late, forged, north, south]).current == (late,)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_edits_made_apart_have_no_effect_until_a_person_decides__CS8() -> None:
     north, south = edit(1, "3", known=[base]), edit(1, "4", known=[base], at="south")
     assert identities_of([base]).merges == {1: 2}
     assert identities_of([base, north, south]) == NO_IDENTITIES
-    assert identities_of([base, north, south, edit(1, "4", known=[north, south])]).merges == {1: 4}
+    assert identities_of([base, north, south, edit(1, "4", known=[base, north, south])]).merges == {1: 4}
 
 
 @st.composite

@@ -115,7 +115,7 @@ def orbits_are_possible(rows: pa.Table) -> dg.AssetCheckResult:
 
 
 def edits_are_founded(claims: list[dict[str, Any]]) -> dg.AssetCheckResult:
-    """Warns of edits that are held back: of those that they count some are on their way, or nobody made them."""
+    """Warns of edits that are held back: some edits that they count are on their way, or do not exist."""
     held = [row for row in claims if row["outcome"] == HELD]
     shown = "; ".join(
         f"{row['attribute']} of {row['norad_id']} at {row['origin']}: {row['reason']}" for row in held[:10]

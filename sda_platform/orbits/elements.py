@@ -19,6 +19,8 @@ ErrorArray = npt.NDArray[np.uint8]
 WGS72_MU_KM3_S2 = 398600.8
 WGS72_RADIUS_KM = 6378.135
 _WGS72_J2 = 0.001082616
+SGP4_DAY_ZERO_JD = 2433281.5
+"""Whence SGP4 counts days: 1949 December 31, 00:00 UTC."""
 _INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
 ALWAYS_NS, FOREVER_NS = -(2**62), 2**62
 """Before and after every instant that is meant."""

@@ -18,7 +18,7 @@ from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
 from sgp4.api import WGS72, Satrec, SatrecArray
 
 from sda_platform.formats.time_systems import utc_to_tai_ns
-from sda_platform.orbits.elements import ElementSets, ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, ElementSets, ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.usable_spans import IMPOSSIBLE, STATED_DECAY, UsableSpans
 
 NOT_FINITE = 7
@@ -34,7 +34,6 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
 
 _DAY_NS = 86_400_000_000_000
 _UNIX_EPOCH_JD = 2440587.5
-_SGP4_DAY_ZERO_JD = 2433281.5
 _TAI_MINUS_UTC_NS = 37_000_000_000
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
@@ -220,7 +219,7 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
     elapsed_from = fraction_days + _leap_days(elements.epoch_time_ns)
     # The published verification states come from an epoch summed into one double before the lunar-solar terms
     # use it. Doing the same reproduces them; the rounding (40 us) is otherwise without meaning.
-    epoch_days = (day + fraction_days) - _SGP4_DAY_ZERO_JD
+    epoch_days = (day + fraction_days) - SGP4_DAY_ZERO_JD
     parameters = zip(
         epoch_days.tolist(),
         column(elements.bstar_per_earth_radius),

@@ -70,6 +70,7 @@ class UsableSpans:
         self._proven_min = np.full(len(elements), -1.0)
         for proof_min in _FIRST_PROOFS_MIN:
             self._prove(np.arange(len(elements)), np.full(len(elements), proof_min))
+        self._is_sharpened = np.zeros(len(elements), np.bool_)
         self._searched_min = np.zeros((2, len(elements)))
         self._refused_min = np.full((2, len(elements)), np.inf)
         self._code = np.zeros((2, len(elements)), np.uint8)
@@ -114,6 +115,8 @@ class UsableSpans:
             asked, place = np.unique(rows[on_side], return_inverse=True)
             farthest = np.zeros(len(asked))
             np.maximum.at(farthest, place, distance[on_side])
+            self._sharpen(satrec_of, asked)
+            self._prove(asked, _stretch_end(farthest))
             for row, upto_min in zip(asked.tolist(), farthest.tolist(), strict=True):
                 self._follow(satrec_of, row, side, upto_min)
             chosen = rows[on_side]
@@ -131,7 +134,9 @@ class UsableSpans:
         """
         from_ns, until_ns = np.full(len(rows), start_ns), np.full(len(rows), end_ns)
         code = np.zeros(len(rows), np.uint8)
-        for place in np.flatnonzero(self.doubtful(rows, start_ns) | self.doubtful(rows, end_ns)).tolist():
+        is_doubtful = self.doubtful(rows, start_ns) | self.doubtful(rows, end_ns)
+        self._sharpen(satrec_of, rows[is_doubtful])
+        for place in np.flatnonzero(is_doubtful).tolist():
             row = int(rows[place])
             epoch_ns = int(self._epoch_ns[row])
             for side, upto_ns in ((BEFORE, epoch_ns - start_ns), (AFTER, end_ns - epoch_ns)):
@@ -167,6 +172,14 @@ class UsableSpans:
                 if found is not None:
                     self._refused_min[side, row], self._code[side, row] = found
             self._searched_min[side, row] = end
+
+    def _sharpen(self, satrec_of: Callable[[int], Satrec], rows: IntArray) -> None:
+        """Replace the bounds of the pull of Sun and Moon on ``rows`` (m,) by those of SGP4's own terms, once."""
+        fresh = rows[~self._is_sharpened[rows]]
+        if len(fresh):
+            self._drag.sharpen(fresh, [satrec_of(row) for row in fresh.tolist()])
+            self._is_sharpened[fresh] = True
+            self._proven_min[fresh] = -1.0
 
     def _prove(self, rows: IntArray, minutes: FloatArray) -> None:
         """Note of ``rows`` (m,) which are harmless within ``minutes`` (m,) of their epochs."""

@@ -75,9 +75,7 @@ def lake_facts(
             for source, reader in way
             if lake.log(reader).head().commit  # a table that was never made waits for its first run
         },
-        "silences": lambda: _silences(
-            lake, found.get("backlogs", {}), found.get("unconsumed_s", {}), now_ns, rules or VitalsSettings()
-        ),
+        "silences": lambda: _silences(lake, found.get("backlogs", {}), now_ns, rules or VitalsSettings()),
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
@@ -102,17 +100,28 @@ def lake_facts(
     return {**found, "red_tables": [*found.get("red_tables", ()), *findings]}
 
 
-def _silences(
-    lake: Lake, backlogs: Mapping[str, Backlog], waits_s: Mapping[str, float], now_ns: int, rules: VitalsSettings
-) -> list[Silence]:
+def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: VitalsSettings) -> list[Silence]:
     """Who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be decoded."""
-    decoding_s = waits_s.get(OBSERVATIONS.name, 0.0)
+    decoded_ns = _decoded_upto_ns(lake, now_ns)
     upto = {
-        feed: now_ns - round(max(backlog.oldest_s or 0.0, decoding_s) * NANOSECONDS_PER_SECOND)
+        feed: min(now_ns - round((backlog.oldest_s or 0.0) * NANOSECONDS_PER_SECOND), decoded_ns)
         for feed, backlog in backlogs.items()
     }
     all_after_ns = round(rules.silence_of_all_s * NANOSECONDS_PER_SECOND)
     return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
+
+
+def _decoded_upto_ns(lake: Lake, now_ns: int) -> int:
+    """Until when arrivals are known as observations: where records wait, until the commit before the oldest of them.
+
+    What a commit holds arrived since the one before.
+    """
+    waiting = _waiting(lake, RAW_RECORDS, OBSERVATIONS)
+    if not waiting:
+        return now_ns
+    oldest = waiting[-1].sequence
+    before = lake.log(RAW_RECORDS).commits(None, after=oldest - 2)[-1]
+    return before.manifest.as_of_ns if before.sequence < oldest else 0
 
 
 def heard_by_now(lake: Lake, now_ns: int) -> dict[str, int]:

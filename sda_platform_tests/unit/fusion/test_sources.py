@@ -13,8 +13,9 @@ from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals, lags_ms, silences, source_watermarks
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, advance
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableWindow
 from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.lake_facts import lake_facts
@@ -123,6 +124,23 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
     (vital,) = [each for each in evaluate(Facts(**lived), VitalsSettings()) if each.vital == "sources_report"]
     assert [fault.subject for fault in vital.faults] == ["optical", "every source of isl, radar"]
     assert vital.side == "sources"
+
+
+def test_records_that_wait_to_be_decoded_are_no_silence(lake: Lake, tmp_path: Path) -> None:
+    """A run that took half a minute has committed records: what arrived meanwhile is in them."""
+    commit(lake, RAW_RECORDS)
+    commit(lake, OBSERVATIONS, windows=[TableWindow(RAW_RECORDS.name, 0, 1, -1, 0)])
+
+    def silent() -> list[str]:
+        arguments = (str(tmp_path / "landing"), GrowthSettings())
+        found = lake_facts(later(lake, 55), *arguments, orphan_grace_s=0.0, wall_s=time.time())["silences"]
+        return [each.source for each in found]
+
+    assert silent() == ["every source of isl, radar"]
+    commit(later(lake, 50), RAW_RECORDS)
+    assert silent() == []
+    commit(later(lake, 52), OBSERVATIONS, windows=[TableWindow(RAW_RECORDS.name, 1, 2, 0, 1)])
+    assert silent() == ["every source of isl, radar"]
 
 
 def test_the_open_span_is_reported_and_bounded__DP3_Q5(lake: Lake) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from sda_platform.clock import MissionClock, iso
-from sda_platform.conjunction.cdm_comparison import open_comparisons
+from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import INSERT
@@ -65,9 +65,6 @@ def judged(home: Path, notices: Sequence[dict[str, Any]]) -> Iterator[str]:
              if row["manoeuvre_time_ns"] is not None}  # fmt: skip
     if burns != {SATELLITE}:
         yield f"suspected manoeuvres of {sorted(burns)}, not of {SATELLITE} alone"
-    second = [each for each in open_comparisons(lake, clock.now_ns()) if each.message["originator"] == OTHER_CENTRE]
-    if not (second and second[0].event):
-        yield f"the message of {OTHER_CENTRE} belongs to no event"
     told = [(report["vital"], report["state"], tuple(report["subjects"])) for report in notices if "vital" in report]
     expected = [("sources_report", state, (SILENT_RADAR,)) for state in ("begun", "over")]
     if told != expected:
@@ -76,14 +73,17 @@ def judged(home: Path, notices: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _judged_alerts(lake: Lake) -> Iterator[str]:
-    names = ["norad_id_1", "norad_id_2", "as_of_ns", "op", "risk"]
+    names = ["norad_id_1", "norad_id_2", "tca_time_ns", "as_of_ns", "op", "risk"]
     alerts = lake.log(CONJUNCTION_ALERTS).rows(names).to_pylist()
     red = [row for row in alerts if row["risk"] == "red" and row["op"] == INSERT]
     pairs = {tuple(sorted((row["norad_id_1"], row["norad_id_2"]))) for row in red}
     if pairs != {PAIR}:
         yield f"red alerts of {sorted(pairs)}, not of {PAIR} alone"
-    else:
-        console.print(f"red first as of {iso(min(row['as_of_ns'] for row in red))}")
+        return
+    console.print(f"red first as of {iso(min(row['as_of_ns'] for row in red))}")
+    # After the manoeuvre there may be no such encounter any more: the message is about the one that was red.
+    if [each["originator"] for each in comparisons_with(lake, red[0])] != [OTHER_CENTRE]:
+        yield f"the red alert has no message of {OTHER_CENTRE}"
 
 
 if __name__ == "__main__":

@@ -56,10 +56,11 @@ def add_leaves(parent: Element, entries: Iterable[KeywordEntry]) -> None:
 
 
 def xml_file(messages: Sequence[Element]) -> bytes:
-    """A file of one message, or of several (at least one) inside an ``ndm``."""
-    root = messages[0]
-    if len(messages) > 1:
-        root = Element("ndm", {_SCHEMA_LOCATION: messages[0].attrib[_SCHEMA_LOCATION]})
+    """A file of one message, or of several, or of none, inside an ``ndm``."""
+    if len(messages) == 1:
+        root = messages[0]
+    else:
+        root = Element("ndm", {_SCHEMA_LOCATION: messages[0].attrib[_SCHEMA_LOCATION]} if messages else {})
         for message in messages:
             del message.attrib[_SCHEMA_LOCATION]
         root.extend(messages)

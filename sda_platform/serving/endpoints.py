@@ -180,8 +180,9 @@ async def put_elements(request: Request) -> Response:
         await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
     quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
-    if refused and not sets:
-        return _json({"error": "; ".join(each.reason for each in refused[:_TOLD]), **facts}, 422)
+    if not sets:
+        reasons = "; ".join(each.reason for each in refused[:_TOLD]) or "the body holds no element set"
+        return _json({"error": reasons, **facts}, 422)
     return _json(facts, 200)
 
 

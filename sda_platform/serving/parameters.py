@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sda_platform.serving.index import GREATEST_ID
 
-_NUMBER: Final = r"0*[1-9][0-9]{0,17}"
+_NUMBER: Final = r"[1-9][0-9]{0,17}"
 _INSTANT: Final = r"(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
 
 
@@ -52,6 +52,6 @@ def choice(text: str, values: Sequence[str]) -> Parameter:
     return Parameter(f"{text}: {', '.join(values)}.", {"type": "string", "enum": list(values)})
 
 
-def seconds(text: str, most: float) -> Parameter:
-    """A time above 0 and below ``most``."""
-    return Parameter(text, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": most})
+def seconds(text: str, least: float, most: float) -> Parameter:
+    """A time from ``least`` to ``most``."""
+    return Parameter(text, {"type": "number", "minimum": least, "maximum": most})

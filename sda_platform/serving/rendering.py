@@ -64,7 +64,7 @@ def chosen(requested: str | None, accept: str | None) -> str:
 
     Raises NotAcceptable.
     """
-    if requested:
+    if requested is not None:
         name = requested.lower()
         if name not in RENDERINGS:
             raise NotAcceptable(f"format {requested[:40]!r} is not written here; there are: {', '.join(RENDERINGS)}")

@@ -9,7 +9,7 @@ from sda_platform.serving import celestrak, endpoints, scheduled, submissions
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import LONGEST_PAGE, PLACE_SCHEMA, Handler
-from sda_platform.serving.scheduled import FORMATS, LONGEST_FRAME_S
+from sda_platform.serving.scheduled import FORMATS, FRAME_S
 
 _FORMAT: Final = {"format": choice("Format of the answer instead of the Accept header", tuple(RENDERINGS))}
 _AFTER: Final = "Where the page begins; the Link header of the page before gives it."
@@ -104,8 +104,8 @@ ROUTES: Final = (
             "since": instant("Observations that end after this instant, ISO 8601."),
             "until": instant("Observations that begin before this instant, ISO 8601."),
             "format": choice("Rows of the table, or offered times and task submissions for SensorKit", FORMATS),
-            "exposure_s": seconds("Exposure of a frame in SensorKit's tasks, seconds; 2.", LONGEST_FRAME_S),
-            "interval_s": seconds("Time from frame to frame in SensorKit's tasks, seconds; 10.", LONGEST_FRAME_S),
+            "exposure_s": seconds("Exposure of a frame in SensorKit's tasks, seconds; 2.", *FRAME_S),
+            "interval_s": seconds("Time from frame to frame in SensorKit's tasks, seconds; 10.", *FRAME_S),
         },
     ),
     Route(

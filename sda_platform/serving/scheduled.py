@@ -16,7 +16,8 @@ from sda_platform.serving.source import Rows
 from sda_platform.serving.view import View
 
 FORMATS: Final = ("json", "sensorkit")
-LONGEST_FRAME_S: Final = 3600.0
+FRAME_S: Final = 0.001, 3600.0
+"""Shortest and longest exposure, and time from frame to frame."""
 
 
 async def schedule(request: Request) -> Response:
@@ -51,7 +52,19 @@ def sensorkit_tasks(view: View, rows: Rows, camera: Camera) -> tuple[bytes, int]
     for row in rows:
         task = ObservingTask(**{name: row[name] for name in ObservingTask.__dataclass_fields__})
         found += [(task, element_set(each)) for each in view.in_force_at(task.norad_id, [task.start_time_ns])]
-    return encode_sensorkit(found, camera), len(rows) - len(found)
+    try:
+        return encode_sensorkit(found, camera), len(rows) - len(found)
+    except ValueError:  # two lines cannot hold every epoch
+        found = [each for each in found if _fits(each, camera)]
+        return encode_sensorkit(found, camera), len(rows) - len(found)
+
+
+def _fits(task: tuple[ObservingTask, Any], camera: Camera) -> bool:
+    try:
+        encode_sensorkit([task], camera)
+    except ValueError:
+        return False
+    return True
 
 
 def _camera(request: Request) -> Camera:
@@ -63,6 +76,7 @@ def _camera(request: Request) -> Camera:
                 values[name] = float(text)
             except ValueError:
                 values[name] = 0.0
-            if not 0.0 < values[name] < LONGEST_FRAME_S:
-                raise BadRequest(f"{name} is {text[:40]!r}, must be seconds above 0 and below {LONGEST_FRAME_S:.0f}")
+            least, most = FRAME_S
+            if not least <= values[name] <= most:
+                raise BadRequest(f"{name} is {text[:40]!r}, must be {least:g} to {most:g} seconds")
     return Camera(**values)

@@ -11,17 +11,18 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.serving import celestrak, endpoints
+from sda_platform.serving import celestrak, endpoints, scheduled, submissions
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
@@ -59,7 +60,8 @@ class Answer:
 def asked(app: Starlette, path: str, headers: Mapping[str, str] | None = None) -> Answer:
     """The answer to a GET, in this thread and without an event loop."""
     answer, (where, _, query) = Answer(), path.partition("?")
-    lines = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+    where = unquote(where)
+    lines = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in (headers or {}).items()]
     scope: dict[str, Any] = {
         "type": "http", "method": "GET", "path": where, "raw_path": where.encode(), "query_string": query.encode(),
         "headers": lines, "scheme": "http", "server": ("127.0.0.1", 80), "http_version": "1.1", "root_path": "",
@@ -161,7 +163,9 @@ def world() -> Iterator[World]:
         live.start()
         puts = Puts(live, lambda name, data, origins: NOW_NS)
         app = application(live, puts, SubmittedEphemerides(lake_at(Path(home) / "lake"), f"{home}/landing"))
-        with patch.object(endpoints, "run_in_threadpool", _here), patch.object(celestrak, "run_in_threadpool", _here):
+        with ExitStack() as patched:
+            for module in (endpoints, celestrak, scheduled, submissions):
+                patched.enter_context(patch.object(module, "run_in_threadpool", _here))
             yield World(app, live, source)
         puts.close()
         live.close()

@@ -1,7 +1,7 @@
-"""The HTTP protocol of the platform's servers: uvicorn's, with a deadline for the headers of each request.
+"""The HTTP protocol of the platform's servers: uvicorn's, with deadlines for the headers of a request and an answer.
 
-uvicorn bounds how long a connection is idle between two requests, but not how long one request takes to arrive. A peer
-who sends a byte now and then would hold a connection for ever.
+uvicorn bounds how long a connection is idle between two requests, but not how long one request takes to arrive, nor
+how long a peer takes no byte of its answer. Such a peer would hold a connection, and its answer, for ever.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEADERS_S: Final = 10.0
 """Within this time of a connection, or of the first byte of a later request, the headers must be complete."""
+STALLED_S: Final = 30.0
+"""A connection that takes nothing of its answer for so long is closed."""
 _TOO_SLOW: Final = (
     f"HTTP/1.1 {HTTPStatus.REQUEST_TIMEOUT} {HTTPStatus.REQUEST_TIMEOUT.phrase}\r\n"
     "content-length: 0\r\nconnection: close\r\n\r\n"
@@ -21,11 +23,14 @@ _TOO_SLOW: Final = (
 class DeadlineProtocol(HttpToolsProtocol):
     """Answers 408 and closes the connection where headers are not complete within ``headers_s``.
 
-    Bounded: the server's limit of requests at once, twice, is how many connections may be open. More are closed.
+    A connection whose peer stops to read its answer is closed after ``stalled_s``. Bounded: the server's limit of
+    requests at once, twice, is how many connections may be open. More are closed.
     """
 
     headers_s: float = HEADERS_S
+    stalled_s: float = STALLED_S
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         super().connection_made(transport)
@@ -42,8 +47,17 @@ class DeadlineProtocol(HttpToolsProtocol):
         if self.cycle is not before:
             self._end()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.stalled_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._resume()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
+        self._resume()
         super().connection_lost(exc)
 
     def _begin(self) -> None:
@@ -54,12 +68,17 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def _resume(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
     def _close(self) -> None:
         if not self.transport.is_closing():
             self.transport.write(_TOO_SLOW)
             self.transport.close()
 
 
-def with_deadline(headers_s: float = HEADERS_S) -> type[DeadlineProtocol]:
-    """The protocol with another deadline, seconds; uvicorn makes one of this class for each connection."""
-    return type("DeadlineProtocol", (DeadlineProtocol,), {"headers_s": headers_s})
+def with_deadline(headers_s: float = HEADERS_S, stalled_s: float = STALLED_S) -> type[DeadlineProtocol]:
+    """The protocol with other deadlines, seconds; uvicorn makes one of this class for each connection."""
+    return type("DeadlineProtocol", (DeadlineProtocol,), {"headers_s": headers_s, "stalled_s": stalled_s})

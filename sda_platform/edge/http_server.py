@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sda_platform.edge.address import Address
-from sda_platform.http_deadline import HEADERS_S, with_deadline
+from sda_platform.http_deadline import HEADERS_S, STALLED_S, with_deadline
 from sda_platform.http_gate import HttpGate
 
 
@@ -38,12 +38,13 @@ class HttpServer:
         max_connections: int = 64,
         grace_s: int = 2,
         headers_s: float = HEADERS_S,
+        stalled_s: float = STALLED_S,
     ) -> None:
         self._bind = bind
         self._server = _Quiet(
             uvicorn.Config(
                 HttpGate(app, hosts),
-                http=with_deadline(headers_s),
+                http=with_deadline(headers_s, stalled_s),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

@@ -1,11 +1,20 @@
-"""The body of a request that writes: its format by the media type, and its bytes within a bound."""
+"""The body of a request that writes: its format by the media type, and its bytes within bounds of size and time."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
+from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.puts import MOST_BYTES
-from sda_platform.serving.requests import BadRequest
+from sda_platform.serving.requests import BadRequest, TooSlow
+
+MOST_AT_ONCE: Final = 4 * MOST_BYTES
+"""Bound of the bodies of all requests together."""
+WITHIN_S: Final = 30.0
+"""Within this time a body must have arrived."""
 
 
 def media_type_of(request: Request, formats: Mapping[str, str]) -> str:
@@ -16,14 +25,51 @@ def media_type_of(request: Request, formats: Mapping[str, str]) -> str:
     return formats[media_type]
 
 
-async def body_of(request: Request) -> bytes:
-    """The body. Raises BadRequest where it is empty or too large."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise BadRequest(f"the body is larger than {MOST_BYTES:,} bytes; use `sda land` for large files")
-        parts.append(part)
-    if not size:
-        raise BadRequest("the body is empty")
-    return b"".join(parts)
+class Bodies:
+    """The bodies that are being received and used: bounded together, and each has a deadline."""
+
+    def __init__(self, most_bytes: int = MOST_AT_ONCE, within_s: float = WITHIN_S) -> None:
+        self._most_bytes, self._within_s = most_bytes, within_s
+        self._held = 0
+
+    @asynccontextmanager
+    async def received(self, request: Request) -> AsyncIterator[bytes]:
+        """The body, which counts while the context lasts.
+
+        Raises BadRequest where it is empty or too large, TooSlow after the deadline, and Busy where the bodies of
+        others take up the bound.
+        """
+        parts: list[bytes] = []
+        try:
+            await self._receive(request, parts)
+            parts[:] = [b"".join(parts)]
+            yield parts[0]
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+        size = 0
+        try:
+            async with asyncio.timeout(self._within_s):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > MOST_BYTES:
+                        raise BadRequest(
+                            f"the body is larger than {MOST_BYTES:,} bytes; use `sda land` for large files"
+                        )
+                    if self._held + len(part) > self._most_bytes:
+                        raise Busy("bodies of other requests take up the memory for them; try again")
+                    self._held += len(part)
+                    parts.append(part)
+        except TimeoutError:
+            raise TooSlow(f"the body did not arrive within {self._within_s:g} s") from None
+        except ClientDisconnect:
+            raise TooSlow("the connection ended before its body") from None
+        if not size:
+            raise BadRequest("the body is empty")
+
+
+def bodies_of(request: Request) -> Bodies:
+    """Those of the endpoint."""
+    bodies: Bodies = request.app.state.bodies
+    return bodies

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.code_version import code_version
+from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.negotiation import best
 from sda_platform.serving.view import View
 
@@ -33,13 +34,23 @@ class PreconditionFailed(Exception):
     """The client's precondition does not hold for what is served now."""
 
 
-def of_view(request: Request, view: View, variant: str, make: Callable[[], Response]) -> Response:
-    """The answer that ``make`` gives from ``view`` in a format, ``variant``, under its tag; 304 where it is known."""
+def of_view(
+    request: Request, view: View, variant: str, make: Callable[[], Response], *, is_many: bool = True
+) -> Response:
+    """The answer that ``make`` gives from ``view`` in a format, ``variant``, under its tag; 304 where it is known.
+
+    ``is_many``: it may be large; it is kept for the next request, and must not be asked for in the event loop.
+    """
     tag = _tag(view.identity, variant, _address(request), _coding(request))
     names = _named(request, "if-none-match")
     if tag in names and not {"if-match", "if-unmodified-since"} & set(request.headers):
         return _not_modified(_validators(view, tag))
-    response = make()
+
+    def made() -> Response:
+        return _compressed(request, make())
+
+    kept: KeptAnswers = request.app.state.answers
+    response = kept.answer(tag, made) if is_many else made()
     if response.status_code == _OK:
         response.headers.update(_validators(view, tag))
     return _concluded(request, response)
@@ -50,7 +61,7 @@ def of_content(request: Request, response: Response) -> Response:
     content = hashlib.sha256(response.body).hexdigest()
     response.headers["ETag"] = _tag(content, response.media_type or "", _coding(request))
     response.headers["Cache-Control"] = "no-cache"
-    return _concluded(request, response)
+    return _concluded(request, _compressed(request, response))
 
 
 def of_this_moment(request: Request, response: Response) -> Response:
@@ -67,7 +78,6 @@ def _validators(view: View, tag: str) -> dict[str, str]:
 
 
 def _concluded(request: Request, response: Response) -> Response:
-    response = _compressed(request, response)
     if response.status_code != _OK:
         response.headers.update(_OF_THIS_MOMENT)
         return response

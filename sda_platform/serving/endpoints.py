@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
-from sda_platform.serving.bodies import body_of, media_type_of
+from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.conditional import of_content, of_this_moment, of_view
 from sda_platform.serving.index import GREATEST_ID
@@ -61,7 +61,7 @@ async def health(request: Request) -> Response:
 async def one_object(request: Request) -> Response:
     """The set in force of an object."""
     number = object_number(request)
-    return _sets(request, lambda view: ([_known(view, number)], None))
+    return _sets(request, lambda view: ([_known(view, number)], None), is_many=False)
 
 
 async def objects(request: Request) -> Response:
@@ -172,13 +172,13 @@ async def put_elements(request: Request) -> Response:
     """Take element sets; they are durable, and served, when the answer comes."""
     client = writer_of(request)
     segment_format = media_type_of(request, PUT_FORMATS)
-    body = await body_of(request)
     live, puts = _live(request), _puts(request)
-    sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
-    client.require([each.norad_id for each in sets])
-    if sets:
-        await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
-    quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
+    async with bodies_of(request).received(request) as body:
+        sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
+        client.require([each.norad_id for each in sets])
+        if sets:
+            await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
+        quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
     if not sets:
         reasons = "; ".join(each.reason for each in refused[:_TOLD]) or "the body holds no element set"
@@ -203,7 +203,9 @@ def _known(view: View, number: int) -> StoredElements:
     return found
 
 
-def _sets(request: Request, page: Callable[[View], tuple[Sequence[StoredElements], object]]) -> Response:
+def _sets(
+    request: Request, page: Callable[[View], tuple[Sequence[StoredElements], object]], *, is_many: bool = True
+) -> Response:
     """The sets that ``page`` finds in one view of the catalogue; it also says after what the next page begins."""
     name = chosen(request.query_params.get("format"), request.headers.get("accept"))
 
@@ -214,7 +216,7 @@ def _sets(request: Request, page: Callable[[View], tuple[Sequence[StoredElements
         return Response(body, 200, {**headers, **_next(request, following)}, media_type)
 
     with _live(request).view() as view:
-        return of_view(request, view, name, answer)
+        return of_view(request, view, name, answer, is_many=is_many)
 
 
 def _next(request: Request, following: object) -> dict[str, str]:

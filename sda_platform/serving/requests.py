@@ -36,6 +36,10 @@ class BadRequest(Exception):
     """A parameter or the body cannot be used; the text names it."""
 
 
+class TooSlow(Exception):
+    """The body of a request did not arrive in time."""
+
+
 class NotFound(Exception):
     """There is no such object."""
 
@@ -46,6 +50,7 @@ _STATUS: Final[Mapping[type[Exception], int]] = {
     LoginNeeded: 401,
     NotAllowed: 403,
     NotFound: 404,
+    TooSlow: 408,
     OverQuota: 429,
     NotAcceptable: 406,
     PreconditionFailed: 412,
@@ -55,7 +60,11 @@ _STATUS: Final[Mapping[type[Exception], int]] = {
     ServingError: 500,
     OSError: 507,
 }
-_HEADERS: Final = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
+_HEADERS: Final = {
+    401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},  # the rest of the body may never come
+    503: {"Retry-After": "1"},
+}
 
 
 def answering(handler: Handler, parameters: Mapping[str, Parameter]) -> Handler:

@@ -17,7 +17,10 @@ from starlette.routing import Route as StarletteRoute
 from sda_platform.code_version import code_version
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate
+from sda_platform.serving.bodies import Bodies
+from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
+from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import answering, problem
@@ -26,6 +29,8 @@ from sda_platform.serving.submissions import Submissions
 
 FOLLOW_S = 1.0
 """How often a newer version of the catalogue is looked up; the index lags by this, and by the update itself."""
+MOST_REQUESTS = 512
+"""Connections from which requests are answered 503; twice as many may be open."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -50,9 +55,10 @@ def application(
     gate = Middleware(HttpGate, hosts=hosts)
     app = Starlette(
         routes=[StarletteRoute("/openapi.json", describe), *routes],
-        middleware=[gate],
+        middleware=[gate, Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
+    app.state.bodies, app.state.answers = Bodies(), KeptAnswers()
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
@@ -107,7 +113,9 @@ def serve(
     live.start()
     follower = Follower(live)
     app = application(live, puts, submissions, clients, hosts)
-    config = uvicorn.Config(app, http=DeadlineProtocol, log_level="warning", access_log=False)
+    config = uvicorn.Config(
+        app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False
+    )
     server = uvicorn.Server(config)
     try:
         announce()

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.formats.segments import Sender
-from sda_platform.serving.bodies import body_of, media_type_of
-from sda_platform.serving.clients import REFUSED
+from sda_platform.serving.bodies import bodies_of, media_type_of
+from sda_platform.serving.clients import REFUSED, Client
 from sda_platform.serving.conditional import of_this_moment
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
@@ -72,7 +72,11 @@ async def put_ephemerides(request: Request) -> Response:
     """Take ephemerides; they are durable when the answer comes."""
     client = writer_of(request)
     segment_format = media_type_of(request, EPHEMERIS_FORMATS)
-    body = await body_of(request)
+    async with bodies_of(request).received(request) as body:
+        return await _taken(request, client, body, segment_format)
+
+
+async def _taken(request: Request, client: Client, body: bytes, segment_format: str) -> Response:
     live, submissions = request.app.state.live, _submissions(request)
     if client.norad_ids is not None:
         client.require(await run_in_threadpool(submissions.objects, body, segment_format, live))

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -102,6 +103,30 @@ def test_complete_headers_end_the_deadline__F1() -> None:
             await asyncio.sleep(0.4)
             writer.write(b"x")
             assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_does_not_read_its_answer_is_closed__44() -> None:
+    async def scenario() -> None:
+        ended = asyncio.Event()
+
+        async def large(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            for _ in range(1000):
+                await send({"type": "http.response.body", "body": bytes(2**16), "more_body": True})
+            await send({"type": "http.response.body"})
+            ended.set()
+
+        server = HttpServer(large, Address("127.0.0.1", 0), stalled_s=0.1)
+        async with asyncio.timeout(30), server:
+            reader, writer = await _connected(server)
+            writer.write(_REQUEST)
+            await reader.readexactly(1)
+            await ended.wait()  # the answer ends without its reader
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(1000 * 2**16)
             writer.close()
 
     asyncio.run(scenario())

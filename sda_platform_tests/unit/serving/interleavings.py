@@ -77,12 +77,9 @@ def asked(app: Starlette, path: str, headers: Mapping[str, str] | None = None) -
     async def receive() -> Any:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    run = app(scope, receive, send)
-    try:
-        run.__await__().__next__()
-    except StopIteration:
-        return answer
-    raise AssertionError(f"{path} waits for something")
+    for waited in app(scope, receive, send).__await__():
+        assert waited is None, f"{path} waits for {waited}, and not only for its turn"
+    return answer
 
 
 @dataclass

@@ -1,0 +1,129 @@
+"""What clients can make the endpoint hold is bounded: bodies, answers on their way, and answers that are kept."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sda_platform.serving.bodies import Bodies
+from sda_platform.serving.bounded_answers import BoundedAnswers
+from sda_platform.serving.group_commit import Busy
+from sda_platform.serving.kept_answers import KeptAnswers
+from sda_platform.serving.requests import TooSlow
+from sda_platform_tests.unit.serving.interleavings import World, asked, world
+
+SCOPE: dict[str, Any] = {"type": "http", "method": "POST", "path": "/elements", "query_string": b"", "headers": []}
+
+
+def stalled(received: list[bytes]) -> Request:
+    """A request whose body stops after ``received``."""
+
+    async def receive() -> dict[str, Any]:
+        if received:
+            return {"type": "http.request", "body": received.pop(0), "more_body": True}
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return Request(SCOPE, receive)
+
+
+def whole(body: bytes) -> Request:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return Request(SCOPE, receive)
+
+
+async def taken(bodies: Bodies, request: Request) -> int:
+    async with bodies.received(request) as body:
+        return len(body)
+
+
+def test_bodies_are_bounded_together_and_each_has_a_deadline__44() -> None:
+    async def scenario() -> None:
+        bodies, parts = Bodies(100, within_s=1e-3), [[b"x" * 40], [b"x" * 40]]
+        waiting = [asyncio.ensure_future(taken(bodies, stalled(each))) for each in parts]
+        while any(parts):
+            await asyncio.sleep(0)
+        with pytest.raises(Busy, match="other requests"):
+            await taken(bodies, whole(b"x" * 40))
+        assert await taken(bodies, whole(b"x" * 20)) == 20
+        for each in waiting:
+            with pytest.raises(TooSlow, match="did not arrive within"):
+                await each
+        assert await taken(bodies, whole(b"x" * 100)) == 100, "what was held is free again"
+
+    asyncio.run(scenario())
+
+
+def test_answers_on_their_way_are_bounded_and_equal_ones_count_once__44() -> None:
+    body, other = b"a" * 300_000, b"b" * 300_000
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await Response(body if scope["path"] == "/same" else other)(scope, receive, send)
+
+    async def scenario() -> None:
+        bounded, free = BoundedAnswers(app, most_bytes=500_000), asyncio.Event()
+
+        async def ask(path: str, *, is_stalled: bool) -> list[Any]:
+            sent: list[Any] = []
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+                if is_stalled and len(sent) > 1:
+                    await free.wait()
+
+            await bounded({**SCOPE, "path": path, "method": "GET"}, stalled([]).receive, send)
+            return sent
+
+        slow = [asyncio.ensure_future(ask("/same", is_stalled=True)) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert bounded.bytes_leaving == len(body), "a hundred clients share its bytes"
+        assert (await ask("/other", is_stalled=False))[0]["status"] == 503
+        free.set()
+        for sent in await asyncio.gather(*slow):
+            assert b"".join(each["body"] for each in sent[1:]) == body
+            assert [each["more_body"] for each in sent[1:]] == [True] * 4 + [False]
+        assert bounded.bytes_leaving == 0
+        assert (await ask("/other", is_stalled=False))[0]["status"] == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_large_answer_is_made_once_for_all_that_ask_meanwhile__44() -> None:
+    answers, made, begun = KeptAnswers(100_000), [], threading.Event()
+
+    def make() -> Response:
+        made.append(1)
+        begun.wait(10)
+        return Response(b"x" * 60_000, headers={"X-Left-Out": "1"})
+
+    found: list[Response] = []
+    threads = [threading.Thread(target=lambda: found.append(answers.answer("t", make))) for _ in range(4)]
+    for each in threads:
+        each.start()
+    begun.set()
+    for each in threads:
+        each.join()
+    assert (len(made), {(len(each.body), each.headers["x-left-out"]) for each in found}) == (1, {(60_000, "1")})
+    answers.answer("u", lambda: Response(b"y" * 60_000))
+    answers.answer("t", make)
+    assert len(made) == 2, "the bound let the older one go"
+    answers.answer("v", lambda: Response(b"small"))
+    assert answers.answer("v", lambda: Response(b"other")).body == b"other", "small answers are not kept"
+
+
+def test_a_kept_answer_is_never_of_an_older_state__44() -> None:
+    place: World
+    with world() as place:
+        place.source.commit(*({**place.source.sets[0], "norad_id": number} for number in range(100, 400)))
+        place.live.refresh()
+        bodies = []
+        for _ in range(3):
+            bodies += [asked(place.app, "/objects").body, asked(place.app, "/objects").body]
+            place.write("put")
+        assert bodies[0::2] == bodies[1::2]
+        assert len(set(bodies)) == 3

@@ -1,7 +1,7 @@
 """The HTTP protocol of the platform's servers: uvicorn's, with deadlines for the headers of a request and an answer.
 
-uvicorn bounds how long a connection is idle between two requests, but not how long one request takes to arrive, nor
-how long a peer takes no byte of its answer. Such a peer would hold a connection, and its answer, for ever.
+uvicorn bounds how long a connection is idle between two requests. It does not bound how long one request takes to
+arrive, nor how long a peer takes no byte of its answer. Such a peer would hold a connection, and its answer, for ever.
 """
 
 import asyncio

@@ -7,12 +7,14 @@ for ten hours, with published sets fitted to the 36 hours before. Printed are me
 fits and filtered states (6 expected) and of positions predicted 30 minutes to 24 hours ahead (3), with their 95 %
 bounds, errors and claims, suspected manoeuvres, and errors of the published sets at the same times. Windows of one
 object share the error of its set, so the bounds of their mean are those of the means by object. With `--burns`, burns
-along the track are counted that are found, with their delay. With `--directions`, observers in orbit see the objects
+along the track and across it are counted that are found, with their delay, and the squared errors 2 hours after the
+last window. With `--directions`, observers in orbit see the objects
 instead, with so many directions in each window in the mean, and only suspected manoeuvres are counted: with halves of
 windows' observers, and without.
 """
 
 import argparse
+from itertools import product
 
 import numpy as np
 from scipy.stats import chi2
@@ -51,8 +53,8 @@ def main() -> None:
             continue
         seen = [observed(regime, rng, hours=10, later_s=AHEAD_S) for _ in range(options.objects)]
         print(_regime(regime, [each for each in seen if each is not None], dynamics), flush=True)
-        for speed_m_s in BURNS_M_S if options.burns else ():
-            print(_burns(regime, speed_m_s, options.objects, options.seed, dynamics), flush=True)
+        for speed_m_s, is_across in product(BURNS_M_S, (False, True)) if options.burns else ():
+            print(_burns(regime, speed_m_s, is_across, options.objects, options.seed, dynamics), flush=True)
 
 
 def _regime(regime: str, objects: list[ObservedTruth], dynamics: Dynamics) -> str:
@@ -98,12 +100,12 @@ def _mean_and_error(values: FloatArray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _burns(regime: str, speed_m_s: float, count: int, seed: int, dynamics: Dynamics) -> str:
-    """How many burns along the track, five hours after the first window, are found within the next five, and when."""
+def _burns(regime: str, speed_m_s: float, is_across: bool, count: int, seed: int, dynamics: Dynamics) -> str:
+    """How many burns, five hours after the first window, are found within the next five, when, and the error then."""
     rng, burn_ns = np.random.default_rng([seed, 100]), SEEN_NS + 5 * HOUR_NS
-    tried, delays_s, off = 0, [], []
+    tried, delays_s, off, ahead = 0, [], [], []
     for _ in range(count):
-        seen = observed(regime, rng, hours=10, burn=Burn(burn_ns, speed_m_s / 1e3))
+        seen = observed(regime, rng, hours=10, later_s=(7200,), burn=Burn(burn_ns, speed_m_s / 1e3, is_across))
         if seen is None or not (seen.fits.epoch_ns > burn_ns).any() or not (seen.fits.epoch_ns < burn_ns).any():
             continue
         tried += 1
@@ -112,9 +114,14 @@ def _burns(regime: str, speed_m_s: float, count: int, seed: int, dynamics: Dynam
             if track.manoeuvre_ns[0] > burn_ns:
                 delays_s.append((seen.fits.epoch_ns[end] - burn_ns) / 1e9)
                 off.append(abs(track.manoeuvre_km_s[0] * 1e3 - speed_m_s))
+                ahead.append(_ahead(filter_tracks(seen.fits, seen.published, [0], dynamics), seen, 0, 7200, dynamics))
                 break
     when = f", median delay {np.median(delays_s) / 60:.0f} min, off by {np.median(off):.2f} m/s" if delays_s else ""
-    return f"  burns of {speed_m_s} m/s: {len(delays_s)} of {tried} found{when}"
+    if ahead:
+        square, (error, sigma) = np.mean(ahead, axis=0)[0], 1e3 * np.median(ahead, axis=0)[1:3]
+        when += f"; 2 h ahead {square:.2f} {_bounds(3, len(ahead))}: error {error:.0f} m, sigma {sigma:.0f} m"
+    where = "across" if is_across else "along"
+    return f"  burns of {speed_m_s} m/s {where} the track: {len(delays_s)} of {tried} found{when}"
 
 
 def _ahead(track: FilteredStates, seen: ObservedTruth, n: int, ahead_s: int, dynamics: Dynamics) -> list[float]:

@@ -45,10 +45,16 @@ class ObservedTruth:
 
 @dataclasses.dataclass(frozen=True)
 class Burn:
-    """A change of speed along the track at a time."""
+    """A change of velocity at a time, along the track or across the plane of the orbit."""
 
     time_ns: int
     speed_km_s: float
+    is_across: bool = False
+
+    def of(self, state: FloatArray) -> FloatArray:
+        """The change (3,) of the velocity of a state (6,), km/s."""
+        axis = np.cross(state[:3], state[3:]) if self.is_across else state[3:]
+        return np.asarray(self.speed_km_s * axis / np.linalg.norm(axis))
 
 
 def random_start(regime: str, rng: np.random.Generator) -> FloatArray:
@@ -184,7 +190,7 @@ def _grid_ns(begin_ns: int, hours: int) -> IntArray:
 def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_truth.Areas) -> FloatArray:
     before, after = time_ns[time_ns <= burn.time_ns], time_ns[time_ns > burn.time_ns]
     at = satkit_truth.propagated(start, SEEN_NS, np.array([burn.time_ns]), areas=areas)[0]
-    at[3:] *= 1 + burn.speed_km_s / np.linalg.norm(at[3:])
+    at[3:] += burn.of(at)
     parts = [satkit_truth.propagated(start, SEEN_NS, before, areas=areas)] if len(before) else []
     parts += [satkit_truth.propagated(at, burn.time_ns, after, areas=areas)] if len(after) else []
     return np.concatenate(parts)

@@ -9,6 +9,7 @@ so each fit has one of three sizes.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.stats import chi2
@@ -17,11 +18,14 @@ from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, white_noise
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.tracking.window_information import Evidence
 
 # One sigma of each component of the change of velocity.
 _SIZES_KM_S = np.array([5e-4, 5e-3, 5e-2])
 _TIMES = 32
 _IMPLAUSIBLE = 1e-6
+# A manoeuvre before the searched span is found in this first part of it: more probable there, and it may be earlier.
+_BEGIN_SHARE, _LEAST_PROBABLE = 1 / 8, 0.02
 # Smaller eigenvalues of a window's information, relative to the largest one, are rounding.
 _ROUNDING = 1e-9
 
@@ -33,6 +37,30 @@ class Impulse:
     orbit: UncertainOrbits
     speed_km_s: float
     sigma_km_s: float
+    is_inside: bool
+    """Whether the time of the manoeuvre is clearly after the beginning of the searched span."""
+
+
+def search_impulse(
+    spans: Iterable[tuple[UncertainOrbits, IntArray]], evidence: Evidence, until_ns: int, dynamics: Dynamics
+) -> Impulse | None:
+    """The impulse in the first of ever longer ``spans`` that has it inside, else the last one that explains its span.
+
+    A small impulse shows late. Windows before the first contradiction are after it then, and an orbit from them is not
+    the one before. None where no span has an impulse.
+
+    Args:
+        spans: of each the orbit (1) before it, and the rows of its windows.
+        evidence: the windows.
+        until_ns, dynamics: as of `fit_impulse`.
+    """
+    found, windows = None, -1
+    for before, rows in spans:
+        if len(rows) > windows:
+            found, windows = fit_impulse(before, *evidence.of_rows(rows), until_ns, dynamics) or found, len(rows)
+        if found is not None and found.is_inside:
+            break
+    return found
 
 
 def fit_impulse(
@@ -68,7 +96,7 @@ def fit_impulse(
     fits = _Fits.joined(first.take(np.abs(first.time_ns - best_ns) > width_ns), second)
     if not np.isfinite(fits.evidence).all() or problem.implausible(fits.gain.max()):
         return None
-    return problem.combined(fits)
+    return problem.combined(fits, start_ns + _BEGIN_SHARE * (until_ns - start_ns))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -167,10 +195,11 @@ class _Problem:
         """Whether the windows contradict a fit that explains ``gain`` of their squares."""
         return bool(chi2.sf(max(self.squares - gain, 0.0), max(self.degrees, 1)) < _IMPLAUSIBLE)
 
-    def combined(self, fits: _Fits) -> Impulse:
+    def combined(self, fits: _Fits, early_ns: float) -> Impulse:
         """The fits as one: their mean and covariance, weighted by the evidence, at the newest window."""
         weight = np.exp(fits.evidence - fits.evidence.max())
         weight /= weight.sum()
+        is_inside = bool(weight[fits.time_ns < early_ns].sum() < _LEAST_PROBABLE)
         kept = weight > 1e-9
         weight, fits = weight[kept] / weight[kept].sum(), fits.take(kept)
         kick = self.reach[-1] @ self._kicks(fits.time_ns)
@@ -187,19 +216,16 @@ class _Problem:
             self.before.coefficients + deviation[None, 6:],
             symmetric(spread[None]),
         )
-        return Impulse(orbit, float(np.linalg.norm(change)), float(np.sqrt(np.trace(of_change))))
+        return Impulse(orbit, float(np.linalg.norm(change)), float(np.sqrt(np.trace(of_change))), is_inside)
 
 
 def _carried(before: UncertainOrbits, time_ns: FloatArray, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-    """States (t, 6) of the orbit at times (t,), and partials (t, 8, 8)."""
-    count = len(time_ns)
-    rows = np.zeros(count, np.int64)
-    states, partials = dynamics.transitions(
-        before.state[rows], before.coefficients[rows], before.epoch_ns[rows], np.rint(time_ns).astype(np.int64)
-    )
-    whole = np.zeros((count, 8, 8))
-    whole[:, :6], whole[:, 6, 6], whole[:, 7, 7] = partials, 1.0, 1.0
-    return states, whole
+    """States (t, 6) of the orbit at times (t,), none before its own, and partials (t, 8, 8)."""
+    ascending, back = np.unique(np.rint(time_ns).astype(np.int64), return_inverse=True)
+    states, partials = dynamics.transitions_along(before.state, before.coefficients, before.epoch_ns, ascending)
+    whole = np.zeros((len(time_ns), 8, 8))
+    whole[:, :6], whole[:, 6, 6], whole[:, 7, 7] = partials[back], 1.0, 1.0
+    return states[back], whole
 
 
 def _mixed(weight: FloatArray, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

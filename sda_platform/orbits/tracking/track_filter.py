@@ -30,7 +30,7 @@ from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import BoolArray, FilteredStates
-from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
+from sda_platform.orbits.tracking.impulse_fit import Impulse, search_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
 from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, leaves_set, manoeuvre_noise
 from sda_platform.orbits.tracking.window_information import (
@@ -41,8 +41,9 @@ from sda_platform.orbits.tracking.window_information import (
     updated_by,
 )
 
-# Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
-_BEFORE_NS, _FITTED_NS = 180_000_000_000, 600_000_000_000
+# Windows before the first contradiction may be after the manoeuvre: a small one shows after hours in high orbits. It is
+# searched so far back, in ever longer spans, until it is inside one. The filter goes on from so long after it.
+_SEARCHED_NS, _FITTED_NS = tuple(minutes * 60 * 10**9 for minutes in (3, 60, 240, 720)), 600_000_000_000
 
 
 def filter_tracks(
@@ -109,21 +110,27 @@ def _with_impulses(
     dynamics, epoch_ns = filter_.dynamics, evidence.epoch_ns
     begin, end = (np.searchsorted(fits.group, manoeuvred, side=side) for side in ("left", "right"))
     contradicted_ns = epoch_ns[filter_.manoeuvre_row[manoeuvred]]
-    cut, fitted = (
-        np.array([
-            start + np.searchsorted(epoch_ns[start:stop], at_ns, side="right")
-            for start, stop, at_ns in zip(begin, end, contradicted_ns + offset_ns, strict=True)
-        ])
-        for offset_ns in (-_BEFORE_NS, _FITTED_NS)
-    )  # fmt: skip
-    before = _Filter.at_first(fits, propagator, index[manoeuvred], begin, dynamics)
-    before.follow(begin, cut, evidence)
+
+    def first_after(offset_ns: int) -> IntArray:
+        found = [
+            start + np.searchsorted(epoch_ns[start:stop], at_ns + offset_ns, side="right")
+            for start, stop, at_ns in zip(begin, end, contradicted_ns, strict=True)
+        ]
+        return np.array(found, np.int64)
+
+    fitted, followed = first_after(_FITTED_NS), begin
+    before, spans = _Filter.at_first(fits, propagator, index[manoeuvred], begin, dynamics), []
+    for span_ns in reversed(_SEARCHED_NS):
+        cut = first_after(-span_ns)
+        before.follow(followed, cut, evidence)
+        spans.append((before.orbits.copied(), cut))
+        followed = cut
     impulses: list[Impulse | None] = []
     for number, at_ns in enumerate(contradicted_ns.tolist()):
-        rows = np.arange(cut[number], fitted[number])
-        rows = rows[~filter_.set_aside[rows]]
-        orbit = before.orbits.take(np.array([number]))
-        impulses.append(fit_impulse(orbit, *evidence.of_rows(rows), at_ns, dynamics))
+        rows = np.arange(begin[number], fitted[number])
+        rows, one = rows[~filter_.set_aside[rows]], np.array([number])
+        since = [(orbits.take(one), rows[rows >= cut[number]]) for orbits, cut in reversed(spans)]
+        impulses.append(search_impulse(since, evidence, at_ns, dynamics))
     known = np.array([impulse is not None for impulse in impulses])
     if not known.any():
         return found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sda_platform.serving.errors import DamagedIndex
 
-_CHUNK_BYTES = 2**22
+_CHUNK_BYTES = 2**18
 
 
 class FileChecksum:

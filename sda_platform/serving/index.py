@@ -6,12 +6,15 @@ object holds every set that the catalogue had consumed.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving import keys
@@ -20,6 +23,7 @@ from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
 
 _BINDING: Final = keys.META + b"binding"
+_BATCH: Final = 50_000
 GREATEST_ID: Final = 2**63 - 1
 """The greatest catalogue number that the tables can hold."""
 
@@ -136,13 +140,14 @@ class CatalogueIndex(IndexReader):
 
     def load(self, binding: Binding, current: pa.Table, history: pa.Table) -> Binding:
         """Fill an empty index: ``current`` has a row per object, ``history`` all sets; both have COLUMNS."""
-        rows, past = records(current), records(history)
-        complete = Binding(**{**asdict(binding), "objects": len(rows), "sets": len(past)})
+        rows = records(current)
+        complete = Binding(**{**asdict(binding), "objects": len(rows), "sets": history.num_rows})
         pairs = [pair for row in rows for pair in _pairs_of(row)]
-        pairs += [_history_pair(row) for row in past]
         pairs.append((_BINDING, _binding_value(complete)))
         pairs.sort()
-        self.engine.bulk_load(pairs)
+        place = bisect_left(pairs, (keys.HISTORY, b""))
+        # The history is by far the largest part: it is never there as objects of Python at once.
+        self.engine.bulk_load(chain(pairs[:place], _history_pairs(history), pairs[place:]))
         return complete
 
     def update(self, binding: Binding, changed: pa.Table, history: pa.Table) -> Binding:
@@ -212,6 +217,18 @@ def _pointers(record: StoredElements) -> Iterator[Pair]:
 def _history_pair(record: StoredElements) -> Pair:
     key = keys.history(record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
     return key, encode(key, record)
+
+
+def _history_pairs(history: pa.Table) -> Iterator[Pair]:
+    """The pairs of a history, ascending by key."""
+    by_key = {
+        **{name: history.column(name) for name in ("norad_id", "epoch_time_ns")},
+        "segment": pc.utf8_slice_codeunits(history.column("segment_sha256"), 0, keys.SEGMENT_DIGITS),
+        "record_number": history.column("record_number"),
+    }
+    order = pc.sort_indices(pa.table(by_key), [(name, "ascending") for name in by_key])
+    for start in range(0, len(order), _BATCH):
+        yield from map(_history_pair, records(history.take(order.slice(start, _BATCH))))
 
 
 def _decoded(pairs: Iterable[Pair]) -> Iterator[StoredElements]:

@@ -14,6 +14,8 @@ HISTORY: Final = b"h"
 META: Final = b"m"
 NAME: Final = b"n"
 
+SEGMENT_DIGITS: Final = 16
+"""So many hexadecimal digits of a segment's hash are part of the key of a set."""
 _ID = struct.Struct(">Q")
 _PAIR = struct.Struct(">QQ")
 _HISTORY = struct.Struct(">QQ8sI")
@@ -39,7 +41,9 @@ def last_of_epoch(epoch_ns: int) -> bytes:
 
 def history(norad_id: int, epoch_ns: int, segment_sha256: str, record_number: int) -> bytes:
     """The key of one set of an object; the record that it came in makes it unique."""
-    return HISTORY + _HISTORY.pack(norad_id, epoch_ns + _SIGN, bytes.fromhex(segment_sha256[:16]), record_number)
+    return HISTORY + _HISTORY.pack(
+        norad_id, epoch_ns + _SIGN, bytes.fromhex(segment_sha256[:SEGMENT_DIGITS]), record_number
+    )
 
 
 def history_from(norad_id: int, epoch_ns: int) -> bytes:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.serving import keys
 from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.index import GREATEST_ID, Binding, IndexReader
 from sda_platform.serving.pending import Waiting
@@ -116,7 +117,7 @@ class View:
 
 def place(record: StoredElements) -> Place:
     """The place of a set in the history of its object."""
-    return Place(record.epoch_time_ns, record.segment_sha256[:16], record.record_number)
+    return Place(record.epoch_time_ns, record.segment_sha256[: keys.SEGMENT_DIGITS], record.record_number)
 
 
 def _matches(record: StoredElements, search: Mapping[str, str]) -> bool:

@@ -1,6 +1,7 @@
 """The serving index: every way to find an object, bound to one version, and never a wrong answer."""
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,32 @@ def test_the_history_of_an_object_is_its_own_and_by_epoch(index: CatalogueIndex)
     assert epochs == [EPOCH_NS - 2 * DAY_NS, EPOCH_NS - DAY_NS, EPOCH_NS + 2554 * 1_000_000]
     assert [f.record_number for f in index.history(2554, until_ns=EPOCH_NS - 2 * DAY_NS)] == [2]
     assert [f.record_number for f in index.history(2554, since_ns=EPOCH_NS - DAY_NS, until_ns=EPOCH_NS)] == [1]
+
+
+def test_a_long_history_is_loaded_in_any_order_and_never_held_as_objects__44(
+    index: CatalogueIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.serving.index._BATCH", 200)
+    chance = random.Random(44)
+    past = [
+        row(number, epoch_time_ns=chance.randrange(-5, 5) * DAY_NS, record_number=n, segment_sha256=f"{n % 7:064x}")
+        for number in IDS
+        for n in range(700)
+    ]
+    chance.shuffle(past)
+    history = table(past)
+    del past
+    tracemalloc.start()
+    index.load(bound_to(1), table([row(number) for number in IDS]), history)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert index.verify().sets == history.num_rows
+    for number in IDS:
+        found = [
+            keys.history(number, f.epoch_time_ns, f.segment_sha256, f.record_number) for f in index.history(number)
+        ]
+        assert (len(found), found) == (700, sorted(found))
+    assert peak_bytes < 2_000_000, "4,200 sets as objects of Python are 7 MB"
 
 
 def test_an_object_is_found_by_any_part_of_its_name_and_by_launch(index: CatalogueIndex) -> None:

@@ -99,8 +99,8 @@ def _is_known(request: Request, response: Response) -> bool:
     if "if-none-match" in request.headers:
         names = _named(request, "if-none-match")
         return names == {"*"} or response.headers["ETag"] in names
-    since, changed = _date(request, "if-modified-since"), _changed(response)
-    return since is not None and changed is not None and changed <= since
+    since = _date(request, "if-modified-since")
+    return since is not None and (changed := _changed(response)) is not None and changed <= since
 
 
 def _changed(response: Response) -> datetime | None:
@@ -123,8 +123,10 @@ def _named(request: Request, name: str, *, is_strong: bool = False) -> set[str]:
 
 
 def _date(request: Request, name: str) -> datetime | None:
+    if name not in request.headers:
+        return None
     try:
-        found = parsedate_to_datetime(request.headers.get(name, ""))
+        found = parsedate_to_datetime(request.headers[name])
     except (ValueError, OverflowError):
         return None  # what is no date is no condition
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,105 @@
+"""Clients that were written for CelesTrak read this catalogue, over a socket and unchanged."""
+
+import csv
+import io
+import json
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+from sgp4 import omm
+from sgp4.api import Satrec, jday
+from skyfield.api import EarthSatellite, Loader
+
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.server import application
+from sda_platform.serving.store import IndexStore
+from sda_platform_tests.unit.serving.catalogues import row
+from sda_platform_tests.unit.serving.source import MemorySource
+from sda_platform_tests.unit.serving.test_endpoint import BIG, GEO, ISS, NOW_NS, nothing_submitted
+
+GP = "/NORAD/elements/gp.php"
+AT = (2024, 10, 28, 12, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an endpoint over the space station, a geostationary satellite and some others."""
+    home: Path = tmp_path_factory.mktemp("endpoint")
+    source = MemorySource()
+    source.commit(ISS, GEO, BIG, *(row(number) for number in range(1, 6)))
+    live = LiveCatalogue(source, IndexStore(home), lambda: NOW_NS)
+    live.start()
+    puts = Puts(live, lambda name, data, origins: NOW_NS)
+    server = uvicorn.Server(uvicorn.Config(application(live, puts, nothing_submitted(home)), log_level="error"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+    puts.close()
+    live.close()
+
+
+def served_km(base: str, number: int) -> list[float]:
+    """Where the endpoint says that the object is at ``AT``, TEME."""
+    at = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z".format(*AT)
+    with urllib.request.urlopen(f"{base}/objects/{number}/states?at={at}") as answer:
+        found: list[float] = json.load(answer)[0]["r_teme_km"]
+    return found
+
+
+@pytest.mark.parametrize("media", ["csv", "xml"])
+def test_python_sgp4_reads_the_answer_and_finds_the_same_state(base: str, media: str) -> None:
+    with urllib.request.urlopen(f"{base}{GP}?CATNR=25544,41866&FORMAT={media.upper()}") as answer:
+        text = io.StringIO(answer.read().decode())
+    found = list(omm.parse_csv(text) if media == "csv" else omm.parse_xml(text))
+    assert [int(fields["NORAD_CAT_ID"]) for fields in found] == [25544, 41866]
+    for fields in found:
+        satellite = Satrec()
+        omm.initialize(satellite, fields)
+        error, r_km, _ = satellite.sgp4(*jday(*AT))
+        assert error == 0
+        assert r_km == pytest.approx(served_km(base, satellite.satnum), abs=1e-3)
+
+
+def skyfields(load: Loader, base: str, media: str) -> list[Any]:
+    """The satellites as Skyfield's documentation reads them from CelesTrak."""
+    times, name = load.timescale(builtin=True), f"gp.{media}"
+    url = f"{base}{GP}?CATNR=25544,41866&FORMAT={media}"
+    if media == "tle":
+        return list(load.tle_file(url, filename=name))
+    load.download(url, filename=name)
+    with load.open(name) as file:
+        rows = json.load(file) if media == "json" else csv.DictReader(io.StringIO(file.read().decode()))
+        return [EarthSatellite.from_omm(times, fields) for fields in rows]
+
+
+@pytest.mark.parametrize("media", ["tle", "csv", "json"])
+def test_skyfield_loads_the_answer_and_finds_the_same_state(base: str, tmp_path: Path, media: str) -> None:
+    load = Loader(str(tmp_path), verbose=False)
+    found = skyfields(load, base, media)
+    assert [satellite.model.satnum for satellite in found] == [25544, 41866]
+    assert found[0].name == "ISS (ZARYA)"
+    for satellite in found:
+        error, r_km, _ = satellite.model.sgp4(*jday(*AT))
+        assert error == 0
+        tolerance_km = 5.0 if media == "tle" else 1e-3  # two lines have four digits of an angle
+        assert np.linalg.norm(np.subtract(r_km, served_km(base, satellite.model.satnum))) < tolerance_km
+
+
+def test_a_client_of_the_standard_library_is_told_that_nothing_has_changed(base: str) -> None:
+    url = f"{base}{GP}?GROUP=active&FORMAT=json"
+    with urllib.request.urlopen(url) as answer:
+        tag = answer.headers["ETag"]
+    with pytest.raises(urllib.error.HTTPError) as unchanged:
+        urllib.request.urlopen(urllib.request.Request(url, headers={"If-None-Match": tag}))
+    assert unchanged.value.code == 304

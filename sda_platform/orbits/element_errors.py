@@ -108,7 +108,7 @@ def element_covariance_rtn(
     has two parts. The drift of the first is the growth of the in-track error, and it is correlated with the timing
     error that it has caused. The second is that of SGP4, and independent. The energy error is that of the axis alone.
     The object's error scales (`Propagator.error_scale`) multiply the growth along each axis. In-track, the sigma is at
-    most MOST_IN_TRACK_KM.
+    most MOST_IN_TRACK_KM. The planes of eccentric orbits are off by what SGP4 lacks, at any age.
 
     Args:
         propagator: the element sets and their objects' error scales.
@@ -154,8 +154,8 @@ def tracking_prior_rtn(
     """Covariance (n, 6, 6) of predictions that observations are associated with and that fits and filters start from.
 
     It is `element_covariance_rtn` with in-track errors of at most TRACKED_IN_TRACK_KM, and with the short periods that
-    SGP4 lacks: errors of each component of velocity, and across the plane of eccentric orbits. Observations of half
-    a minute see these errors; differences of element sets do not, because both sets have them.
+    SGP4 lacks: errors of each component of velocity. Observations of half a minute see these errors. Differences of
+    element sets do not, because both sets have them.
 
     Arguments as of `element_covariance_rtn`. Source: predictions against an independent integration
     (`benchmarks/track_consistency.py`).
@@ -168,7 +168,6 @@ def tracking_prior_rtn(
     speed_km_s = _SPEED_ERROR_KM_S[regime] * np.where(is_eccentric, slower, 1.0)
     covariance[:, 3:, 3:] += (speed_km_s**2)[:, None, None] * np.eye(3)
     covariance[is_eccentric, 5, 5] += (_PLANE_SPEED_RATIO**2 - 1) * speed_km_s[is_eccentric] ** 2
-    covariance[is_eccentric, 2, 2] += _PLANE_ERROR_KM**2
     return covariance
 
 
@@ -182,14 +181,17 @@ def _covariance_rtn(
     v_teme_km_s: FloatArray,
     most_km: float,
 ) -> FloatArray:
-    figures = _FIGURES[_regimes(motion_rev_per_day, eccentricity)]
+    regime = _regimes(motion_rev_per_day, eccentricity)
+    figures = _FIGURES[regime]
     with np.errstate(all="ignore"):
         rate, lifetime_days = _decay(motion_rev_per_day, eccentricity, rate_rev_per_day2)
         axis_km = _osculating_axis_km(r_teme_km, v_teme_km_s)
         growth = _growth(figures, scale, age_days, rate, lifetime_days, axis_km, eccentricity, most_km)
         errors = _element_errors(figures, growth, age_days, axis_km)
         causes = _error_directions(r_teme_km, v_teme_km_s, axis_km)
-        return symmetric(causes @ errors @ causes.swapaxes(-1, -2))
+        covariance = causes @ errors @ causes.swapaxes(-1, -2)
+    covariance[regime >= _FIRST_ECCENTRIC, 2, 2] += _PLANE_ERROR_KM**2
+    return symmetric(covariance)
 
 
 def _regimes(motion_rev_per_day: FloatArray, eccentricity: FloatArray) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _NANOSECONDS = 1_000_000_000
@@ -127,25 +127,35 @@ class AntennaTimeline:
 
     def candidates(
         self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
-    ) -> Iterator[Booking]:
+    ) -> list[Booking]:
         """Times worth a look: around culmination, first, last, right after and before each booking in the window."""
-        first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
         middle = self.middle(request_id, window, between_ns, duration_ns)
-        starts = {middle.start_ns: None, first_ns: None, last_ns: None}
-        for other in self._nearest(between_ns, middle):
+        return self.beside(self._nearest(between_ns, middle), middle, window, between_ns)[:_MOST_CANDIDATES]
+
+    def beside(
+        self, others: Iterable[Booking], middle: Booking, window: AntennaPass, between_ns: tuple[int, int]
+    ) -> list[Booking]:
+        """``middle``, first, last, right after and before each of ``others``; those nearest to ``middle`` first."""
+        duration_ns = middle.end_ns - middle.start_ns
+        first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
+        starts = {middle.start_ns, first_ns, last_ns}
+        for other in others:
             # The direction changes with the time and the gap with the direction, so twice.
             after_ns = other.end_ns + self._antenna.gap_ns(other, middle)
             before_ns = other.start_ns - duration_ns - self._antenna.gap_ns(middle, other)
             for start_ns in (after_ns, before_ns):
                 if first_ns <= start_ns <= last_ns:
-                    there = booked(request_id, window, start_ns, duration_ns)
+                    there = booked(middle.request_id, window, start_ns, duration_ns)
                     later = other.end_ns + self._antenna.gap_ns(other, there)
                     sooner = other.start_ns - duration_ns - self._antenna.gap_ns(there, other)
-                    starts[start_ns] = None
-                    starts[later if start_ns == after_ns else sooner] = None
+                    starts |= {start_ns, later if start_ns == after_ns else sooner}
         usable = [start_ns for start_ns in starts if first_ns <= start_ns <= last_ns]
-        for start_ns in sorted(usable, key=lambda each: (abs(each - middle.start_ns), each))[:_MOST_CANDIDATES]:
-            yield booked(request_id, window, start_ns, duration_ns)
+        ordered = sorted(usable, key=lambda each: (abs(each - middle.start_ns), each))
+        return [booked(middle.request_id, window, start_ns, duration_ns) for start_ns in ordered]
+
+    def within(self, between_ns: tuple[int, int]) -> list[Booking]:
+        """The bookings that touch ``between_ns``, in order."""
+        return [other for other in self._bookings if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
 
     def _nearest(self, between_ns: tuple[int, int], middle: Booking) -> list[Booking]:
         """The bookings that touch ``between_ns``; of many, those nearest to ``middle``."""

@@ -96,6 +96,7 @@ class _Scheduler:
         }
         self._out = {name for name, found in offered.items() if found and not self._windows[name]}
         self._booked: dict[str, Booking] = {}
+        self._frozen: set[Booking] = set()
         self._moves_left = 0
         self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
 
@@ -109,6 +110,10 @@ class _Scheduler:
         for each in sorted(self._requests.values(), key=self._urgency):
             if each.request_id not in self._booked:
                 self._place_or_move(each, frozenset(), _LONGEST_CHAIN)
+        # The moves may have made room for class 0 among lower classes, and took it.
+        for each in [each for each in self._requests.values() if each.priority_class == 0]:
+            if each.request_id not in self._booked:
+                self._displace(each)
         unserved = {
             request_id: self._reason(request_id)
             for request_id in sorted(self._requests)
@@ -129,6 +134,7 @@ class _Scheduler:
             day = self._days.get(booking.source_id)
             if request and is_near and day and not day.conflicts(booking):
                 self._book(request, booking)
+                self._frozen.add(booking)
 
     def _class(self, request: Request) -> int:
         """The class by which a request is taken: class 0 is for conjunctions at risk red alone."""
@@ -164,9 +170,11 @@ class _Scheduler:
         for window, between_ns in self._windows[request.request_id]:
             day = self._days[window.source_id]
             tried: set[str] = set()
-            for booking in list(day.candidates(request.request_id, window, between_ns, request.duration_ns)):
+            for booking in day.candidates(request.request_id, window, between_ns, request.duration_ns):
                 holders = day.conflicts(booking)
                 if len(holders) != 1 or holders[0].request_id in moved | tried:
+                    continue
+                if not self._may_touch(holders[0], request):
                     continue
                 if self._moves_left == 0:
                     return False
@@ -186,19 +194,33 @@ class _Scheduler:
         best: tuple[float, Booking, list[Booking]] | None = None
         for window, between_ns in self._windows[request.request_id]:
             day = self._days[window.source_id]
-            booking = day.middle(request.request_id, window, between_ns, request.duration_ns)
-            holders = day.conflicts(booking)
-            others = [self._requests[each.request_id] for each in holders]
-            if all(self._class(other) > request.priority_class for other in others):
-                cost = sum(other.value for other in others)
-                if best is None or cost < best[0]:
-                    best = cost, booking, holders
+            middle = day.middle(request.request_id, window, between_ns, request.duration_ns)
+            # Beside those that stay there is room if there is any; beside the others it may cost less.
+            staying = [each for each in day.within(between_ns) if not self._yields(each, request)]
+            found = [
+                *day.beside(staying, middle, window, between_ns),
+                *day.candidates(request.request_id, window, between_ns, request.duration_ns),
+            ]
+            for booking in found:
+                holders = day.conflicts(booking)
+                if all(self._yields(each, request) for each in holders):
+                    cost = sum(self._requests[each.request_id].value for each in holders)
+                    if best is None or cost < best[0]:
+                        best = cost, booking, holders
         if best is None:
             return False
         for holder in best[2]:
             self._release(self._requests[holder.request_id])
         self._book(request, best[1])
         return True
+
+    def _yields(self, booking: Booking, request: Request) -> bool:
+        """Whether the holder of ``booking`` is of a lower class, and not frozen, unless ``request`` is of class 0."""
+        is_lower = self._class(self._requests[booking.request_id]) > request.priority_class
+        return is_lower and self._may_touch(booking, request)
+
+    def _may_touch(self, booking: Booking, request: Request) -> bool:
+        return request.priority_class == 0 or booking not in self._frozen
 
     def _in_time(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""

@@ -112,6 +112,51 @@ def test_what_begins_soon_is_not_moved_for_an_earlier_deadline() -> None:
     assert set(schedule([kept, sooner], windows, ANTENNAS, 100 * S, NO_AGING, standing).booked) == {"sooner"}
 
 
+@pytest.mark.parametrize("reds", [1, 2, 3, 4])
+def test_class_0_takes_what_lower_classes_hold_within_the_freeze(reds: int) -> None:
+    low, red = [request(f"low{n}", 2) for n in range(4)], [request(f"red{n}", 0) for n in range(reds)]
+    windows = {each.request_id: [window("a", 0, 600)] for each in (*low, *red)}
+    standing = [booked(f"low{n}", windows["low0"][0], s * S, 120 * S) for n, s in enumerate((0, 150, 300, 450))]
+    found = schedule([*low, *red], windows, ANTENNAS, 0, NO_AGING, standing)
+    assert {each.request_id for each in red} <= set(found.booked)
+    assert len(found.booked) == 4
+
+
+def test_class_1_takes_nothing_that_begins_soon() -> None:
+    kept, other = request("kept", 2), request("other", 1)
+    windows = {**contended(kept, other), "kept": [window("a", 1000, 1130), window("b", 5000, 5130, quality=0.5)]}
+    standing = [booked("kept", windows["kept"][0], 1005 * S, 120 * S)]
+    found = schedule([kept, other], windows, ANTENNAS, 900 * S, NO_AGING, standing)
+    assert found.booked == {"kept": standing[0]}
+
+
+@given(st.integers(0, 10**6), st.integers(2, 60))
+def test_no_request_of_class_0_waits_while_lower_classes_hold_time_for_it(seed: int, count: int) -> None:
+    """Judged on a grid of five seconds, by the antenna's rule alone."""
+    chance = random.Random(seed)
+    requests = [request(f"r{n}", chance.choice((0, 0, 1, 2)), chance.randrange(500, 3000)) for n in range(count)]
+    windows, standing = {}, AntennaTimeline(ANTENNAS["a"])
+    for each in requests:
+        starts = [chance.randrange(1500) for _ in range(chance.randrange(1, 3))]
+        windows[each.request_id] = [window("a", s, s + chance.randrange(121, 700)) for s in starts]
+        first = windows[each.request_id][0]
+        booking = booked(each.request_id, first, first.aos_ns, each.duration_ns)
+        if chance.random() < 0.5 and booking.end_ns <= each.deadline_ns and not standing.conflicts(booking):
+            standing.add(booking)
+    found = schedule(requests, windows, ANTENNAS, 0, NO_AGING, list(standing))
+    classes = {each.request_id: each.priority_class for each in requests}
+    fixed = AntennaTimeline(ANTENNAS["a"])
+    for booking in found.booked.values():
+        if classes[booking.request_id] == 0:
+            fixed.add(booking)
+    for each in requests:
+        if each.priority_class == 0 and each.request_id in found.unserved:
+            for possible in windows[each.request_id]:
+                last_ns = min(possible.los_ns, each.deadline_ns) - each.duration_ns
+                for start_ns in range(possible.aos_ns, last_ns + 1, 5 * S):
+                    assert fixed.conflicts(booked(each.request_id, possible, start_ns, each.duration_ns))
+
+
 def test_between_two_observations_the_antenna_sets_up_and_turns__PW28() -> None:
     east = window("a", 0, 200, aos_deg=(90.0, 10.0), tca_deg=(90.0, 10.0), los_deg=(90.0, 10.0))
     west = replace(east, pass_id="w", aos_deg=(300.0, 40.0), tca_deg=(300.0, 40.0), los_deg=(300.0, 40.0))

@@ -205,12 +205,14 @@ def leases(settings: Settings, as_json: bool) -> None:
 @ground.command(short_help="Run the simulated station.")
 @click.option("--state", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Its durable memory.")
 @click.option("--port", type=int, default=3200, show_default=True)
+@click.pass_obj
 @for_people
-def station(state: Path, port: int) -> None:
+def station(settings: Settings, state: Path, port: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""
+    from sda_platform.clock import MissionClock
     from sda_platform.ground_segment.station import DurableStation, serve
 
-    server = serve(DurableStation(state), port)
+    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port)
     console.print(f"station at http://127.0.0.1:{server.server_port}; Ctrl-C stops it")
     try:
         server.serve_forever()

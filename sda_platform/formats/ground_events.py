@@ -10,8 +10,8 @@ from sda_platform.formats.json_fields import encodable, integer_field, json_obje
 from sda_platform.formats.records import RawRecord
 
 ISSUED, ACCEPTED, REJECTED, DISPATCHED = "issued", "accepted", "rejected", "dispatched"
-ACKNOWLEDGED, EXPIRED = "acknowledged", "expired"
-COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED)
+ACKNOWLEDGED, EXPIRED, LOST = "acknowledged", "expired", "lost"
+COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST)
 """Of a command: a person or program requests it; the active uplink takes, refuses, sends it; the station answers."""
 LINK_EVENTS: Final = (
     "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",

@@ -11,6 +11,7 @@ from sda_platform.formats.ground_events import (
     COMMAND_EVENTS,
     DISPATCHED,
     EXPIRED,
+    LOST,
     REJECTED,
     GroundEvent,
 )
@@ -24,7 +25,7 @@ _OF_COMMAND: Final = (
     "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
 )  # fmt: skip
 _REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
-FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
+FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED, LOST)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
 
 
@@ -40,7 +41,7 @@ decode = record_decoder(GROUND_EVENTS, GROUND_FEED, _facts)
 def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of `ground_commands` that change by ``events``, after the rows ``before``; any order of events.
 
-    A final state (acknowledged, rejected, expired) stays. What the station has executed is acknowledged in any case.
+    A final state (`FINAL`) stays. What the station has executed is acknowledged in any case.
     """
     known = {row["command_id"]: dict(row) for row in before}
     changed: dict[str, dict[str, Any]] = {}
@@ -74,7 +75,7 @@ def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
     """The events of commands as transitions of a queue, in their order; those that are only issued are none."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in sorted(events, key=_order):
-        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED):
+        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST):
             found.setdefault(event["command_id"], []).append(event)
     order = [each for several in found.values() for each in several]
     return [Transition(number, each["event"], command_of(each)) for number, each in enumerate(order, 1)]

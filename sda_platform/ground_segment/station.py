@@ -1,15 +1,16 @@
 """A simulated station: it executes each command at most once, for the sender with the newest token.
 
 Its memory is durable. The id of a command is stored before its execution, so a crash in between loses the command
-rather than executing it twice. It grants the tokens itself, or takes those of leases. Each promotion raises the number,
-and a sender with a lower one is refused. It is also the witness of heartbeats: an uplink that cannot reach the station
-is of no use to it.
+rather than executing it twice. The next answer says so. Its own clock decides what has expired. It grants the tokens
+itself, or takes those of leases. Each promotion raises the number, and a sender with a lower one is refused. It
+is also the witness of heartbeats: an uplink that cannot reach the station is of no use to it.
 """
 
 import json
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -25,22 +26,25 @@ CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NO
 class DurableStation:
     """`protocols.commands.Station` with its memory in SQLite, synchronised before each answer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
         self._lock, self._beats = threading.Lock(), dict[str, tuple[int, float]]()
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(_SCHEMA)
 
     def receive(self, command: dict[str, Any]) -> str:
-        """``executed``, ``repeated``, ``expired`` or ``stale_sender``, as of `Station.receive`."""
+        """``executed``, ``repeated``, ``lost``, ``expired`` or ``stale_sender``, as of `Station.receive`.
+
+        ``lost``: it crashed after it stored the id and before it executed the command, and will never execute it.
+        """
         with self._lock:
             token, _ = self._newest()
             if command["token"] < token:
                 return "stale_sender"
-            found = self._database.execute("SELECT 1 FROM commands WHERE command_id = ?", (command["command_id"],))
-            if found.fetchone():
-                return "repeated"
-            if command["expires_time_ns"] <= command["now_ns"]:
+            if self._has("commands", command["command_id"]):
+                return "repeated" if self._has("executions", command["command_id"]) else "lost"
+            if command["expires_time_ns"] <= self._clock_ns():
                 return "expired"
             row = command["command_id"], command["token"], command["sender"]
             self._database.execute("INSERT INTO commands VALUES (?, ?, ?)", row)
@@ -76,6 +80,10 @@ class DurableStation:
             silence_s = {name: now_s - at_s for name, (_, at_s) in self._beats.items()}
             beats = {name: count for name, (count, _) in self._beats.items()}
         return {"token": token, "active": active, "silence_s": silence_s, "beats": beats}
+
+    def _has(self, table: str, command_id: str) -> bool:
+        found = self._database.execute(f"SELECT 1 FROM {table} WHERE command_id = ?", (command_id,))
+        return found.fetchone() is not None
 
     def _newest(self) -> tuple[int, str]:
         row = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()

@@ -49,7 +49,9 @@ class GroundCommand(TableModel):
     expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.")
     accepted_time_ns: T.LongType = quantity("ns", "When an uplink first took it.", nullable=True)
     dispatched_time_ns: T.LongType = quantity("ns", "When it was first sent.", nullable=True)
-    finished_time_ns: T.LongType = quantity("ns", "When it was acknowledged, rejected, or expired.", nullable=True)
+    finished_time_ns: T.LongType = quantity(
+        "ns", "When it was acknowledged, rejected or lost, or expired.", nullable=True
+    )
     uplink: T.StringType = pa.Field(nullable=True, description="Who reported the newest event.")
     token: T.LongType = pa.Field(ge=0, description="Its fencing token.")
     executions: T.LongType = pa.Field(ge=0, description="Answers `executed` of the station: at most one.")

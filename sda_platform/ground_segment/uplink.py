@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, REJECTED, GroundEvent
+from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, LOST, REJECTED, GroundEvent
 from sda_platform.ground_segment.command_states import command_of, transitions
 from sda_platform.ground_segment.heartbeats import HeartbeatRecorders
 from sda_platform.ground_segment.log import CommandLog
@@ -37,6 +37,8 @@ STEP_S = 0.05
 _ON_TIME = 0.99
 # How long an uplink whose lease has run out sends no heartbeat.
 _SILENT_S = 30.0
+# What becomes of a command by the answer of the station; any other answer acknowledges it.
+_ANSWERS = {"expired": EXPIRED, "lost": LOST}
 
 
 @dataclass
@@ -251,7 +253,6 @@ class Uplink:
             "token": self.token,
             "sender": self.settings.name,
             "expires_time_ns": command.expires_ns,
-            "now_ns": self.clock_ns(),
         }
         try:
             outcome = str(self._post("/commands", body)["outcome"])
@@ -264,8 +265,7 @@ class Uplink:
             self._stop(began_s)
         elif self.queue is not None:
             self.queue.acknowledge(command.command_id)
-            event = EXPIRED if outcome == "expired" else ACKNOWLEDGED
-            self.log.append([self._event(command, event, outcome)])
+            self.log.append([self._event(command, _ANSWERS.get(outcome, ACKNOWLEDGED), outcome)])
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self.station.post(path, json=body)

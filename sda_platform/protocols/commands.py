@@ -146,6 +146,10 @@ class Station:
         self._seen: set[str] = set()
         self._highest = 0
 
+    def promote(self, token: int) -> None:
+        """The sender with ``token`` is the one from here on."""
+        self._highest = max(self._highest, token)
+
     def receive(self, command: Command, token: int, now_ns: int) -> str:
         """``executed``; ``repeated`` or ``expired``, without effect; ``stale_sender``, not to be acknowledged."""
         if token < self._highest:

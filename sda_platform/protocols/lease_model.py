@@ -72,6 +72,22 @@ class _Holder:
     cut_until: int = 0
 
 
+@dataclass
+class _Record:
+    """What the service answered, kept apart from the service: until when each holder has the lease."""
+
+    ttl: int
+    until: dict[str, int] = field(default_factory=dict)
+    grants_while_held: int = 0
+
+    def granted(self, holder: str, now: int) -> None:
+        self.grants_while_held += any(now < until for name, until in self.until.items() if name != holder)
+        self.until = {holder: now + self.ttl}
+
+    def renewed(self, holder: str, now: int) -> None:
+        self.until[holder] = now + self.ttl
+
+
 @dataclass(frozen=True)
 class LeaseOutcome:
     """What a schedule did."""
@@ -81,6 +97,8 @@ class LeaseOutcome:
     accepted: int
     refused: int
     stale_writes: int
+    grants_while_held: int
+    """Grants to a holder while another one's last grant or renewal had not run out: the service does not exclude."""
     overlapping_beliefs: int
     """Steps at which two holders had a lease by their own records: pauses cause some, fencing makes them harmless."""
 
@@ -88,7 +106,7 @@ class LeaseOutcome:
 def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_tokens: bool = True) -> LeaseOutcome:
     """Carry out the schedule of ``seed``: in each step a holder acts, pauses beyond its lease, or loses the service."""
     chance = random.Random(seed)
-    service, store = LeaseService(ttl), FencedStore(checks_tokens)
+    service, store, record = LeaseService(ttl), FencedStore(checks_tokens), _Record(ttl)
     everyone = [_Holder(f"holder-{number}") for number in range(holders)]
     overlaps = 0
     for now in range(steps):
@@ -101,25 +119,30 @@ def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_
         if fate < 0.10:
             holder.wakes_at = now + chance.randrange(1, 4 * ttl)
             if decided is not None:
-                _write_late(store, holder, decided, everyone, service, holder.wakes_at, chance)
+                _write_late(store, holder, decided, everyone, service, record, holder.wakes_at, chance)
             continue
         if fate < 0.18:
             holder.cut_until = now + chance.randrange(1, 3 * ttl)
         if decided is not None:
             store.write(decided, holder.name)
-        _keep(service, holder, now)
+        _keep(service, record, holder, now)
         overlaps += sum(each.token is not None and now < each.believes_until for each in everyone) > 1
-    return LeaseOutcome(seed, service.token, len(store.accepted), store.refused, store.stale_writes, overlaps)
+    return LeaseOutcome(
+        seed, service.token, len(store.accepted), store.refused, store.stale_writes, record.grants_while_held, overlaps
+    )
 
 
-def _keep(service: LeaseService, holder: _Holder, now: int) -> None:
+def _keep(service: LeaseService, record: _Record, holder: _Holder, now: int) -> None:
     """Renew or acquire, where the service can be reached; the belief counts from before the call."""
     if now < holder.cut_until:
         return
     if holder.token is not None and service.renew(holder.name, holder.token, now):
         holder.believes_until = now + service.ttl
+        record.renewed(holder.name, now)
         return
     holder.token = service.acquire(holder.name, now)
+    if holder.token is not None:
+        record.granted(holder.name, now)
     holder.believes_until = now + service.ttl
 
 
@@ -129,14 +152,17 @@ def _write_late(
     token: int,
     everyone: list[_Holder],
     service: LeaseService,
+    record: _Record,
     wakes_at: int,
     chance: random.Random,
 ) -> None:
     """While one holder is paused others may take over and write; then its own write arrives."""
     if wakes_at >= service.expires and chance.random() < 0.8:
         other = next(each for each in everyone if each is not paused)
-        taken = service.acquire(other.name, max(wakes_at - 1, service.expires))
+        at = max(wakes_at - 1, service.expires)
+        taken = service.acquire(other.name, at)
         if taken is not None:
+            record.granted(other.name, at)
             other.token, other.believes_until = taken, wakes_at - 1 + service.ttl
             store.write(taken, other.name)
     store.write(token, paused.name)

@@ -65,6 +65,8 @@ class UplinkOutcome:
     accepted: int
     executed: int
     executed_twice: int
+    executed_stale: int
+    """Executed for a sender after the station had promoted another one."""
     unserved: int
     expired: int
     stale_refused: int
@@ -92,7 +94,7 @@ class _Schedule:
         self.messages = 0
         self.stopped_s: float | None = None
         self.promotions: list[float] = []
-        self.stale = 0
+        self.stale = self.executed_stale = self.newest_at_station = 0
         self.received_s: list[float] = []
 
     def carried_out(self, seconds: float) -> UplinkOutcome:
@@ -209,12 +211,16 @@ class _Schedule:
         if not uplink.is_awake(now_s):
             self._send(now_s, "promote", uplink.name, content, fastest=0.1)
             return
+        self.station.promote(token)
+        self.newest_at_station = max(self.newest_at_station, token)
         uplink.token, uplink.queue, uplink.sent_s = token, CommandQueue(CAPACITY, RESERVED, self.log), {}
 
     def _at_station(self, name: str, content: tuple[object, ...], now_s: float) -> None:
         command, token, began_s = content
         assert isinstance(command, Command)
         outcome = self.station.receive(command, int(str(token)), int(now_s * _NS))
+        self.executed_stale += outcome == "executed" and int(str(token)) < self.newest_at_station
+        self.newest_at_station = max(self.newest_at_station, int(str(token)))
         if outcome == "stale_sender":
             self.stale += 1
             return
@@ -236,6 +242,7 @@ class _Schedule:
             accepted=len(last),
             executed=len(executed),
             executed_twice=sum(count > 1 for count in executed.values()),
+            executed_stale=self.executed_stale,
             unserved=len(open_ids - set(executed)),
             expired=sum(state == EXPIRED for state in last.values()),
             stale_refused=self.stale,
@@ -246,8 +253,7 @@ class _Schedule:
 
 
 class _Trusting(Station):
-    """A station with a planted bug: it drops the ids of a sender with another token, and takes any token."""
+    """A station with a planted bug: it takes any token. It remembers ids as it should."""
 
-    def receive(self, command: Command, token: int, now_ns: int) -> str:  # noqa: ARG002 - as its base
-        self.executed.append(command.command_id)
-        return "executed"
+    def receive(self, command: Command, token: int, now_ns: int) -> str:
+        return super().receive(command, max(token, self._highest), now_ns)

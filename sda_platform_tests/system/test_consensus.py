@@ -199,7 +199,7 @@ def test_an_uplink_whose_etcd_is_cut_off_stops_before_the_other_one_takes_its_le
 ) -> None:
     leader = cluster.leader()
     cut, *others = sorted(cluster.names, key=lambda name: name != leader)
-    station = DurableStation(tmp_path / "station.sqlite")
+    station = DurableStation(tmp_path / "station.sqlite", time.time_ns)
     server = serve(station, 0)
     Thread(target=server.serve_forever, daemon=True).start()
     lake = lake_at(tmp_path / "lake", now_ns=time.time_ns())

@@ -44,6 +44,7 @@ class Ground:
     station: DurableStation
     url: str
     now_s: float = 0.0
+    station_ahead_s: float = 0.0
     uplinks: dict[str, Uplink] = field(default_factory=dict)
 
     def uplink(self, name: str, *, lease: UplinkLease | None = None, **settings: float | None) -> Uplink:
@@ -117,12 +118,14 @@ def leased(ground: Ground, service: LeaseService, name: str) -> tuple[Uplink, Mo
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    station = DurableStation(tmp_path / "station.sqlite")
+    station = DurableStation(
+        tmp_path / "station.sqlite", lambda: START_NS + round((made.now_s + made.station_ahead_s) * SECOND_NS)
+    )
     server = serve(station, 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    ground = Ground(lake_at(tmp_path / "lake"), tmp_path / "landing", station, f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr("sda_platform.ground_segment.station.time.monotonic", lambda: ground.now_s)
-    yield ground
+    made = Ground(lake_at(tmp_path / "lake"), tmp_path / "landing", station, f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr("sda_platform.ground_segment.station.time.monotonic", lambda: made.now_s)
+    yield made
     server.shutdown()
     server.server_close()
 
@@ -148,6 +151,28 @@ def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground
         for name in ("issued_time_ns", "accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
     ]
     assert times == sorted(times)
+
+
+def test_the_station_refuses_by_its_own_clock_what_has_expired__F2(ground: Ground) -> None:
+    """As a request that was an hour on its way, or whose sender was stopped after it had composed it."""
+    ground.station_ahead_s = 3600.0
+    ground.log().issue("SAFE_MODE", expires_in_s=60, command_id="late")
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == []
+    assert (ground.rows()["late"]["state"], ground.rows()["late"]["executions"]) == ("expired", 0)
+
+
+def test_a_command_that_the_station_lost_in_a_crash_is_not_acknowledged(ground: Ground) -> None:
+    ground.log().issue("SAFE_MODE", expires_in_s=60, command_id="half")
+    ground.station._database.execute("INSERT INTO commands VALUES ('half', 0, 'primary')")
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == []
+    assert (ground.rows()["half"]["state"], ground.rows()["half"]["executions"]) == ("lost", 0)
+    ground.uplink("backup")
+    ground.run(2)
+    assert ground.rows()["half"]["state"] == "lost", "a queue that is built anew does not send it again"
 
 
 def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_refused_without__GC31(

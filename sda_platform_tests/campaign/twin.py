@@ -67,10 +67,19 @@ def comparable(log: TableLog) -> pa.Table:
 
 
 def _named_alike(rows: pa.Table) -> pa.Table:
-    """The rows, with the hash for a name that is too long for the archive: recovery puts the segment back under it."""
-    name, sha256 = rows["segment_name"], rows["segment_sha256"]
-    fits = pa.chunked_array([pa.array([is_kept(each) for each in name.to_pylist()], pa.bool_())])
-    return rows.set_column(rows.column_names.index("segment_name"), "segment_name", pc.if_else(fits, name, sha256))
+    """The rows, with the hash for a name that is too long for the archive: recovery puts the segment back under it.
+
+    Errors have the name in their text.
+    """
+    columns = [name for name in ("segment_name", "error") if name in rows.column_names]
+    table = rows.select(["segment_sha256", *columns]).to_pylist()
+    for row, name in zip(table, rows["segment_name"].to_pylist(), strict=True):
+        if not is_kept(name):
+            row |= {each: row[each] and row[each].replace(name, row["segment_sha256"]) for each in columns}
+    for column in columns:
+        place, field = rows.column_names.index(column), rows.schema.field(column)
+        rows = rows.set_column(place, field, pa.array([row[column] for row in table], field.type))
+    return rows
 
 
 # Also which revision of an alert came last, and its highest level so far.

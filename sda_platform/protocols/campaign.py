@@ -50,10 +50,11 @@ def _lease(seed: int, bug: str) -> ScheduleOutcome:
 
 
 def _uplink(seed: int, bug: str) -> ScheduleOutcome:
-    done = uplink_model.run(seed, seconds=60.0, is_fenced=not bug)
+    done = uplink_model.run(seed, seconds=60.0, remembers=not bug)
     late = done.slowest_promotion_s > 30.0
     counted = (
         (done.executed_twice, "commands were executed twice"),
+        (done.executed_stale, "commands were executed for a former uplink"),
         (done.unserved, "accepted commands were neither executed nor expired"),
         (int(late), f"promotion took {done.slowest_promotion_s:.1f} s"),
     )
@@ -70,7 +71,7 @@ MODELS: Final[Mapping[str, ProtocolModel]] = MappingProxyType(
     {
         "raft": ProtocolModel(_raft, PLANTED_BUGS),
         "lease": ProtocolModel(_lease, ("checks_tokens",)),
-        "uplink": ProtocolModel(_uplink, ("is_fenced",)),
+        "uplink": ProtocolModel(_uplink, ("remembers",)),
         "gossip": ProtocolModel(_gossip, ("probes_dead", "refutes")),
     }
 )

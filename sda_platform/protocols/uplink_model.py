@@ -76,16 +76,22 @@ class UplinkOutcome:
     fastest_drain_per_s: float
 
 
-def run(seed: int, *, seconds: float = 120.0, path: PathClass | None = None, is_fenced: bool = True) -> UplinkOutcome:
-    """Carry out the schedule of ``seed``. ``is_fenced`` False is a planted bug: a station that takes any sender."""
-    return _Schedule(seed, path, is_fenced).carried_out(seconds)
+def run(
+    seed: int, *, seconds: float = 120.0, path: PathClass | None = None, is_fenced: bool = True, remembers: bool = True
+) -> UplinkOutcome:
+    """Carry out the schedule of ``seed``.
+
+    Planted bugs: ``is_fenced`` False is a station that takes any token, ``remembers`` False one that forgets ids.
+    """
+    station = _Forgetful() if not remembers else Station() if is_fenced else _Trusting()
+    return _Schedule(seed, path, station).carried_out(seconds)
 
 
 class _Schedule:
-    def __init__(self, seed: int, path: PathClass | None, is_fenced: bool) -> None:
+    def __init__(self, seed: int, path: PathClass | None, station: Station) -> None:
         self.seed, self.chance = seed, random.Random(seed)
         self.path = path or self.chance.choice([INTRA_REGION, CROSS_REGION])
-        self.station = Station() if is_fenced else _Trusting()
+        self.station = station
         self.tokens = 0
         self.failover = Failover(self.path, self._token, failback_after_s=20.0)
         self.uplinks = {name: ModelledUplink(name) for name in (PRIMARY, BACKUP)}
@@ -257,3 +263,11 @@ class _Trusting(Station):
 
     def receive(self, command: Command, token: int, now_ns: int) -> str:
         return super().receive(command, max(token, self._highest), now_ns)
+
+
+class _Forgetful(Station):
+    """A station with a planted bug: it forgets the ids of what it has executed."""
+
+    def receive(self, command: Command, token: int, now_ns: int) -> str:
+        self._seen.clear()
+        return super().receive(command, token, now_ns)

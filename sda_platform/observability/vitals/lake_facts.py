@@ -117,7 +117,7 @@ def _decoded_upto_ns(lake: Lake, now_ns: int) -> int:
     What a commit holds arrived since the one before.
     """
     waiting = _waiting(lake, RAW_RECORDS, OBSERVATIONS)
-    if not waiting:
+    if not waiting or not lake.log(OBSERVATIONS).head().commit:  # a table that was never made waits for its first run
         return now_ns
     oldest = waiting[-1].sequence
     before = lake.log(RAW_RECORDS).commits(None, after=oldest - 2)[-1]

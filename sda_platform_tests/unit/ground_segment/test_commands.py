@@ -153,7 +153,7 @@ def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground
     assert times == sorted(times)
 
 
-def test_the_station_refuses_by_its_own_clock_what_has_expired__F2(ground: Ground) -> None:
+def test_the_station_refuses_by_its_own_clock_what_has_expired(ground: Ground) -> None:
     """As a request that was an hour on its way, or whose sender was stopped after it had composed it."""
     ground.station_ahead_s = 3600.0
     ground.log().issue("SAFE_MODE", expires_in_s=60, command_id="late")

@@ -2,10 +2,11 @@
 
     python benchmarks/ground_segment.py [--seeds 1000] [--seconds 60]
 
-Each schedule is a pure function of its seed (`protocols.uplink_model`). It fails where a command is executed twice, an
-accepted one is neither executed nor expired, or a promotion takes more than 30 s. The peer is a station with a planted
-bug, which trusts every sender: the schedules must find it. The same holds for leases (`protocols.lease_model`): pauses
-and cut networks, and a store that ignores tokens. A stop of the primary on each class of path is timed on its own.
+Each schedule is a pure function of its seed (`protocols.uplink_model`). It fails where a command is executed twice or
+for a former uplink, an accepted one is neither executed nor expired, or a promotion takes more than 30 s. The peers are
+stations with a planted bug, which take any token or forget ids: the schedules must find both. The same holds for leases
+(`protocols.lease_model`): pauses and cut networks, and a store that ignores tokens. A stop of the primary on each class
+of path is timed on its own.
 """
 
 import argparse
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     began_s = time.process_time()
     outcomes = [run(seed, seconds=options.seconds) for seed in range(options.seeds)]
-    trusting = [run(seed, seconds=options.seconds, is_fenced=False) for seed in range(max(1, options.seeds // 50))]
+    forgetful = [run(seed, seconds=options.seconds, remembers=False) for seed in range(max(1, options.seeds // 50))]
+    trusting = [run(seed, seconds=options.seconds, is_fenced=False) for seed in range(options.seeds)]
     failing = [
         o.seed for o in outcomes if o.executed_twice or o.executed_stale or o.unserved or o.slowest_promotion_s > 30
     ]
@@ -50,13 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{max(o.fastest_drain_per_s for o in outcomes):.1f} commands/s"
     )
     console.print(
-        f"a station that takes any token executes {_total(trusting, 'executed_stale'):,} commands of former uplinks"
+        f"a station that takes any token executes {_total(trusting, 'executed_stale'):,} commands of former uplinks; "
+        f"one that forgets ids executes {_total(forgetful, 'executed_twice'):,} twice"
     )
     if failing:
         console.print(f"failing seeds: {failing[:20]}")
     is_late = [path for path in (INTRA_REGION, CROSS_REGION) if not _replaces(path)]
     is_fenced = _leases(options.seeds)
-    return 1 if failing or is_late or not is_fenced or not _total(trusting, "executed_stale") else 0
+    are_found = _total(trusting, "executed_stale") and _total(forgetful, "executed_twice")
+    return 1 if failing or is_late or not is_fenced or not are_found else 0
 
 
 def _replaces(path: PathClass) -> bool:

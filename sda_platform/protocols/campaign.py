@@ -45,12 +45,15 @@ def _raft(seed: int, bug: str) -> ScheduleOutcome:
 
 def _lease(seed: int, bug: str) -> ScheduleOutcome:
     done = lease_model.run(seed, checks_tokens=not bug)
-    found = (f"{done.stale_writes} writes of former holders were accepted",) if done.stale_writes else ()
-    return ScheduleOutcome("lease", bug, seed, done.accepted, done.refused, found)
+    counted = (
+        (done.stale_writes, "writes of former holders were accepted"),
+        (done.grants_while_held, "leases were granted while another holder had them"),
+    )
+    return ScheduleOutcome("lease", bug, seed, done.accepted, done.refused, _told(counted))
 
 
 def _uplink(seed: int, bug: str) -> ScheduleOutcome:
-    done = uplink_model.run(seed, seconds=60.0, remembers=not bug)
+    done = uplink_model.run(seed, seconds=60.0, is_fenced=bug != "is_fenced", remembers=bug != "remembers")
     late = done.slowest_promotion_s > 30.0
     counted = (
         (done.executed_twice, "commands were executed twice"),
@@ -58,8 +61,12 @@ def _uplink(seed: int, bug: str) -> ScheduleOutcome:
         (done.unserved, "accepted commands were neither executed nor expired"),
         (int(late), f"promotion took {done.slowest_promotion_s:.1f} s"),
     )
-    found = tuple(f"{count} {what}" for count, what in counted if count)
-    return ScheduleOutcome("uplink", bug, seed, done.accepted, done.promotions, found)
+    return ScheduleOutcome("uplink", bug, seed, done.accepted, done.promotions, _told(counted))
+
+
+def _told(counted: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    """What went wrong, with its number, of what was counted."""
+    return tuple(f"{count} {what}" for count, what in counted if count)
 
 
 def _gossip(seed: int, bug: str) -> ScheduleOutcome:
@@ -71,7 +78,7 @@ MODELS: Final[Mapping[str, ProtocolModel]] = MappingProxyType(
     {
         "raft": ProtocolModel(_raft, PLANTED_BUGS),
         "lease": ProtocolModel(_lease, ("checks_tokens",)),
-        "uplink": ProtocolModel(_uplink, ("remembers",)),
+        "uplink": ProtocolModel(_uplink, ("is_fenced", "remembers")),
         "gossip": ProtocolModel(_gossip, ("probes_dead", "refutes")),
     }
 )

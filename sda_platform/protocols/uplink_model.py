@@ -187,7 +187,9 @@ class _Schedule:
     ) -> None:  # fmt: skip
         copies = self.chance.choices([0, 1, 2], [0.1, 0.8, 0.1])[0] if is_faulty and kind != "promote" else 1
         for _ in range(copies):
-            late = 30.0 if is_faulty and self.chance.random() < 0.01 and kind == "command" else 0.0
+            # Seconds late, a command may come after a successor was promoted and before that one has sent it.
+            is_late = is_faulty and kind == "command" and self.chance.random() < 0.1
+            late = self.chance.uniform(0.0, self.chance.choice((5.0, 30.0))) if is_late else 0.0
             self.messages += 1
             arrival_s = now_s + self.chance.uniform(fastest, slowest) + late
             heapq.heappush(self.network, (arrival_s, self.messages, kind, name, content))

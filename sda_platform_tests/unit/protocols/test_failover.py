@@ -117,8 +117,8 @@ def test_no_command_is_executed_twice_or_lost_over_seeded_faults__GF9_GF20_GF23_
 
 
 def test_a_station_that_trusts_every_sender_is_found_out__GF24() -> None:
-    # One schedule of some two hundred has a late command that no successor has sent meanwhile.
-    assert any(run(seed, seconds=60, is_fenced=False).executed_stale for seed in range(75, 85))
+    # One schedule of some fifty has a late command that no successor has sent meanwhile.
+    assert any(run(seed, seconds=60, is_fenced=False).executed_stale for seed in range(10, 20))
 
 
 def test_a_primary_whose_agent_left_is_replaced_at_once_and_one_that_failed_when_it_is_suspected__GF26() -> None:

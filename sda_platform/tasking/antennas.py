@@ -149,9 +149,9 @@ class AntennaTimeline:
                     later = other.end_ns + self._antenna.gap_ns(other, there)
                     sooner = other.start_ns - duration_ns - self._antenna.gap_ns(there, other)
                     starts |= {start_ns, later if start_ns == after_ns else sooner}
-        usable = [start_ns for start_ns in sorted(starts) if first_ns <= start_ns <= last_ns]
-        ordered = sorted(usable, key=lambda each: (abs(each - middle.start_ns), each))
-        return [booked(middle.request_id, window, start_ns, duration_ns) for start_ns in ordered]
+        ordered = sorted(starts, key=lambda each: (abs(each - middle.start_ns), each))
+        usable = (start_ns for start_ns in ordered if first_ns <= start_ns <= last_ns)
+        return [booked(middle.request_id, window, start_ns, duration_ns) for start_ns in usable]
 
     def within(self, between_ns: tuple[int, int]) -> list[Booking]:
         """The bookings that touch ``between_ns``, in order."""

@@ -110,9 +110,9 @@ class _Scheduler:
         for each in sorted(self._requests.values(), key=self._urgency):
             if each.request_id not in self._booked:
                 self._place_or_move(each, frozenset(), _LONGEST_CHAIN)
-        # The moves may have made room for class 0 among lower classes, and took it.
-        for each in [each for each in self._requests.values() if each.priority_class == 0]:
-            if each.request_id not in self._booked:
+        # A move may have given time that a request of class 0 left to a lower class.
+        for each in self._requests.values():
+            if each.priority_class == 0 and each.request_id not in self._booked:
                 self._displace(each)
         unserved = {
             request_id: self._reason(request_id)
@@ -174,7 +174,7 @@ class _Scheduler:
                 holders = day.conflicts(booking)
                 if len(holders) != 1 or holders[0].request_id in moved | tried:
                     continue
-                if not self._may_touch(holders[0], request):
+                if self._is_fixed(holders[0], request):
                     continue
                 if self._moves_left == 0:
                     return False
@@ -215,12 +215,13 @@ class _Scheduler:
         return True
 
     def _yields(self, booking: Booking, request: Request) -> bool:
-        """Whether the holder of ``booking`` is of a lower class, and not frozen, unless ``request`` is of class 0."""
+        """Whether ``request`` may take the time of ``booking``: its class is lower, and its time is not fixed."""
         is_lower = self._class(self._requests[booking.request_id]) > request.priority_class
-        return is_lower and self._may_touch(booking, request)
+        return is_lower and not self._is_fixed(booking, request)
 
-    def _may_touch(self, booking: Booking, request: Request) -> bool:
-        return request.priority_class == 0 or booking not in self._frozen
+    def _is_fixed(self, booking: Booking, request: Request) -> bool:
+        """Whether ``booking`` begins within the freeze, which binds all but class 0."""
+        return request.priority_class != 0 and booking in self._frozen
 
     def _in_time(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""

@@ -1,15 +1,16 @@
 """Large answers leave in pieces, each when the client has taken the one before; their bytes are bounded together."""
 
 import asyncio
-import json
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sda_platform.serving.requests import problem
+
 MOST_BYTES: Final = 256 * 2**20
 """Bound of the large answers that are on their way; beyond it a request is answered 503."""
 _PIECE_BYTES: Final = 2**16
-_BUSY: Final = json.dumps({"error": "too many large answers are on their way to slow clients; try again"}).encode()
+_BUSY: Final = "too many large answers are on their way to slow clients; try again"
 
 
 class BoundedAnswers:
@@ -38,7 +39,10 @@ class BoundedAnswers:
                 return
             body = message.get("body", b"")
             if start is not None and len(body) > _PIECE_BYTES:
-                await self._in_pieces(start, body, message, send)
+                if self._has_room_for(body):
+                    await self._in_pieces(start, body, message, send)
+                else:
+                    await problem(_BUSY, 503, {"Retry-After": "1"})(scope, receive, send)
             else:
                 if start is not None:
                     await send(start)
@@ -47,14 +51,11 @@ class BoundedAnswers:
 
         await self._app(scope, receive, steadily if scope["type"] == "http" else send)
 
+    def _has_room_for(self, body: bytes) -> bool:
+        return id(body) in self._leaving or self.bytes_leaving + len(body) <= self._most_bytes
+
     async def _in_pieces(self, start: Message, body: bytes, message: Message, send: Send) -> None:
         length, clients = self._leaving.get(id(body), (len(body), 0))
-        if not clients and self.bytes_leaving + length > self._most_bytes:
-            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(_BUSY)).encode())]
-            headers += [(b"cache-control", b"no-store"), (b"retry-after", b"1")]
-            await send({"type": "http.response.start", "status": 503, "headers": headers})
-            await send({"type": "http.response.body", "body": _BUSY})
-            return
         self._leaving[id(body)] = length, clients + 1
         try:
             await send(start)

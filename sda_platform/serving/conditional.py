@@ -27,6 +27,7 @@ _LEAST_COMPRESSED: Final = 1_000
 _LEVEL: Final = 1
 _KEPT: Final = ("ETag", "Last-Modified", "Cache-Control", "Vary")
 _OK: Final = 200
+_VARY: Final = "Accept, Accept-Encoding"
 _OF_THIS_MOMENT: Final = {"Cache-Control": "no-store"}
 
 
@@ -111,7 +112,7 @@ def _changed(response: Response) -> datetime | None:
 def _not_modified(headers: dict[str, str]) -> Response:
     kept = {name.lower() for name in _KEPT}
     headers = {name: value for name, value in headers.items() if name.lower() in kept}
-    return Response(status_code=304, headers={"Vary": "Accept, Accept-Encoding", **headers})
+    return Response(status_code=304, headers={"Vary": _VARY, **headers})
 
 
 def _named(request: Request, name: str, *, is_strong: bool = False) -> set[str]:
@@ -142,7 +143,7 @@ def _coding(request: Request) -> str:
 
 
 def _compressed(request: Request, response: Response) -> Response:
-    response.headers["Vary"] = "Accept, Accept-Encoding"
+    response.headers["Vary"] = _VARY
     if _coding(request) == "gzip" and len(response.body) >= _LEAST_COMPRESSED:
         response.body = gzip.compress(bytes(response.body), _LEVEL, mtime=0)
         response.headers["Content-Encoding"] = "gzip"

@@ -32,7 +32,8 @@ _ROUNDS = 15
 _CONVERGED = 1e-3
 # Steps of the numerical partials: metres of motion, well above SGP4's rounding; the last is B*, 1/earth radius.
 _DIFFERENCE = np.array([1e-10, 1e-7, 1e-7, 1e-7, 1e-7, 1e-7, 1e-5])
-# Share of the published sigma that a product's must not exceed.
+# Share of the published sigma that a product's must not exceed. It was chosen among six on real geosynchronous arcs
+# (`benchmarks/refined_elements.py --sp3`); no others of that kind judge it.
 _BETTER = 0.4
 # What SGP4 leaves out, about; it weighs positions against the drag term that the published set has, within this share
 # of it and a little for sets with none.

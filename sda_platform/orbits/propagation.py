@@ -127,12 +127,14 @@ class Propagator:
         if not len(self.elements):
             return np.zeros((0, len(day)), np.uint8), np.zeros((0, len(day), 3)), np.zeros((0, len(day), 3))
         error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
-        rows, times = np.arange(len(self)), np.atleast_1d(np.asarray(time_ns, np.int64))
         if len(times):
+            rows = np.arange(len(self))
             is_doubtful = self._spans.doubtful(rows, times.min()) | self._spans.doubtful(rows, times.max())
+            # Together: the proofs of one set cost as much as those of hundreds.
             rows = rows[self._usable & is_doubtful]
-        for row in rows.tolist():
-            error[row] = self._judged(np.full(len(times), row), times, error[row], r_teme_km[row], v_teme_km_s[row])
+            states = error[rows].ravel(), r_teme_km[rows].reshape(-1, 3), v_teme_km_s[rows].reshape(-1, 3)
+            judged = self._judged(np.repeat(rows, len(times)), np.tile(times, len(rows)), *states)
+            error[rows] = judged.reshape(len(rows), len(times))
         return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[:, None])
 
     def at(self, index: npt.ArrayLike, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:

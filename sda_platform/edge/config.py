@@ -28,7 +28,7 @@ from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.pull import LEAST_INTERVAL_S, Login, PullSource
 from sda_platform.edge.sources.radar import RadarSource
-from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, Services, Source
+from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, REFUSED_FRAMES, Services, Source
 from sda_platform.edge.sources.station import StationSource
 from sda_platform.edge.sources.upload import UploadSource
 from sda_platform.formats.registry import ZONES
@@ -262,13 +262,18 @@ class ServiceConfig(_Model):
     quota_bytes: int = Field(
         round(DEFAULT_QUOTA["bytes"]),
         gt=0,
-        description="Bytes, expanded, that one source of files may land in a minute.",
+        description="Bytes, expanded, that one source may land in a minute.",
     )
     quota_records: int = Field(
-        round(DEFAULT_QUOTA["records"]), gt=0, description="Records that one source of files may land in a minute."
+        round(DEFAULT_QUOTA["records"]), gt=0, description="Records that one source may land in a minute."
     )
     quota_refused: int = Field(
         round(DEFAULT_QUOTA[REFUSED_FILES]), gt=0, description="Files of one source that may be refused in a minute."
+    )
+    quota_refused_frames: int = Field(
+        round(DEFAULT_QUOTA[REFUSED_FRAMES]),
+        gt=0,
+        description="Live frames of one source that may become dead letters in a minute.",
     )
     backlog_max_bytes: int = Field(512 * 2**20, gt=0, description="Pending bytes of a zone that defer low priority.")
     backlog_max_segments: int = Field(4_096, gt=0, description="Pending segments of a zone that defer low priority.")
@@ -280,8 +285,13 @@ class ServiceConfig(_Model):
 
     @property
     def quota(self) -> dict[str, float]:
-        """What one source of files may use in a minute."""
-        return {"bytes": self.quota_bytes, "records": self.quota_records, REFUSED_FILES: self.quota_refused}
+        """What one source may use in a minute."""
+        return {
+            "bytes": self.quota_bytes,
+            "records": self.quota_records,
+            REFUSED_FILES: self.quota_refused,
+            REFUSED_FRAMES: self.quota_refused_frames,
+        }
 
     @property
     def token(self) -> str:

@@ -34,6 +34,8 @@ class Intake(ABC):
     """Hands the frames of one source to its zone."""
 
     zone: str
+    longest_wait_s = 60.0
+    """How long a source over its quota is not read. What it sends meanwhile stays in the kernel, or at a TCP sender."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -45,6 +47,7 @@ class Intake(ABC):
         self.source.last_received_s = asyncio.get_running_loop().time()
         for start in range(0, len(frames), MAX_BATCH):
             await self._take_part(frames.where(np.arange(start, min(start + MAX_BATCH, len(frames)))), receipt, peer)
+        self.source.services.quotas.spend(self.source.name, records=len(frames), bytes=int(frames.lengths.sum()))
         return receipt
 
     @abstractmethod
@@ -91,8 +94,7 @@ class RadarIntake(SplitIntake):
     def split(self, frames: Frames) -> Groups:
         """See `SplitIntake.split`."""
         is_high, is_bad = self.source.services.recent_samples.are_high(frames)
-        if is_bad.any():
-            self.source.errors["bad_length"] += int(is_bad.sum())
+        self.source.count_refused_frames("bad_length", int(is_bad.sum()))
         return [Group(Priority.HIGH, is_high), Group(Priority.LOW, ~is_high)]
 
 
@@ -104,8 +106,7 @@ class LinkIntake(SplitIntake):
     def split(self, frames: Frames) -> Groups:
         """See `SplitIntake.split`."""
         is_whole = frames.lengths == ISL_FRAME_BYTES
-        if not is_whole.all():
-            self.source.errors["bad_length"] += int((~is_whole).sum())
+        self.source.count_refused_frames("bad_length", int((~is_whole).sum()))
         return [Group(Priority.HIGH, is_whole), Group(Priority.LOW, ~is_whole)]
 
 
@@ -117,6 +118,7 @@ class TelemetryIntake(Intake):
     """
 
     zone = "telemetry"
+    longest_wait_s = 0.2
 
     async def _take_part(self, frames: Frames, receipt: BatchReceipt, peer: str | None) -> None:
         firsts = self.source.services.first_copies
@@ -139,8 +141,8 @@ class TelemetryIntake(Intake):
     def _groups(self, done: Processed) -> Groups:
         packets = self.source.services.packets
         conflicts = len(done.conflicts) + len(done.urgent_conflicts)
-        counts = {"conflict": conflicts, "invalid": len(done.invalid)}
-        counts |= {"missing": packets.missing, "came_late": packets.late}
+        self.source.count_refused_frames("invalid", len(done.invalid))
+        counts = {"conflict": conflicts, "missing": packets.missing, "came_late": packets.late}
         self.source.errors.update({reason: count for reason, count in counts.items() if count})
         return [
             Group(Priority.EMERGENCY, done.emergency),

@@ -1,7 +1,7 @@
 """Radar frames over UDP: read in bursts into one buffer, never faster than they can be handed on.
 
-While an edge is full the socket is not read, and the kernel drops what exceeds its buffer. Those drops are the only
-loss, and the kernel counts them (`kernel_drops`).
+While an edge is full, or the source is over its quota, the socket is not read, and the kernel drops what exceeds its
+buffer. Those drops are the only loss, and the kernel counts them (`kernel_drops`).
 """
 
 import asyncio
@@ -77,6 +77,7 @@ class RadarSource(Source):
                 self._socket = None
 
     async def _read(self, opened: socket.socket) -> None:
+        await self.within_quota(self._intake.longest_wait_s)
         frames = self._reader.read(opened)
         if self._reader.refused:
             self.errors["refused_sender"] += self._reader.refused

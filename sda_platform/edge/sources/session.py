@@ -58,6 +58,7 @@ class Session:
         """Hand over every frame; a torn end is counted, and landed as far as it was received, up to 4 KiB."""
         try:
             while True:
+                await self._intake.source.within_quota(self._intake.longest_wait_s)
                 receipt = await self._intake.take(frames := await self.stream.read(), self._peer)
                 self.frames += len(frames)
                 self._intake.source.received()

@@ -38,7 +38,8 @@ from sda_platform.resilience import BreakerState, OverQuota, Quotas, pause_s
 LONGEST_PAUSE_S: Final = 60.0
 _GROWING: Final = 20  # failures in a row, after which pauses grow no more
 REFUSED_FILES: Final = "refused files"
-DEFAULT_QUOTA: Final = {"bytes": 2.0 * 2**30, "records": 20e6, REFUSED_FILES: 120.0}
+REFUSED_FRAMES: Final = "refused frames"
+DEFAULT_QUOTA: Final = {"bytes": 2.0 * 2**30, "records": 20e6, REFUSED_FILES: 120.0, REFUSED_FRAMES: 600e3}
 """What one source of files may use in a minute: bytes and records as landed, and files that are refused."""
 _NOTE_SHOWN_S: Final = 300.0
 
@@ -200,6 +201,23 @@ class Source(ABC):
         """Account for a file that was refused."""
         self.errors["refused_file"] += 1
         self.services.quotas.spend(self.name, **{REFUSED_FILES: 1})
+
+    def count_refused_frames(self, reason: str, count: int) -> None:
+        """Account for ``count`` live frames that become dead letters, for ``reason``."""
+        if count:
+            self.errors[reason] += count
+            self.services.quotas.spend(self.name, **{REFUSED_FRAMES: count})
+
+    async def within_quota(self, longest_s: float) -> None:
+        """Wait while the source is over its quota: at most ``longest_s``, and at most until a stop is requested."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + longest_s
+        while not self.stopping.is_set() and loop.time() < end_s:
+            try:
+                self.require_quota()
+                return
+            except OverQuota as error:
+                await self.pause(min(error.wait_s, end_s - loop.time()))
 
     def require_quota(self) -> None:
         """Raise OverQuota where the source has used its quota; the health page names it then."""

@@ -278,3 +278,52 @@ def test_sources_are_added_changed_and_removed_while_others_run__F3(tmp_path: Pa
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "isl") == beacons(3)
+
+
+def test_a_socket_beyond_its_quota_is_not_read_and_other_sources_are(tmp_path: Path) -> None:
+    """What exceeds the quota of links lands. The next frames wait in the socket, until the end. Radar is not held."""
+    sources = {**LINKS, **RADAR}
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, sources, quota_records=20) as collector:
+            _, first = await connect(collector, "links")
+            first.write(framed(beacons(30)))
+            await sealed(collector, "links", 30)
+            _, second = await connect(collector, "links")
+            second.write(framed(beacons(5, norad_id=5)))
+            await until(lambda: collector.supervised["links"].source.errors["over_quota"] > 0)
+            send_datagrams(collector, "radar-a", radar_frames(10))
+            await sealed(collector, "radar-a", 10)
+            assert collector.ledger.of_source("links").sealed == 30
+            assert [each.partition(":")[0] for each in collector.health] == ["source links"]
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "isl") == [*beacons(30), *beacons(5, norad_id=5)]
+
+
+def test_frames_that_are_refused_have_a_quota_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, RADAR, quota_refused_frames=3) as collector:
+            send_datagrams(collector, "radar-a", [b"nonsense"] * 4)
+            await sealed(collector, "radar-a", 4)
+            send_datagrams(collector, "radar-a", radar_frames(1))
+            await until(lambda: collector.supervised["radar-a"].source.errors["over_quota"] > 0)
+            assert collector.ledger.of_source("radar-a").sealed == 4
+            assert "refused frames a minute" in collector.health[0]
+
+    asyncio.run(scenario())
+
+
+def test_emergency_frames_pass_a_station_beyond_its_quota(tmp_path: Path) -> None:
+    """A flood of routine telemetry holds its socket up for 0.2 s a read, not until the quota allows more."""
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, STATIONS, quota_records=1) as collector:
+            _, writer = await connect(collector, "stations")
+            writer.write(framed(telemetry(50), "big"))
+            await sealed(collector, "stations", 50)
+            writer.write(framed(telemetry(1, first=50, flags=EMERGENCY_FLAG), "big"))
+            await sealed(collector, "stations", 51)
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "telemetry", "emergency") == telemetry(1, first=50, flags=EMERGENCY_FLAG)

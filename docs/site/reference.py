@@ -3,7 +3,10 @@
 `make docs` runs this file as a script, which writes the pages. A test fails while they are not current.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +21,7 @@ from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEADER
 from sda_platform.formats.registry import FORMATS, ZONES
 from sda_platform.lake.correction_log import CorrectionLogModel
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import Column, Table
 from sda_platform.observability.vitals.evaluation import VITALS
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
@@ -32,8 +35,7 @@ def cli() -> str:
     top = click.Context(main, info_name="sda")
     parts = [
         "# Commands\n",
-        f"{main.help}\n",
-        "Options of `sda` itself come before the command:\n",
+        f"{main.help} With `--json` a command prints JSON. Options of `sda` itself come before the command:\n",
         _options(main.params),
         *_commands(top, level=2),
     ]
@@ -58,13 +60,16 @@ def settings() -> str:
 
 
 def tables() -> str:
-    """Every table with its key, inputs, jobs and columns."""
+    """Every table with its key, inputs and columns; what several tables share is stated once."""
     by_rows = {kind: ", ".join(f"[`{t.name}`](#{t.name})" for t in TABLES if _rows(t) == kind) for kind in _KINDS}
     parts = (
         "# Tables\n",
         "Each table is listed after the tables that it consumes or reads; feedback is left out of this order.\n",
         "## How rows change\n",
         _grid(("Rows", "A commit", "Tables"), [(f"**{kind}**", _KINDS[kind], by_rows[kind]) for kind in _KINDS]),
+        "## Columns\n",
+        _COLUMNS.format(landed=_code(sorted(_LANDED - _EVERYWHERE))),
+        _columns(_SHARED),
     )
     return "\n".join((*parts, *(_table(table) for table in TABLES)))
 
@@ -79,10 +84,13 @@ def orchestration() -> str:
     ]
     sensors = [(f"`{each.name}`", each.description) for each in repository.sensor_defs]
     schedules = [(f"`{each.name}`", f"`{each.cron_schedule}`", each.description) for each in repository.schedule_defs]
-    specs = sorted(_check_specs(), key=lambda spec: (spec.asset_key.to_user_string(), spec.name))
+    assets_of: dict[tuple[str, bool, str], list[str]] = defaultdict(list)
+    for spec in _check_specs():
+        if (asset := spec.asset_key.to_user_string()) != _VITALS:
+            assets_of[spec.name, spec.blocking, spec.description or ""].append(asset)
     checks = [
-        (f"`{spec.asset_key.to_user_string()}`", f"`{spec.name}`", "yes" if spec.blocking else "", spec.description)
-        for spec in specs
+        (_assets(names), f"`{name}`{', blocks' if is_blocking else ''}", meaning.removeprefix("By the mission clock, "))
+        for (name, is_blocking, meaning), names in sorted(assets_of.items(), key=lambda each: (-len(each[1]), each[1]))
     ]
     return "\n".join(
         (
@@ -95,8 +103,8 @@ def orchestration() -> str:
             "## Schedules\n",
             _grid(("Schedule", "When", "What it does"), schedules),
             "## Checks\n",
-            "A blocking check that fails ends the run before the next asset.\n",
-            _grid(("Asset", "Check", "Blocks", "What it checks"), checks),
+            _CHECKS,
+            _grid(("Asset", "Check", "What it checks"), checks),
         )
     )
 
@@ -200,29 +208,88 @@ def _check_specs() -> Iterator[dg.AssetCheckSpec]:
 
 def _table(table: Table) -> str:
     spec = _SPECS.get(table.name)
+    common = _EVERYWHERE | (_LANDED if table.zones else set())
+    shared = [c.name for c in table.columns if _meaning(c) in _SHARED]
+    named = [_code(name for name in shared if name not in common), "those of landed records" if table.zones else ""]
     facts = [
-        ("Group", f"`{table.group}`"),
-        ("Key", ", ".join(f"`{name}`" for name in table.key)),
+        ("Key", _code(table.key)),
         ("Consumes", _names(table.consumes)),
         ("Reads as a snapshot", _names(table.reads)),
         ("Feedback", _names(table.feedback())),
-        ("Landing zones", ", ".join(f"`landing/{zone}`" for zone in table.zones)),
-        ("Rows", f"[{_rows(table)}](#how-rows-change)"),
+        ("Landing zones", _code(f"landing/{zone}" for zone in table.zones)),
+        ("Rows", _rows(table)),
+        ("[Shared columns](#columns)", "; ".join(filter(None, named))),
     ]
-    columns = [
-        (f"`{c.name}`", f"`{c.data_type.simpleString()}`", c.unit or "", "yes" if c.nullable else "", c.description)
-        for c in table.columns
-    ]
+    own = {_meaning(c): c.nullable for c in table.columns if c.name not in shared}
     return "\n".join(
         (
             f"## {table.name}\n",
             f"{(spec and spec.description) or ''}\n",
-            _grid(("", ""), [(name, value) for name, value in facts if value]),
-            _grid(("Column", "Type", "Unit", "Nullable", "Meaning"), columns),
+            "".join(f"- {name}: {value}\n" for name, value in facts if value),
+            _columns(own),
         )
     )
 
 
+def _meaning(column: Column) -> tuple[str, str, str, str]:
+    """What tables must agree on to share a column: name, type, unit and meaning."""
+    return column.name, column.data_type.simpleString(), column.unit or "", column.description
+
+
+def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
+    """A grid of columns, each with whether it may be null; the columns of a pair have one line."""
+    rows: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for (name, kind, unit, meaning), is_nullable in columns.items():
+        shown = f"`{kind}{'?' if is_nullable else ''}` {unit}".strip()
+        first = re.sub(r"_2(?=_|$)", "_1", name), shown
+        if first in rows:
+            rows[first] = (f"{rows[first][0]}, `{name}`", *rows[first][1:])
+        else:
+            rows[name, shown] = (f"`{name}`", shown, meaning)
+    return _grid(("Column", "Type", "Meaning"), rows.values()) if rows else ""
+
+
+def _shared() -> dict[tuple[str, str, str, str], bool]:
+    """The columns that several tables have, by name, each with whether it may be null in one of them."""
+    found: dict[tuple[str, str, str, str], list[bool]] = defaultdict(list)
+    for column in (column for table in TABLES for column in table.columns):
+        found[_meaning(column)].append(column.nullable)
+    return {meaning: any(null) for meaning, null in sorted(found.items()) if len(null) > 1}
+
+
+def _columns_of_all(tables: Iterable[Table]) -> set[str]:
+    return set.intersection(*({column.name for column in table.columns} for table in tables))
+
+
+_SHARED = _shared()
+_EVERYWHERE = _columns_of_all(TABLES)
+_LANDED = _columns_of_all(table for table in TABLES if table.zones)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+_VITALS = "platform/vitals"
+
+
+def _assets(names: list[str]) -> str:
+    """The assets of a check: every table, or their names."""
+    tables, landing = ({t.name for t in TABLES}, {t.name for t in TABLES if t.zones})
+    if set(names) in (tables, landing):
+        return "every table" if set(names) == tables else "every table with landing zones"
+    return _code(names)
+
+
+_COLUMNS = (
+    "A unit follows the type. `?` marks a column that may be null. In pairs, `_1` is of the primary, `_2` of the "
+    "secondary. Every table has `commit_sequence`. Those with landing zones have the columns of landed records: "
+    "{landed}. Each table names which of these shared columns it has:\n"
+)
+_CHECKS = (
+    "A blocking check that fails ends the run before the next asset. The checks of `platform/vitals` are the "
+    "[vitals](vitals.md). `data_is_fresh` goes by the mission clock.\n"
+)
 _KINDS: Mapping[str, str] = {
     "appended": "adds rows, which never change; a key occurs once",
     "correction log": "adds inserts and retracts, with a revision for each entry of a key; "
@@ -248,9 +315,12 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         command = group.commands[name]
         context = click.Context(command, parent=parent, info_name=name)
         yield f"{'#' * level} {context.command_path}\n"
-        yield f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}\n"
-        yield f"{command.help}\n"
-        yield _options(command.params)
+        arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
+        if arguments:
+            yield f"    {context.command_path} {' '.join(arguments)}\n"
+        yield f"{cleandoc(command.help or '')}\n"
+        if command.params:
+            yield _options(command.params)
         if isinstance(command, click.Group):
             yield from _commands(context, level + 1)
 
@@ -262,16 +332,22 @@ def _names(tables: Iterable[Table]) -> str:
     return ", ".join(f"[`{table.name}`](#{table.name})" for table in tables)
 
 
+_NO_ARGUMENTS = ("[OPTIONS]", "COMMAND [ARGS]...")
+
+
 def _options(parameters: Iterable[click.Parameter]) -> str:
-    rows = []
+    """Each option with its value, its default and what it does."""
+    lines = []
     for each in parameters:
         if isinstance(each, click.Option):
-            names = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts))
             kind = "" if each.is_flag else each.type.name
-            choices = "|".join(each.type.choices) if isinstance(each.type, click.Choice) else kind
-            default = each.default if each.show_default else ""
-            rows.append((names, choices, "required" if each.required else default, each.help or ""))
-    return _grid(("Option", "Value", "Default", "Meaning"), rows) if rows else ""
+            value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
+            names = ", ".join((*each.opts, *each.secondary_opts))
+            default = f" (default {each.default})" if each.show_default and each.default is not None else ""
+            state = " (required)" if each.required else default
+            meaning = "" if each.opts == ["--json"] else f": {each.help}"
+            lines.append(f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n")
+    return "".join(lines)
 
 
 def _type_name(annotation: Any) -> str:

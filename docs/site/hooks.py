@@ -8,7 +8,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Files at the top of the repository → their pages on the site."""
 _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+\.md)(?P<anchor>#[^)\s]*)?\)")
 

@@ -2,7 +2,7 @@
 
     python benchmarks/membership.py [--members 250] [--seeds 50]
 
-Seeded runs of `protocols.gossip_model`: an update of one node, then a node that stops, at three rates of loss. A round
+Seeded runs of `models.gossip_model`: an update of one node, then a node that stops, at three rates of loss. A round
 is one period of every node: a probe and three exchanges of full views of 100 bytes a member.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from sda_platform.protocols.gossip_model import GossipOutcome, spread
+from sda_platform_tests.models.gossip_model import GossipOutcome, spread
 
 console = Console(highlight=False, soft_wrap=True)
 LOSSES = (0.0, 0.05, 0.2)

@@ -1,15 +1,14 @@
-"""All figures of tasking and the ground segment, one part after the other.
+"""All figures of tasking and of membership, one part after the other.
 
-    python benchmarks/tasking.py [passes] [schedule] [commands] [membership]
+    python benchmarks/tasking.py [passes] [schedule] [membership]
 
-Each part is a script of its own with further options: `pass_windows.py`, `schedule.py`, `ground_segment.py` and
-`membership.py`. Fails where a part misses a bound or its answers differ from the peer's.
+Each part is a script of its own with further options: `pass_windows.py`, `schedule.py` and `membership.py`.
+Fails where a part misses a bound or its answers differ from the peer's.
 """
 
 import argparse
 import sys
 
-import ground_segment
 import membership
 import pass_windows
 import schedule
@@ -17,7 +16,6 @@ import schedule
 PARTS = {
     "passes": pass_windows.main,
     "schedule": schedule.main,
-    "commands": ground_segment.main,
     "membership": membership.main,
 }
 

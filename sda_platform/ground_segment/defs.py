@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.ground_segment import assets, calibration_asset, consensus_assets
+from sda_platform.ground_segment import assets, calibration_asset
 from sda_platform.ground_segment.checks import checks
 from sda_platform.ground_segment.replica_check import replica_checks
 from sda_platform.orchestration.policy import GroupPolicy
@@ -19,9 +19,8 @@ def defs(settings: Settings) -> dg.Definitions:
             assets.ground_events,
             assets.ground_commands,
             calibration_asset.detector_calibration,
-            consensus_assets.consensus_campaign,
         ],
-        asset_checks=[*checks, *consensus_assets.checks, *replica_checks(settings.station_state)],
+        asset_checks=[*checks, *replica_checks(settings.station_state)],
         jobs=[calibration_asset.job],
-        schedules=[consensus_assets.nightly_protocol_campaign, calibration_asset.nightly],
+        schedules=[calibration_asset.nightly],
     )

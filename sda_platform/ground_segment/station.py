@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NO
 
 
 class DurableStation:
-    """`protocols.commands.Station` with its memory in SQLite, synchronised before each answer."""
+    """A station that executes each command once; its memory is in SQLite, synchronised before each answer."""
 
     def __init__(self, path: Path, clock_ns: Callable[[], int]) -> None:
         self._clock_ns = clock_ns
@@ -34,9 +34,10 @@ class DurableStation:
         self._database.executescript(_SCHEMA)
 
     def receive(self, command: dict[str, Any]) -> str:
-        """``executed``, ``repeated``, ``lost``, ``expired`` or ``stale_sender``, as of `Station.receive`.
+        """``executed``, ``repeated``, ``lost``, ``expired`` or ``stale_sender``: without effect, all but the first.
 
-        ``lost``: it crashed after it stored the id and before it executed the command, and will never execute it.
+        ``stale_sender`` is not to be acknowledged. ``lost``: it crashed after it stored the id and before it executed
+        the command, and will never execute it.
         """
         with self._lock:
             token, _ = self._newest()

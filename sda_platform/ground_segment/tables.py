@@ -1,4 +1,4 @@
-"""Tables of package ground_segment: events of commands and uplinks, states of commands, campaigns over the models."""
+"""Tables of package ground_segment: events of commands and uplinks, and states of commands."""
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
@@ -6,7 +6,6 @@ from pyspark.sql import types as T
 from sda_platform.formats.ground_events import COMMAND_EVENTS, HEARTBEATS, LINK_EVENTS
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table, TableModel
-from sda_platform.protocols.campaign import MODELS
 from sda_platform.protocols.commands import PRIORITY
 
 GROUND_FEED = "ground"
@@ -60,21 +59,6 @@ class GroundCommand(TableModel):
     elevation_deg: T.DoubleType = quantity("deg", "The same above the horizon; null: no direction.", nullable=True)
 
 
-class CampaignSchedule(TableModel):
-    """A seeded schedule of a protocol model, its planted bug if any, and what broke."""
-
-    campaign: T.LongType = pa.Field(ge=1, description="Number of the campaign.")
-    as_of_ns: T.LongType = quantity("ns", "Mission time of the campaign.")
-    model: T.StringType = pa.Field(isin=sorted(MODELS), description="The model that carried it out.")
-    planted_bug: T.StringType = pa.Field(description="The rule that was switched off; empty: none.")
-    seed: T.LongType = pa.Field(ge=0, description="With model and planted bug it repeats the schedule.")
-    operations: T.LongType = pa.Field(ge=0, description="Requests answered, writes or commands accepted, or rounds.")
-    faults: T.LongType = pa.Field(
-        ge=0, description="Crashes, refused writes of former holders, promotions, or stops and cuts."
-    )
-    violations: T.StringType = pa.Field(nullable=True, description="What broke; null: nothing.")
-
-
 GROUND_EVENTS = Table(
     "ground_events",
     "ground_segment",
@@ -105,11 +89,4 @@ GROUND_COMMANDS = Table(
     replaces_rows=True,
     consumes=(GROUND_EVENTS,),
 )
-CONSENSUS_CAMPAIGN = Table(
-    "consensus_campaign",
-    "ground_segment",
-    CampaignSchedule,
-    ("campaign", "model", "planted_bug", "seed"),
-    "as_of_ns",
-)
-TABLES = (GROUND_EVENTS, GROUND_COMMANDS, CONSENSUS_CAMPAIGN)
+TABLES = (GROUND_EVENTS, GROUND_COMMANDS)

@@ -57,15 +57,10 @@ GROUND_SEGMENT = Job(
 PLATFORM_METRICS = Job(
     "platform_metrics", Pool.MAINTENANCE, "Sampled metrics from their landing zone to their table, in one run."
 )
-PROTOCOL_CAMPAIGN = Job(
-    "protocol_campaign",
-    Pool.MAINTENANCE,
-    "Seeded schedules of the protocol models: consensus, leases, uplinks, gossip.",
-)
 CONJUNCTION_REPORT = dg.AssetKey(["reports", "conjunctions"])
 """Drawn in the job of orbit determination, whose package is below that of conjunctions."""
 SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
-"""Jobs over inputs that a schedule starts; unconsumed commits start the others. `PROTOCOL_CAMPAIGN` has no inputs."""
+"""Jobs over inputs that a schedule starts; unconsumed commits start the others."""
 JOBS = (
     OBSERVATIONS_TO_ALERTS,
     CATALOG_TO_ALERTS,
@@ -73,7 +68,6 @@ JOBS = (
     TELEMETRY_TO_FRAMES,
     GROUND_SEGMENT,
     PLATFORM_METRICS,
-    PROTOCOL_CAMPAIGN,
     *SCHEDULED_JOBS,
 )
 

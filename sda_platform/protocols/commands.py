@@ -1,8 +1,7 @@
-"""Ground commands: a bounded queue by priority with room kept for emergencies, and a station that executes each once.
+"""Ground commands: a bounded queue by priority, with room kept for emergencies.
 
-Pure state machines. Each change is a `Transition`; a queue is rebuilt from its transitions, so a caller that stores
-them before it acts on them loses nothing in a crash. Delivery to a station is at least once. The station remembers
-the ids that it has executed, refuses a command whose time has passed, and refuses a sender with a stale token.
+A pure state machine. Each change is a `Transition`; a queue is rebuilt from its transitions, so a caller that stores
+them before it acts on them loses nothing in a crash. Delivery to a station is at least once.
 """
 
 from __future__ import annotations
@@ -136,29 +135,3 @@ class CommandQueue:
     def _entry(self, transition: Transition) -> tuple[str, Command, int]:
         known = self._state.get(transition.command.command_id)
         return transition.state, transition.command, known[2] if known else transition.number
-
-
-class Station:
-    """What executes commands. Its memory of ids and of the highest token is durable, and written before execution."""
-
-    def __init__(self) -> None:
-        self.executed: list[str] = []
-        self._seen: set[str] = set()
-        self._highest = 0
-
-    def promote(self, token: int) -> None:
-        """The sender with ``token`` is the one from here on."""
-        self._highest = max(self._highest, token)
-
-    def receive(self, command: Command, token: int, now_ns: int) -> str:
-        """``executed``; ``repeated`` or ``expired``, without effect; ``stale_sender``, not to be acknowledged."""
-        if token < self._highest:
-            return "stale_sender"
-        self._highest = token
-        if command.command_id in self._seen:
-            return "repeated"
-        if command.expires_ns <= now_ns:
-            return "expired"
-        self._seen.add(command.command_id)
-        self.executed.append(command.command_id)
-        return "executed"

@@ -1,5 +1,5 @@
-"""The fault campaign: ``python -m sda_platform_tests.campaign [--sample] [--repeats N] [--seed N] [--tier t0,t1,t2]
-[--point NAME]``.
+"""The fault campaign: ``python -m sda_platform_tests.campaign [--sample] [--repeats N] [--seed N]
+[--tier models,t0,t1,t2] [--point NAME]``.
 
 Prints what each tier found. The exit code is 1 when anything failed or a point was not reached.
 """
@@ -13,7 +13,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sda_platform_tests.campaign import deliveries, planted_bugs, power_loss, processes, resends, simulator, t2, ticks
+from sda_platform_tests.campaign import (
+    deliveries,
+    planted_bugs,
+    power_loss,
+    processes,
+    protocol_models,
+    resends,
+    simulator,
+    t2,
+    ticks,
+)
 from sda_platform_tests.campaign.cases import by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
@@ -24,6 +34,7 @@ _CASE_S = 20.0
 _BEGIN_AND_END_S = 1200.0
 # What the tiers try that is no crash point of the requirements.
 _BESIDE = (
+    *(f"models: {name}, planted bugs {', '.join(model.bugs)}" for name, model in protocol_models.MODELS.items()),
     *(f"T0 teeth: {bug.name}" for bug in planted_bugs.PLANTED_BUGS),
     "T0 stories: a file sent twice; sixty idle nights; an unsynced compaction at every step; two faults in a row",
     f"{power_loss.NAME}: every failpoint, and controls without syncs",
@@ -54,6 +65,10 @@ def _matrix() -> Iterator[str]:
         names = [case.name for case in every if point.id in case.stands_for.split()]
         yield f"{point.id:6} {point.state}: {point.elsewhere or '; '.join(names)}"
     yield from ("", "Beside the points:", *(f"  {part}" for part in _BESIDE))
+
+
+def _models(chosen: argparse.Namespace) -> Report:
+    return protocol_models.run(200 if chosen.sample else 1_000, chosen.seed, chosen.point)
 
 
 def _t0(chosen: argparse.Namespace) -> Report:
@@ -96,14 +111,19 @@ def _t2(chosen: argparse.Namespace) -> Report:
     return report
 
 
-_TIERS = {"t0": _t0, "t1": _t1, "t2": _t2}
+_TIERS = {"models": _models, "t0": _t0, "t1": _t1, "t2": _t2}
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m sda_platform_tests.campaign", description=__doc__)
     parser.add_argument("--sample", action="store_true", help="a sample of every part, once, in about a quarter hour")
     parser.add_argument("--repeats", type=int, help=f"how often each case is tried (default: {REPEATS}; sample: 1)")
-    parser.add_argument("--seed", type=int, default=1, help="decides the world and the order of what lands")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="decides the world and the order of landings; first schedule of a model",
+    )
     parser.add_argument("--tier", default=",".join(_TIERS), help="tiers to run, separated by commas")
     parser.add_argument("--point", default="", help="only the cases whose name has this regular expression")
     parser.add_argument("--list", action="store_true", help="only tell the crash points and the cases of each")

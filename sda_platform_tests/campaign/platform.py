@@ -24,7 +24,6 @@ from sda_platform.orchestration.jobs import (
     GROUND_SEGMENT,
     JOBS,
     PLATFORM_METRICS,
-    PROTOCOL_CAMPAIGN,
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
 )
@@ -63,8 +62,8 @@ SETTINGS: Mapping[str, str] = {
 }
 # What comes forward when something lands; in what is determined by the clock victim and twin would differ by right.
 # Telemetry, ground events and sampled metrics are landed by the same code as the other bronze tables; no alert rests on
-# them. The campaign over the protocol models has no inputs.
-UNFED_JOBS = (TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS, PROTOCOL_CAMPAIGN)
+# them.
+UNFED_JOBS = (TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS)
 _NOT_FED = [table for job in (*SCHEDULED_JOBS, *UNFED_JOBS) for table in tables_of(job)]
 FED_TABLES = tuple(table for table in TABLES if table not in _NOT_FED)
 _POLL_S = 0.25

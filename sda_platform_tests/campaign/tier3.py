@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sda_platform.protocols.linearizability import Operation, Undecided, unlinearizable_keys
+from sda_platform_tests.models.linearizability import Operation, Undecided, unlinearizable_keys
 from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.etcd_cluster import EtcdCluster, etcd_cluster
 from sda_platform_tests.support.etcd_histories import Recorder

@@ -4,16 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pytest
 from pyspark.sql import SparkSession
 
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.ground_events import GroundEvent
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
-from sda_platform.ground_segment import consensus_assets
 from sda_platform.ground_segment.log import CommandLog
-from sda_platform.ground_segment.tables import CONSENSUS_CAMPAIGN, GROUND_COMMANDS
+from sda_platform.ground_segment.tables import GROUND_COMMANDS
 from sda_platform.membership.reporting import change_registry
 from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.recovery.verification import current_keys
@@ -109,17 +107,3 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     known = {("atlantic", "alive", True), ("pacific", None, True), ("x", "alive", False)}
     assert fleet == known | {("collector", "alive", False), (sensor, "failed", True)}
     assert set(written(platform.run("ground_segment")).values()) == {0}
-
-
-def test_a_campaign_has_new_seeds_each_time_and_finds_every_planted_bug__OR30(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    platform = Platform(tmp_path, spark, START_NS)
-    monkeypatch.setattr(consensus_assets, "SCHEDULES", 3)
-    for count in (1, 2):
-        outcome = platform.run("protocol_campaign")
-        assert all(correctness(outcome).values()), correctness(outcome)
-        rows = platform.rows(CONSENSUS_CAMPAIGN).to_pylist()
-        seeds = {row["seed"] for row in rows if not row["planted_bug"] and row["model"] == "raft"}
-        assert seeds == set(range(3 * count))
-        assert [row for row in rows if (row["violations"] is not None) != (row["planted_bug"] != "")] == []

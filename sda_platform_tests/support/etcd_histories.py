@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import httpx
 
-from sda_platform.protocols.linearizability import Operation
+from sda_platform_tests.models.linearizability import Operation
 
 _TIMEOUT_S = 1.5
 

@@ -19,7 +19,7 @@ from sda_platform.ground_segment.uplink_lease import UplinkLease
 from sda_platform.lake.errors import Unavailable
 from sda_platform.orchestration.leases import EtcdLeases, LeaseTaken
 from sda_platform.protocols.failure_detection import CROSS_REGION
-from sda_platform.protocols.linearizability import Operation, is_linearizable, unlinearizable_keys
+from sda_platform_tests.models.linearizability import Operation, is_linearizable, unlinearizable_keys
 from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.etcd_cluster import EtcdCluster, etcd_cluster

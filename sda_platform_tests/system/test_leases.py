@@ -16,8 +16,8 @@ from sda_platform.ground_segment.assets import shown_leases
 from sda_platform.lake.errors import StaleToken, Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import EtcdLeases, Lease, LeaseLost, LeaseResource, LeaseTaken
-from sda_platform.protocols.lease_model import FencedStore
 from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform_tests.models.lease_model import FencedStore
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
 from sda_platform_tests.support.running_platform import eventually
@@ -34,7 +34,7 @@ from pathlib import Path
 import sda_platform.definitions
 from sda_platform.lake.errors import StaleToken
 from sda_platform.orchestration.leases import EtcdLeases
-from sda_platform.protocols.lease_model import FencedStore
+from sda_platform_tests.models.lease_model import FencedStore
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import lake_at
 leases = EtcdLeases([sys.argv[1]], "paused")

@@ -36,7 +36,6 @@ from sda_platform.orchestration.jobs import (
     GROUND_SEGMENT,
     OBSERVATIONS_TO_ALERTS,
     PLATFORM_METRICS,
-    PROTOCOL_CAMPAIGN,
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
 )
@@ -381,7 +380,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
 @pytest.mark.usefixtures("harmed")
 def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
     outcomes = check_outcomes(platform)
-    jobs = (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS, PROTOCOL_CAMPAIGN)
+    jobs = (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS)
     unfed = {table.name for job in jobs for table in tables_of(job)}
     assert {name for name, blocks, _ in outcomes if blocks} == {
         f"{table.name}:{check}" for table in TABLES if table.name not in unfed for check in ("exactly_once", "contract")

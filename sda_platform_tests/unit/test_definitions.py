@@ -46,7 +46,7 @@ UNITLESS = {
     "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
-    "revision", "token", "number", "priority", "executions", "campaign", "seed", "operations", "faults",
+    "revision", "token", "number", "priority", "executions",
     "generation", "alive_views", "other_views", "epoch",
 }  # fmt: skip
 

@@ -27,8 +27,8 @@ from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import Lease, LeaseTaken
 from sda_platform.protocols.commands import BadDirection
 from sda_platform.protocols.failure_detection import INTRA_REGION
-from sda_platform.protocols.lease_model import LeaseService
 from sda_platform.protocols.membership import LEFT
+from sda_platform_tests.models.lease_model import LeaseService
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
 from sda_platform_tests.support.segments import START_NS
 

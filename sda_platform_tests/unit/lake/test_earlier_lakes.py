@@ -5,6 +5,7 @@ Each has two segments in `raw_records`, and `observations` that consumed them.
 
 import tarfile
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,8 @@ from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS, land, radar_segment
 
 LAKES = Path(__file__).parents[2] / "data" / "lakes"
+GONE = "consensus_campaign"
+"""A table of earlier platforms, which this one does not have."""
 REBUILD = ("verify", "--repair", "--rebuild", "all")
 
 
@@ -50,8 +53,11 @@ def goes_on(home: Path, lake: Lake, consumed_before: int) -> None:
 
 def test_a_lake_of_the_previous_release_opens_and_goes_on_P1_14(tmp_path: Path) -> None:
     lake = opened(tmp_path, 6)
+    copytree(tmp_path / "lake" / "observations", tmp_path / "lake" / GONE)
     assert sda(tmp_path, "verify", "--deep")[0] == 0
     goes_on(tmp_path, lake, consumed_before=2)
+    code, answer = sda(tmp_path, *REBUILD)
+    assert (code, f"set {GONE} aside" in answer) == (0, True), answer
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])

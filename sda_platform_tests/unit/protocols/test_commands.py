@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from sda_platform.protocols.commands import PRIORITY, Command, CommandQueue, QueueFull, Station, Transition
+from sda_platform.protocols.commands import PRIORITY, Command, CommandQueue, QueueFull, Transition
+from sda_platform_tests.models.station import Station
 
 NEVER = 10**18
 

@@ -19,7 +19,7 @@ from sda_platform.protocols.failover import (
 )
 from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION, PathClass
 from sda_platform.protocols.membership import ALIVE, DEAD, LEFT
-from sda_platform.protocols.uplink_model import DRAIN_PER_S, run
+from sda_platform_tests.models.uplink_model import DRAIN_PER_S, run
 
 STEP_S = 0.05
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from sda_platform.protocols.raft.log import Entry, Snapshot
+from sda_platform_tests.models.raft.log import Entry, Snapshot
 
 
 @dataclass(frozen=True)

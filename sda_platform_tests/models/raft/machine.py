@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sda_platform.protocols.linearizability import COMPARE_AND_SET
-from sda_platform.protocols.raft.log import RegisterRequest, Snapshot
+from sda_platform_tests.models.linearizability import COMPARE_AND_SET
+from sda_platform_tests.models.raft.log import RegisterRequest, Snapshot
 
 
 @dataclass

@@ -20,11 +20,11 @@ from sda_platform.protocols.commands import (
     Command,
     CommandQueue,
     QueueFull,
-    Station,
     Transition,
 )
 from sda_platform.protocols.failover import BACKUP, BOTH_DOWN, FAILED_BACK, PRIMARY, PROMOTED, Failover
 from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION, PathClass
+from sda_platform_tests.models.station import Station
 
 STEP_S: Final = 0.05
 CAPACITY, RESERVED = 64, 16

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sda_platform.protocols.raft.log import Disk, Entry, RegisterRequest, VoterChange
-from sda_platform.protocols.raft.machine import Registers
-from sda_platform.protocols.raft.messages import Append, Appended, Install, Message, RaftRules
+from sda_platform_tests.models.raft.log import Disk, Entry, RegisterRequest, VoterChange
+from sda_platform_tests.models.raft.machine import Registers
+from sda_platform_tests.models.raft.messages import Append, Appended, Install, Message, RaftRules
 
 HEARTBEAT = 3
 """Steps between two heartbeats; an election timeout is at least three times as long."""
@@ -25,7 +25,7 @@ class PendingRead:
 
 
 class LedNode(Protocol):
-    """What a leader uses of its node (`protocols.raft.node`)."""
+    """What a leader uses of its node (`raft.node`)."""
 
     name: str
     disk: Disk

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sda_platform.protocols.linearizability import COMPARE_AND_SET, READ, WRITE, Operation
-from sda_platform.protocols.raft.log import RegisterRequest
-from sda_platform.protocols.raft.node import RaftNode
+from sda_platform_tests.models.linearizability import COMPARE_AND_SET, READ, WRITE, Operation
+from sda_platform_tests.models.raft.log import RegisterRequest
+from sda_platform_tests.models.raft.node import RaftNode
 
 _KEYS: Final = ("a", "b")
 _RETRY_AFTER: Final = 12

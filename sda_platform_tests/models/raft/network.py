@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sda_platform.protocols.raft.messages import Message
+from sda_platform_tests.models.raft.messages import Message
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from sda_platform.protocols.gossip_model import Fleet
 from sda_platform.protocols.membership import ALIVE, Membership
+from sda_platform_tests.models.gossip_model import Fleet
 
 
 @dataclass(frozen=True)

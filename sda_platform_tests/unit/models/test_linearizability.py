@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.linearizability import Operation, is_linearizable, unlinearizable_keys
+from sda_platform_tests.models.linearizability import Operation, is_linearizable, unlinearizable_keys
 
 
 def read(start: float, end: float, value: object) -> Operation:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from sda_platform.protocols.raft.log import Entry, RegisterRequest
-from sda_platform.protocols.raft.node import RaftNode
+from sda_platform_tests.models.raft.log import Entry, RegisterRequest
+from sda_platform_tests.models.raft.node import RaftNode
 
 
 @dataclass

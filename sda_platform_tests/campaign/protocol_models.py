@@ -1,18 +1,20 @@
-"""Campaigns over the protocol models: many seeded schedules, and controls with a planted bug that must be found.
+"""The models of protocols: many seeded schedules of each, and controls with a planted bug that must be found.
 
 Each schedule is a function of model, planted bug and seed, so a failing one is repeated by these three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from sda_platform.protocols import gossip_schedule, lease_model, uplink_model
-from sda_platform.protocols.raft import schedule as raft
-from sda_platform.protocols.raft.messages import PLANTED_BUGS, RaftRules
+from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.models import gossip_schedule, lease_model, uplink_model
+from sda_platform_tests.models.raft import schedule as raft
+from sda_platform_tests.models.raft.messages import PLANTED_BUGS, RaftRules
 
 MOST_CONTROLS: Final = 600
 """Schedules after which a control gives up: the rarest planted bug is found within a sixth of them on average."""
@@ -49,7 +51,7 @@ def _lease(seed: int, bug: str) -> ScheduleOutcome:
         (done.stale_writes, "writes of former holders were accepted"),
         (done.grants_while_held, "leases were granted while another holder had them"),
     )
-    return ScheduleOutcome("lease", bug, seed, done.accepted, done.refused, _told(counted))
+    return ScheduleOutcome("lease", bug, seed, done.accepted, done.refused, _stated(counted))
 
 
 def _uplink(seed: int, bug: str) -> ScheduleOutcome:
@@ -61,10 +63,10 @@ def _uplink(seed: int, bug: str) -> ScheduleOutcome:
         (done.unserved, "accepted commands were neither executed nor expired"),
         (int(late), f"promotion took {done.slowest_promotion_s:.1f} s"),
     )
-    return ScheduleOutcome("uplink", bug, seed, done.accepted, done.promotions, _told(counted))
+    return ScheduleOutcome("uplink", bug, seed, done.accepted, done.promotions, _stated(counted))
 
 
-def _told(counted: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+def _stated(counted: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     """What went wrong, with its number, of what was counted."""
     return tuple(f"{count} {what}" for count, what in counted if count)
 
@@ -91,14 +93,34 @@ def schedules(seeds: Mapping[str, Iterable[int]]) -> Iterator[ScheduleOutcome]:
             yield MODELS[name].carry_out(seed, "")
 
 
-def controls(first_seed: int, at_most: int = MOST_CONTROLS) -> Iterator[ScheduleOutcome]:
-    """For each planted bug the first schedule from ``first_seed`` on that finds it, or else the last one tried."""
-    for model in MODELS.values():
-        for bug in model.bugs:
-            tried = (model.carry_out(seed, bug) for seed in range(first_seed, first_seed + at_most))
-            last = None
-            for last in tried:
-                if last.violations:
-                    break
-            assert last is not None
-            yield last
+def control(name: str, bug: str, first_seed: int, at_most: int = MOST_CONTROLS) -> ScheduleOutcome:
+    """The first schedule of a model from ``first_seed`` on that finds its planted bug, or else the last one tried."""
+    tried = (MODELS[name].carry_out(seed, bug) for seed in range(first_seed, first_seed + at_most))
+    for last in tried:
+        if last.violations:
+            break
+    return last
+
+
+def run(count: int, seed: int, point: str = "") -> Report:
+    """``count`` schedules from ``seed`` on, and controls, of each model whose name matches ``point``."""
+    chosen = [name for name in MODELS if re.search(point, name)]
+    done = list(schedules({name: range(seed, seed + count) for name in chosen}))
+    return judged(seed, done, [control(name, bug, seed) for name in chosen for bug in MODELS[name].bugs])
+
+
+def judged(seed: int, done: Sequence[ScheduleOutcome], planted: Sequence[ScheduleOutcome]) -> Report:
+    """What a campaign found; a planted bug is a point, which is missed when no schedule found it."""
+    again = "python -m sda_platform_tests.campaign --tier models"
+    return Report(
+        "models of protocols",
+        seed,
+        cases=len(done) + len(planted),
+        points_reached=frozenset(f"{each.model}.{each.bug}" for each in planted if each.violations),
+        points_missed=frozenset(f"{each.model}.{each.bug}" for each in planted if not each.violations),
+        failures=tuple(
+            f"{each.model}: {'; '.join(each.violations)} [{again} --seed {each.seed} --point {each.model}]"
+            for each in done
+            if each.violations
+        ),
+    )

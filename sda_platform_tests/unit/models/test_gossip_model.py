@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols import gossip_schedule
-from sda_platform.protocols.gossip_model import Fleet, GossipNode, spread
 from sda_platform.protocols.membership import ALIVE, DEAD, LEFT, SUSPECTED, Membership
+from sda_platform_tests.models import gossip_schedule
+from sda_platform_tests.models.gossip_model import Fleet, GossipNode, spread
 
 CLAIMS = st.builds(Membership, st.integers(0, 3), st.sampled_from([ALIVE, SUSPECTED, DEAD, LEFT]))
 

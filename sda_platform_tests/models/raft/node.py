@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from sda_platform.protocols.raft.leading import Leading
-from sda_platform.protocols.raft.log import Disk, Entry, RegisterRequest, Snapshot, VoterChange
-from sda_platform.protocols.raft.machine import Registers
-from sda_platform.protocols.raft.messages import (
+from sda_platform_tests.models.raft.leading import Leading
+from sda_platform_tests.models.raft.log import Disk, Entry, RegisterRequest, Snapshot, VoterChange
+from sda_platform_tests.models.raft.machine import Registers
+from sda_platform_tests.models.raft.messages import (
     Append,
     Appended,
     Install,

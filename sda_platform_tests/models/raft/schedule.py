@@ -10,13 +10,13 @@ import random
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sda_platform.protocols.linearizability import Undecided, unlinearizable_keys
-from sda_platform.protocols.raft.clients import Clients
-from sda_platform.protocols.raft.invariants import Invariants
-from sda_platform.protocols.raft.log import Disk, Snapshot
-from sda_platform.protocols.raft.messages import RaftRules, Vote
-from sda_platform.protocols.raft.network import Network
-from sda_platform.protocols.raft.node import ELECTION, RaftNode
+from sda_platform_tests.models.linearizability import Undecided, unlinearizable_keys
+from sda_platform_tests.models.raft.clients import Clients
+from sda_platform_tests.models.raft.invariants import Invariants
+from sda_platform_tests.models.raft.log import Disk, Snapshot
+from sda_platform_tests.models.raft.messages import RaftRules, Vote
+from sda_platform_tests.models.raft.network import Network
+from sda_platform_tests.models.raft.node import ELECTION, RaftNode
 
 STEPS: Final = 500
 _CALM_FROM: Final = 0.7

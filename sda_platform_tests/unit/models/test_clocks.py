@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.clocks import LamportClock, Ordering, VectorClock, compare, merged
-from sda_platform.protocols.cluster import EventSite, MessageBus
+from sda_platform.protocols.clocks import Ordering, compare, merged
+from sda_platform_tests.models.cluster import EventSite, LamportClock, MessageBus, VectorClock
 
 SITES = ("pacific", "indian_ocean", "atlantic", "antarctic")
 vectors = st.dictionaries(st.sampled_from(SITES), st.integers(1, 4))

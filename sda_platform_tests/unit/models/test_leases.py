@@ -2,7 +2,7 @@
 
 import pytest
 
-from sda_platform.protocols.lease_model import FencedStore, LeaseService, run
+from sda_platform_tests.models.lease_model import FencedStore, LeaseService, run
 
 SEEDS = range(1000)
 

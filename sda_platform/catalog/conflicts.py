@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from sda_platform.catalog.edit_decoding import edit_of, facts_of
+from sda_platform.catalog.edits import EditVerdict, reconcile
 from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, SUPERSEDED
+from sda_platform.formats.edits import Edit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.protocols.edits import Edit, EditVerdict, reconcile
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema

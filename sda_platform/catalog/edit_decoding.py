@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED
+from sda_platform.formats.edits import Edit
 from sda_platform.landing.record_rows import record_decoder
-from sda_platform.protocols.edits import Edit
 
 
 def facts_of(edit: Edit) -> dict[str, Any]:

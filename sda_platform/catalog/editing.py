@@ -7,13 +7,13 @@ import pyarrow.dataset as ds
 
 from sda_platform.audit_log import user
 from sda_platform.catalog.edit_decoding import decode, edit_of
+from sda_platform.catalog.edits import EditVerdict, next_edit, reconcile
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
-from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.edits import CORRECTION, BadEdit, Edit, encode_edits
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows, usable_rows
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.edits import CORRECTION, BadEdit, Edit, EditVerdict, next_edit, reconcile
 
 _FORMAT = "edits-jsonl"
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
@@ -18,7 +19,6 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.element_history import HISTORY_NS, newest_scales
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.protocols.identities import NO_IDENTITIES, Identities
 
 _COLUMNS = [*ELEMENT_COLUMNS, *RANK_COLUMNS]
 

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sda_platform.catalog.edit_decoding import edit_of
+from sda_platform.catalog.identities import IDENTIFYING, NO_IDENTITIES, Identities, identities_of
 from sda_platform.catalog.tables import CATALOG_EDITS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.protocols.identities import IDENTIFYING, NO_IDENTITIES, Identities, identities_of
 
 SET_KEY = ("norad_id", "segment_sha256", "record_number")
 """What identifies a set among those that corrections name."""

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
@@ -25,7 +26,6 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, IntArray
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.protocols.identities import NO_IDENTITIES, Identities
 
 ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
 """The columns of `orbital_catalog` that describe an orbit and its errors."""

@@ -6,9 +6,9 @@ Elements are mean elements for SGP4 in TEME of date, with the names and units of
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.formats.edits import ATTRIBUTES
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
-from sda_platform.protocols.edits import ATTRIBUTES
 
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
@@ -21,7 +21,7 @@ BY_MESSAGE, BY_DEFAULT = "message", "default"
 EDITS_FEED = "edits"
 """The landing zone of edits that analysts make, here or at another site."""
 ELEMENTS = "elements"
-"""The attribute that sources of element sets claim; edits claim the others (`protocols.edits.ATTRIBUTES`)."""
+"""The attribute that sources of element sets claim; edits claim the others (`formats.edits.ATTRIBUTES`)."""
 IN_FORCE, LOST, CONCURRENT, SUPERSEDED, HELD = "in force", "lost", "concurrent", "superseded", "held"
 """What became of a claim: it holds, a better one holds, other edits contradict it, or an edit had seen it."""
 OWN_ORIGINATOR = "SDA PLATFORM"

@@ -10,11 +10,11 @@ from sda_platform.cli.show import PictureError
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.edge.config import ConfigError
 from sda_platform.formats.conversion import ConversionError
+from sda_platform.formats.edits import BadEdit
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import LakeError
 from sda_platform.landing.first_lines import MappingError
 from sda_platform.landing.partner_files import PartnerFileError
-from sda_platform.protocols.edits import BadEdit
 from sda_platform.registry import UnknownTable
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import LakeInUse

@@ -1,13 +1,97 @@
-"""Edits of catalogue objects as lines of JSON, as sites exchange them."""
+"""Edits of catalogue objects as lines of JSON, as sites exchange them.
 
+Each attribute of each object has its own version vector: the number of its edits by each site that the editor had
+received.
+"""
+
+import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
 from sda_platform.formats.records import RawRecord
-from sda_platform.protocols.edits import BadEdit, Edit
+
+Vector = Mapping[str, int]
+"""Events seen by origin; an origin that is missing counts 0, so that sites may join at any time."""
+MERGE: Final = "merged_into"
+CORRECTION: Final = "correct_object"
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "name": "the object's name",
+    "tag": "what kind of object it is, or how it is watched",
+    MERGE: "the catalogue number of the object that it turned out to be",
+    CORRECTION: "sets with a wrong number: segment, record and the right catalogue number of each",
+    "remark": "a remark",
+}
+"""What an edit may set, and its meaning."""
+_SITE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
+_MOST_CHARACTERS: Final = 4096
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}$")
+_CORRECTED: Final = re.compile(r"([0-9a-f]{64}):([0-9]{1,18}):([1-9][0-9]{0,17})$")
+
+
+class BadEdit(ValueError):
+    """The edit cannot be used; the text names the field and the reason."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of one attribute of one object. An empty ``value`` removes what was set.
+
+    ``vector`` counts the edits of this attribute of this object by site, this one included. ``lamport`` orders edits
+    for display only. ``edited_time_ns`` is the editor's clock, which decides nothing.
+    """
+
+    norad_id: int
+    attribute: str
+    value: str
+    origin: str
+    lamport: int
+    vector: Vector
+    editor: str = ""
+    edited_time_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.attribute not in ATTRIBUTES:
+            raise BadEdit(f"attribute is {self.attribute[:80]!r}, must be one of {', '.join(ATTRIBUTES)}")
+        if not _SITE.match(self.origin):
+            raise BadEdit(f"origin is {self.origin[:80]!r}, must be 1 to 64 letters, digits, '_', '.' or '-'")
+        if self.norad_id < 1:
+            raise BadEdit(f"norad_id is {self.norad_id}, must be at least 1")
+        if any(count < 1 for count in self.vector.values()) or not self.vector.get(self.origin):
+            raise BadEdit("vector must count this edit under its origin, and nothing below 1")
+        if len(self.value) > _MOST_CHARACTERS:
+            raise BadEdit(f"value has {len(self.value)} characters, at most {_MOST_CHARACTERS} are allowed")
+        if self.attribute == MERGE and self.value and not self._names_another():
+            raise BadEdit(f"value is {self.value[:80]!r}, must be the catalogue number of another object")
+        if self.attribute == CORRECTION:
+            corrections_of(self.value)
+
+    def _names_another(self) -> bool:
+        return bool(_NUMBER.match(self.value)) and int(self.value) != self.norad_id
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What it edits."""
+        return self.norad_id, self.attribute
+
+    @property
+    def edit_id(self) -> str:
+        """Hash of its content: a second delivery has the same one."""
+        facts = [self.norad_id, self.attribute, self.value, self.origin, sorted(self.vector.items())]
+        return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
+
+
+def corrections_of(value: str) -> list[tuple[str, int, int]]:
+    """The sets that a ``correct_object`` names: segment, record and right number of each. Raises BadEdit."""
+    found = [_CORRECTED.match(each) for each in value.split()]
+    if None in found:
+        bad = value.split()[found.index(None)]
+        raise BadEdit(f"value has {bad[:120]!r}, must be <SHA-256 of the segment>:<record>:<right catalogue number>")
+    return [(each[1], int(each[2]), int(each[3])) for each in found if each]
 
 
 def read_edit(record: RawRecord) -> Edit:

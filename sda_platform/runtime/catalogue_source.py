@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import identified, identities_at
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
@@ -21,7 +22,6 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.identities import NO_IDENTITIES
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving import micro_segment
 from sda_platform.serving.index import Binding

@@ -21,7 +21,7 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.cutting import split_records
-from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
@@ -30,7 +30,6 @@ from sda_platform.lake.object_store import is_object_store
 from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.segments import segment_sha256
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.edits import Edit
 from sda_platform.simulation.corruption import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment

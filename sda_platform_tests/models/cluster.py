@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from sda_platform.protocols.clocks import Ordering, Vector, compare, merged
+from sda_platform.catalog.edits import Ordering, compare, merged
+from sda_platform.formats.edits import Vector
 
 
 class ScalarClock(Protocol):

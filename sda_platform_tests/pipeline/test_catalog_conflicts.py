@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sda_platform.catalog import conflicts, transforms
+from sda_platform.catalog.edits import next_edit
 from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
     CATALOG_EDITS,
@@ -23,11 +24,10 @@ from sda_platform.catalog.tables import (
     ORBITAL_CATALOG,
     SUPERSEDED,
 )
-from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.element_order import merge_sorted_sources, rank, reason_against
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform.protocols.edits import Edit, next_edit
 from sda_platform_tests.support.delta_tables import rows_of
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land

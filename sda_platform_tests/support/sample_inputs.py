@@ -7,13 +7,12 @@ from typing import Any, Final
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.column_mapping import ColumnMapping
 from sda_platform.formats.conversion import converted
-from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.mapped_csv import mapping_line
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
 from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
-from sda_platform.protocols.edits import Edit
 
 _DATA: Final = Path(__file__).parents[1] / "data"
 _FIELD, _CCSDS = _DATA / "field", _DATA / "messages" / "ccsds"

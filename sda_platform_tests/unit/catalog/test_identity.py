@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.catalog.editing import with_hashes
+from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.protocols.edits import BadEdit
-from sda_platform.protocols.identities import Identities
+from sda_platform.formats.edits import BadEdit
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
 SEGMENTS = ("a" * 64, "b" * 64)

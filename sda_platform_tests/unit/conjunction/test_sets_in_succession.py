@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.orbits import Catalogue, catalogue_ahead, sets_ahead
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.screen_catalogue import read_elements
@@ -27,7 +28,6 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
-from sda_platform.protocols.identities import Identities
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
 SETS = Path(__file__).parents[2] / "data/screening/supplemental_sets_2025-01-12.omm.csv"

@@ -15,7 +15,7 @@ from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
-from sda_platform.formats.edits import encode_edits
+from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
@@ -38,7 +38,6 @@ from sda_platform.membership import transforms as membership
 from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
 from sda_platform.metric_history import assets as metrics
 from sda_platform.metric_history.tables import PIPELINE_METRICS
-from sda_platform.protocols.edits import Edit
 from sda_platform.registry import FEEDS
 from sda_platform_tests.support.collectors import telemetry
 from sda_platform_tests.support.messages import MESSAGES, convert

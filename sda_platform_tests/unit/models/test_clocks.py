@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.clocks import Ordering, compare, merged
+from sda_platform.catalog.edits import Ordering, compare, merged
 from sda_platform_tests.models.cluster import EventSite, LamportClock, MessageBus, VectorClock
 
 SITES = ("pacific", "indian_ocean", "atlantic", "antarctic")

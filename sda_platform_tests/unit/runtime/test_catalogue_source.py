@@ -8,13 +8,13 @@ import pytest
 
 from sda_platform.catalog.edit_decoding import facts_of
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.formats.edits import Edit
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.segments import Origin, Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.edits import Edit
 from sda_platform.recovery.review import review
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving import micro_segment

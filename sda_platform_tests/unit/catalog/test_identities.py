@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.edits import CORRECTION, MERGE, BadEdit, Edit, next_edit
-from sda_platform.protocols.identities import NO_IDENTITIES, Identities, identities_of
+from sda_platform.catalog.edits import next_edit
+from sda_platform.catalog.identities import NO_IDENTITIES, Identities, identities_of
+from sda_platform.formats.edits import CORRECTION, MERGE, BadEdit, Edit
 
 SEGMENTS = ("a" * 64, "b" * 64)
 OBJECTS = range(1, 7)

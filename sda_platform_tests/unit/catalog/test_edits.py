@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.edits import BadEdit, Edit, next_edit, reconcile
+from sda_platform.catalog.edits import next_edit, reconcile
+from sda_platform.formats.edits import BadEdit, Edit
 
 OBJECT = 25544
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from sda_platform.protocols.edits import CORRECTION, MERGE, Edit, corrections_of, reconcile
+from sda_platform.catalog.edits import reconcile
+from sda_platform.formats.edits import CORRECTION, MERGE, Edit, corrections_of
 
 SetKey = tuple[int, str, int]
 """Published number, segment and record of an element set."""

@@ -51,11 +51,13 @@ def settings() -> str:
     ]
     others = [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_VARIABLES.items())]
     return (
-        "# Settings\n\nEach setting is an environment variable. "
+        "# Settings\n\nEach setting is an environment variable, with its type and default. "
         "A variable with the prefix that is no setting is refused.\n\n"
-        + _grid(("Variable", "Type", "Default", "Meaning"), rows)
+        + _lines(
+            (f"{name} {kind}{f' ({default})' if default else ''}", meaning) for name, kind, default, meaning in rows
+        )
         + "\n## Other variables\n\n"
-        + _grid(("Variable", "Meaning"), others)
+        + _lines(others)
     )
 
 
@@ -78,18 +80,21 @@ def orchestration() -> str:
     """Every job, sensor, schedule and asset check of the Dagster code location."""
     repository = defs.get_repository_def()
     jobs = [
-        (f"`{job.name}`", {**job.tags, **job.run_tags}.get(POOL_TAG, ""), job.description)
+        (f"`{job.name}` ({({**job.tags, **job.run_tags}).get(POOL_TAG, 'no pool')})", job.description)
         for job in repository.get_all_jobs()
         if not job.name.startswith("__")
     ]
     sensors = [(f"`{each.name}`", each.description) for each in repository.sensor_defs]
-    schedules = [(f"`{each.name}`", f"`{each.cron_schedule}`", each.description) for each in repository.schedule_defs]
+    schedules = [(f"`{each.name}` (`{each.cron_schedule}`)", each.description) for each in repository.schedule_defs]
     assets_of: dict[tuple[str, bool, str], list[str]] = defaultdict(list)
     for spec in _check_specs():
         if (asset := spec.asset_key.to_user_string()) != _VITALS:
             assets_of[spec.name, spec.blocking, spec.description or ""].append(asset)
     checks = [
-        (_assets(names), f"`{name}`{', blocks' if is_blocking else ''}", meaning.removeprefix("By the mission clock, "))
+        (
+            f"`{name}`{' (blocks)' if is_blocking else ''} of {_assets(names)}",
+            meaning.removeprefix("By the mission clock, "),
+        )
         for (name, is_blocking, meaning), names in sorted(assets_of.items(), key=lambda each: (-len(each[1]), each[1]))
     ]
     return "\n".join(
@@ -97,14 +102,14 @@ def orchestration() -> str:
             "# Jobs, sensors and checks\n",
             "## Jobs\n",
             "The runs of one pool exclude each other; a job without a pool excludes none.\n",
-            _grid(("Job", "Pool", "What it does"), jobs),
+            _lines(jobs),
             "## Sensors\n",
-            _grid(("Sensor", "What it does"), sensors),
+            _lines(sensors),
             "## Schedules\n",
-            _grid(("Schedule", "When", "What it does"), schedules),
+            _lines(schedules),
             "## Checks\n",
             _CHECKS,
-            _grid(("Asset", "Check", "What it checks"), checks),
+            _lines(checks),
         )
     )
 
@@ -152,11 +157,14 @@ def collectors() -> str:
     ]
     for title, meaning, model in sections:
         rows = [
-            (f"`{name}`", _key_type(field), "required" if field.is_required() else _default(field), field.description)
+            (
+                f"`{name}` {_key_type(field)} ({'required' if field.is_required() else _default(field) or 'none'})",
+                field.description,
+            )
             for name, field in model.model_fields.items()
             if name != "kind"
         ]
-        parts += [f"## {title}\n", f"{meaning}\n", _grid(("Key", "Type", "Default", "Meaning"), rows)]
+        parts += [f"## {title}\n", f"{meaning}\n", _lines(rows)]
     zones = [(f"`{zone}`", " ".join(f"`{name}`" for name in names)) for zone, names in ZONES.items()]
     parts += [
         "## Formats of the landing zones\n",
@@ -237,24 +245,29 @@ def _meaning(column: Column) -> tuple[str, str, str, str]:
 
 
 def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
-    """A grid of columns, each with whether it may be null; the columns of a pair have one line."""
-    rows: dict[tuple[str, str], tuple[str, str, str]] = {}
+    """A line for each column, with whether it may be null; the columns of a pair have one line."""
+    rows: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     for (name, kind, unit, meaning), is_nullable in columns.items():
         shown = f"`{kind}{'?' if is_nullable else ''}` {unit}".strip()
-        first = re.sub(r"_2(?=_|$)", "_1", name), shown
-        if first in rows:
-            rows[first] = (f"{rows[first][0]}, `{name}`", *rows[first][1:])
+        first = re.sub(r"_2(?=_|$)", "_1", name)
+        of_first = next((key for key in rows if key[:2] == (first, shown)), None) if first != name else None
+        if of_first:
+            rows[of_first] = (f"{rows[of_first][0]}, `{name}`", *rows[of_first][1:])
         else:
-            rows[name, shown] = (f"`{name}`", shown, meaning)
-    return _grid(("Column", "Type", "Meaning"), rows.values()) if rows else ""
+            rows[name, shown, meaning] = (f"`{name}`", shown, meaning)
+    return _lines((f"{names} {kind}", meaning) for names, kind, meaning in rows.values())
 
 
 def _shared() -> dict[tuple[str, str, str, str], bool]:
-    """The columns that several tables have, by name, each with whether it may be null in one of them."""
+    """The columns that several tables have, by name, each with whether it may be null in one of them.
+
+    Of a name with several meanings the most frequent one is shared.
+    """
     found: dict[tuple[str, str, str, str], list[bool]] = defaultdict(list)
     for column in (column for table in TABLES for column in table.columns):
         found[_meaning(column)].append(column.nullable)
-    return {meaning: any(null) for meaning, null in sorted(found.items()) if len(null) > 1}
+    by_name = {key[0]: key for key in sorted(found, key=lambda key: len(found[key]))}
+    return {key: any(found[key]) for _, key in sorted(by_name.items()) if len(found[key]) > 1}
 
 
 def _columns_of_all(tables: Iterable[Table]) -> set[str]:
@@ -380,6 +393,11 @@ def write_pages() -> None:
     """Write every page below docs/."""
     for path, text in PAGES.items():
         (Path(__file__).parents[1] / path).write_text(text())
+
+
+def _lines(rows: Iterable[tuple[str, Any]]) -> str:
+    """A list: each name with its meaning."""
+    return "".join(f"- {name}: {' '.join(str(meaning or '').split())}\n" for name, meaning in rows)
 
 
 def _cell(value: Any) -> str:

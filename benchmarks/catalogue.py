@@ -35,7 +35,6 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import Sender
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.orbits.element_order import merge_sorted_sources
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving.engines import ENGINES, open_engine
 from sda_platform.serving.index import Binding, CatalogueIndex
@@ -44,6 +43,7 @@ from sda_platform.serving.puts import Puts
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.store import IndexStore
 from sda_platform.simulation.reference import reference_catalogue
+from sda_platform_tests.support.element_merge import merge_sorted_sources
 
 SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", "NUMERICA")
 OBJECTS = 100_000

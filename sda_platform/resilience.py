@@ -13,9 +13,9 @@ from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from pathlib import Path
 from random import Random
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from time import monotonic
-from typing import Self, TypeVar
+from typing import TypeVar
 
 _Answer = TypeVar("_Answer")
 
@@ -193,25 +193,6 @@ class Quotas:
     def _left(self, sender: str, name: str) -> float:
         unpaid, at_s = self._unpaid.get((sender, name), (0.0, 0.0))
         return max(unpaid - (self._now_s() - at_s) * self._per_minute[name] / 60.0, 0.0)
-
-
-class BulkheadFull(Exception):
-    """All places of a bulkhead were taken for longer than a caller waits: no failure of what it protects (GF-15)."""
-
-
-class Bulkhead:
-    """At most ``places`` calls at once to one dependency; a caller waits at most ``wait_s`` for a place."""
-
-    def __init__(self, places: int, wait_s: float = 0.1) -> None:
-        self._places, self._wait_s = BoundedSemaphore(places), wait_s
-
-    def __enter__(self) -> Self:
-        if not self._places.acquire(timeout=self._wait_s):
-            raise BulkheadFull(f"no place became free within {self._wait_s:g} s")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._places.release()
 
 
 class BreakerState(IntEnum):

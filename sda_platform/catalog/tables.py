@@ -14,7 +14,6 @@ ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
 EPHEMERIDES_FEED = "ephemerides"
 """The landing zone of ephemerides."""
-_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _TIMES = {"elementType": T.LongType(), "containsNull": True}
 BY_MESSAGE, BY_DEFAULT = "message", "default"
 """Where the covariances of an ephemeris come from: its author, or the default growth."""

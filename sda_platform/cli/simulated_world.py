@@ -5,7 +5,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from sda_platform.catalog.sources import SOURCE_PRIORITY
@@ -25,7 +24,6 @@ from sda_platform.simulation.world import SimulatedSegment, simulate, write_trut
 _SURVEYED_GEOSTATIONARY, _SURVEYED_LOW = 30, 80
 _LINKED_SATELLITES = 30
 SHIPPED = Sender("shipped catalogue", rank=SOURCE_PRIORITY["CELESTRAK"])
-SIMULATION = Sender("simulation")
 
 
 def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
@@ -35,13 +33,6 @@ def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
     meta = describe_segment(data, feed="elements", segment_format="omm-csv", sender=SHIPPED, **facts)
     seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
     return meta
-
-
-def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
-    """Seal a simulated segment where its feed lands, as the collector would at this moment."""
-    origins = (SIMULATION.origin(segment.meta.records),)
-    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns(), origins=origins)
-    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
 
 
 def observed_world(

@@ -9,7 +9,6 @@ from sda_platform.lake.table import LandingColumns, Provenance
 # Named here again: a table's description must not load the numerics that fill it.
 METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
 """Methods of a probability."""
-NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 """An array of numbers."""
 
 

@@ -37,10 +37,9 @@ from sda_platform.edge.sealing import Sealer, SealingPlan
 from sda_platform.edge.sources.source import Services
 from sda_platform.edge.sources.upload import TEMPORARY
 from sda_platform.edge.supervision import Supervised
-from sda_platform.edge.topology import Topology, audit, describe
+from sda_platform.edge.topology import Topology, describe
 from sda_platform.edge.workers import ProcessExecutor, Worker
 from sda_platform.edge.zone import ZoneEntry
-from sda_platform.formats.registry import ZONES
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.first_lines import Mappings
@@ -198,9 +197,6 @@ class Collector:
 
     def _start_sealers(self, zone: str) -> None:
         lanes = self.topology.lanes(zone)
-        findings = audit([channel.edge for channel in lanes.values()], ZONES)
-        if findings:
-            raise RuntimeError(f"the topology is not as declared: {findings}")
         for priority, channel in lanes.items():
             self.log.info("edge", edge=channel.edge.name, text=describe(channel.edge))
             after_s = self.service.seal_after_s

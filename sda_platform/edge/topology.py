@@ -15,7 +15,6 @@ high, one quarter for low priority. At 12 MiB and 70,000 frames/s an observation
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from sda_platform.edge.batch import ReceivedBatch
@@ -50,14 +49,6 @@ _ROUTINE_DEADLINE_S: Final = 0.2
 _ROUTINE_REASON: Final = "Emergency frames come through the same socket: routine frames wait 0.2 s, then are deferred."
 
 
-@dataclass(frozen=True)
-class TopologyFinding:
-    """Something undeclared or unbounded in a topology."""
-
-    edge: str
-    detail: str
-
-
 class Topology:
     """The edges of a running collector, by zone and priority. Channels are made here, from declarations."""
 
@@ -87,20 +78,6 @@ class Topology:
 def declared_edges(zones: Iterable[str]) -> list[Edge]:
     """The edges that a collector of these zones has."""
     return [_edge(zone, priority) for zone in zones for priority in Priority]
-
-
-def audit(edges: Iterable[Edge], zones: Iterable[str]) -> list[TopologyFinding]:
-    """What is wrong with a topology: edges that are not declared, without a bound, or without a reason."""
-    declared = {edge.name: edge for edge in declared_edges(zones)}
-    findings = []
-    for edge in edges:
-        if edge.capacity <= 0 or edge.capacity > 64 * MIB:
-            findings.append(TopologyFinding(edge.name, f"capacity {edge.capacity} is no bound"))
-        if not edge.reason:
-            findings.append(TopologyFinding(edge.name, "gives no reason for its size and policy"))
-        if declared.get(edge.name) != edge:
-            findings.append(TopologyFinding(edge.name, "is not declared"))
-    return findings
 
 
 def describe(edge: Edge) -> str:

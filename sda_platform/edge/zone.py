@@ -1,6 +1,5 @@
 """One landing zone's way from received records to sealed segments: choose the edge, account, seal."""
 
-import asyncio
 from collections.abc import Mapping
 
 from sda_platform.edge.batch import ReceivedBatch
@@ -74,8 +73,3 @@ class ZoneEntry:
         """Take nothing more; what was taken is still sealed."""
         for channel in self._lanes.values():
             channel.close()
-
-    async def until_empty(self) -> None:
-        """Return once nothing is in flight."""
-        while any(channel.used for channel in self._lanes.values()):
-            await asyncio.sleep(0.005)

@@ -66,18 +66,6 @@ OBSERVATION_SCHEMA: Final = pa.schema(
 )
 
 
-def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_time_ns: int) -> pa.Table:
-    """Every record of the segment as a row of OBSERVATION_SCHEMA; never raises for any bytes.
-
-    A row either has `error_kind` and `error` (and its source, where that could be read), or a full envelope.
-    `received_time_ns` falls back to `sealed_time_ns`. A feed that does not carry this format gives every record the
-    kind `unknown_format`.
-    """
-    records = cut_observations(data, segment_format)
-    sealed = np.full(len(records), sealed_time_ns, np.int64)
-    return decode_cut_observations(records, feed=feed, segment_format=segment_format, sealed_time_ns=sealed)
-
-
 def decode_segments(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
     """The rows of several segments, those of one feed and format decoded together; ``segment`` counts from 0."""
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -11,7 +11,6 @@ from sda_platform.formats.tle import line_checksum
 _MOST_PLAIN: Final = 99_999
 MOST_ALPHA_5: Final = 339_999
 """The last catalogue number that five characters can hold: Z9999."""
-_NS_PER_DAY: Final = 86_400_000_000_000
 _FIRST_YEAR, _LAST_YEAR = 1957, 2056
 
 

@@ -76,7 +76,6 @@ REFINED_ELEMENTS = Table(
 
 
 _INSTANTS = {"elementType": T.LongType(), "containsNull": True}
-_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 
 
 class RefinedEphemeris(TableModel):

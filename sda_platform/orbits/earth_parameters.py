@@ -23,7 +23,6 @@ TwoParts = tuple[FloatArray, FloatArray]
 
 _UNIX_JD, _MJD_JD = 2440587.5, 2400000.5
 _DAY_NS = 86_400_000_000_000
-_DAY_S = 86_400.0
 _TT_MINUS_TAI_NS = 32_184_000_000
 # Columns of finals2000A: Modified Julian Date, polar motion in arcseconds, UT1 - UTC in s.
 _COLUMNS = {"mjd": (7, 15), "x": (18, 27), "y": (37, 46), "ut1": (58, 68)}

@@ -149,18 +149,6 @@ def topocentric(
     return azimuth_rad, elevation_rad, range_km, range_rate_km_s
 
 
-def topocentric_radec(
-    r_teme_km: npt.ArrayLike,
-    latitude_deg: npt.ArrayLike,
-    longitude_deg: npt.ArrayLike,
-    altitude_m: npt.ArrayLike,
-    time_ns: npt.ArrayLike,
-) -> tuple[FloatArray, FloatArray]:
-    """Geometric topocentric right ascension [0, 2 pi) and declination in TEME of date, each (...), rad."""
-    site_km, _ = site_to_teme(latitude_deg, longitude_deg, altitude_m, time_ns)
-    return radec(np.asarray(r_teme_km, dtype=np.float64) - site_km)
-
-
 def radec(line: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Right ascension [0, 2 pi) and declination, rad, of directions (..., 3) of any length."""
     x, y, z = np.moveaxis(np.asarray(line, dtype=np.float64), -1, 0)

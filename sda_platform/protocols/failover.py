@@ -79,7 +79,7 @@ class Path:
 class Failover:
     """Primary and backup of one station. ``active`` is None before the first promotion and while both are down.
 
-    Failback: the primary takes over again when it was healthy for ``failback_after_s``; None: only `fail_back` does it.
+    Failback: the primary takes over again when it was healthy for ``failback_after_s``; None: when the backup fails.
     """
 
     path_class: PathClass
@@ -100,13 +100,6 @@ class Failover:
         found += self._choose(now_s)
         self.events += found
         return found
-
-    def fail_back(self, now_s: float) -> bool:
-        """Return the link to the primary on a person's order; False while it is declared failed."""
-        if self.paths[PRIMARY].is_declared or self.active == PRIMARY:
-            return False
-        self.events.append(self._promote(PRIMARY, FAILED_BACK, now_s))
-        return True
 
     def _choose(self, now_s: float) -> list[LinkEvent]:
         usable = [name for name, path in self.paths.items() if not path.is_declared]

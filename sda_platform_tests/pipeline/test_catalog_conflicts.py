@@ -26,9 +26,10 @@ from sda_platform.catalog.tables import (
 )
 from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.element_order import merge_sorted_sources, rank, reason_against
+from sda_platform.orbits.element_order import rank
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform_tests.support.delta_tables import rows_of
+from sda_platform_tests.support.element_merge import merge_sorted_sources, reason_against
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 

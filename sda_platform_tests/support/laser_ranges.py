@@ -9,7 +9,6 @@ import erfa
 import numpy as np
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.determination.arc_fit import ArcFit, fit_arc
 from sda_platform.orbits.dynamics.forces import GM_MOON_KM3_S2, GM_SUN_KM3_S2, Forces
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM
 from sda_platform.orbits.dynamics.numerical import integrate
@@ -19,6 +18,7 @@ from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
+from sda_platform_tests.support.arc_fit import ArcFit, fit_arc
 from sda_platform_tests.support.lageos import reference_orbit
 from sda_platform_tests.support.laser_air import mapping, vapour_pressure_hpa, zenith_delay_m
 from sda_platform_tests.support.w3b import in_gcrf

@@ -11,7 +11,7 @@ from sda_platform.foreign_text import is_plain
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import CLOCK_KINDS, encode_isl_frames
-from sda_platform.formats.observations import decode_observations
+from sda_platform.formats.observations import cut_observations, decode_cut_observations
 from sda_platform.formats.optical import OBSERVER, OpticalRecord
 from sda_platform.formats.radar import encode_radar_frames
 
@@ -104,6 +104,18 @@ def isl_payload(
         clock_quality=[clock_quality],
         clock_age_s=np.array([clock_age_s]),
     )[0]
+
+
+def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_time_ns: int) -> pa.Table:
+    """Every record of the segment as a row of OBSERVATION_SCHEMA; never raises for any bytes.
+
+    A row either has `error_kind` and `error` (and its source, where that could be read), or a full envelope.
+    `received_time_ns` falls back to `sealed_time_ns`. A feed that does not carry this format gives every record the
+    kind `unknown_format`.
+    """
+    records = cut_observations(data, segment_format)
+    sealed = np.full(len(records), sealed_time_ns, np.int64)
+    return decode_cut_observations(records, feed=feed, segment_format=segment_format, sealed_time_ns=sealed)
 
 
 def decode_radar(*payloads: bytes, received_time_ns: int = SEALED_TIME_NS) -> pa.Table:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.cli.alerts import CurrentAlert, current_alerts
-from sda_platform.cli.simulated_world import land_simulated
 from sda_platform.clock import MissionClock
+from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.table import Table
+from sda_platform.landing.lander import seal
 from sda_platform.landing.zone import LandingZone
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.settings import Settings
@@ -25,6 +27,13 @@ from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.spark.engine import python_path
 
 _START_S = 480
+
+
+def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
+    """Seal a simulated segment where its feed lands, as the collector would at this moment."""
+    origins = (Sender("simulation").origin(segment.meta.records),)
+    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns(), origins=origins)
+    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
 
 
 def eventually(condition: Callable[[], bool], within_s: float, pause_s: float = 0.25) -> bool:

@@ -104,7 +104,7 @@ def observe(
     seen_r, seen_v, _ = seen_state(r, v, site)
     azimuth, elevation, _, rate = frames.topocentric(seen_r, seen_v, latitude_deg, longitude_deg, altitude_m, time_ns)
     distance = echo_range_km(seen_r, site, site_v)
-    right_ascension, declination = frames.topocentric_radec(seen_r, latitude_deg, longitude_deg, altitude_m, time_ns)
+    right_ascension, declination = frames.radec(seen_r - site)
 
     def sigma(name: str) -> FloatArray:
         return np.array([getattr(sensor, name) for sensor in sensors])

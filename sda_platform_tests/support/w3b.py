@@ -11,13 +11,13 @@ from skyfield.framelib import ICRS_to_J2000
 from skyfield.timelib import Time
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.determination.arc_fit import ArcFit, fit_arc
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
+from sda_platform_tests.support.arc_fit import ArcFit, fit_arc
 from sda_platform_tests.support.skyfield_frames import timescale
 
 DATA = Path(__file__).parents[1] / "data/tracking"

@@ -18,7 +18,6 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS, in_order, window_fuser
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.determination.arc_fit import ArcFit
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
@@ -30,6 +29,7 @@ from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork
 from sda_platform_tests.support import w3b
+from sda_platform_tests.support.arc_fit import ArcFit
 
 WINDOW_NS = 30_000_000_000
 ANGLE_SIGMA_DEG = 0.02

@@ -10,8 +10,6 @@ import pytest
 from sda_platform.resilience import (
     Breaker,
     BreakerState,
-    Bulkhead,
-    BulkheadFull,
     RestartBudget,
     RetryBudget,
     RetryPolicy,
@@ -149,14 +147,6 @@ def test_retries_are_a_tenth_of_the_calls_of_the_last_seconds__GF10_GF14_GF16() 
     assert 90 <= retries <= 100
     assert budget.allows_retry(1000.0), "an old attempt counts no more, and one retry is always allowed"
     assert not budget.allows_retry(1000.1)
-
-
-def test_a_full_bulkhead_rejects_and_another_is_not_affected__GF8_GF15() -> None:
-    full, other = Bulkhead(1, wait_s=0.0), Bulkhead(1, wait_s=0.0)
-    with full, other, pytest.raises(BulkheadFull):
-        full.__enter__()
-    with full:
-        pass
 
 
 def test_few_calls_do_not_hide_a_dependency_that_fails__GF7_GF27() -> None:

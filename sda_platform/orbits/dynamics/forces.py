@@ -21,7 +21,6 @@ from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_
 
 GM_SUN_KM3_S2, GM_MOON_KM3_S2 = 132712440018.0, 4902.800066
 _SUNLIGHT_N_M2, _LIGHT_KM_S, _LOVE_NUMBER, _FLATTENING = 4.56e-6, 299792.458, 0.30, 1 / 298.257
-_PARAMETERS = 8
 
 
 @dataclasses.dataclass(frozen=True)

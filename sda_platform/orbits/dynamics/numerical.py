@@ -15,7 +15,6 @@ from sda_platform.orbits.dynamics.forces import Forces, model
 from sda_platform.orbits.dynamics.integrator import trajectories
 from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, SpaceWeather
 from sda_platform.orbits.dynamics.surroundings import Surroundings, surroundings
-from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.elements import FloatArray, IntArray
 
 _LEAST_ROWS = 32
@@ -44,14 +43,6 @@ def integrate(
             trajectories(start, start_s, elapsed_s, parameters, model(around, forces), False, out)
             found[side] = out[0, np.argsort(order)][back]
     return found
-
-
-def integrate_teme(
-    state: npt.ArrayLike, epoch_ns: int, time_ns: IntArray, forces: Forces, weather: SpaceWeather = CONSTANT_WEATHER
-) -> FloatArray:
-    """The same in TEME of date at the times."""
-    start = gcrf_of_teme(np.asarray(state, dtype=np.float64)[None], np.array([epoch_ns]))[0]
-    return teme_of_gcrf(integrate(start, epoch_ns, time_ns, forces, weather), np.asarray(time_ns, dtype=np.int64))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy.special import gammainc, gammaln
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import encounter_plane
@@ -29,7 +28,6 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Beyond this drop of the exponent below its peak the integrand adds less than 1e-17 of the result.
 _NEGLIGIBLE_EXPONENT = 40.0
 _ROOT_HALF = math.sqrt(0.5)
-_CHAN_TERMS = 500
 # Of the variance along the miss, in units of the squared miss: neighbours differ by 0.1 % of the probability.
 _LENGTHS: list[float] = np.geomspace(0.1, 10.0, 41).tolist()
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
@@ -227,29 +225,6 @@ def maximum_over_unknown(
 
 def _in_plane(miss_m: FloatArray, sigma_m: FloatArray, radius_m: FloatArray) -> FloatArray:
     return collision_probability_2d(miss_m[:, 0], miss_m[:, 1], sigma_m[:, 0], sigma_m[:, 1], radius_m)
-
-
-def chan_probability_2d(
-    x_m: npt.ArrayLike,
-    y_m: npt.ArrayLike,
-    sigma_x_m: npt.ArrayLike,
-    sigma_y_m: npt.ArrayLike,
-    radius_m: npt.ArrayLike,
-) -> FloatArray:
-    """Chan's series, (n,): the disc replaced by an ellipse of equal area and the covariance's shape.
-
-    An independent check where the radius is small against the sigmas; wrong where it is not.
-    Source: Chan, "Collision Probability Analyses for Earth Orbiting Satellites" (1997).
-    """
-    x, y, sigma_x, sigma_y, radius = (
-        np.atleast_1d(np.asarray(v, dtype=np.float64))[:, None] for v in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m)
-    )
-    half_u = radius**2 / (2 * sigma_x * sigma_y)
-    half_v = 0.5 * ((x / sigma_x) ** 2 + (y / sigma_y) ** 2)
-    term = np.arange(_CHAN_TERMS)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_weight = np.where(term > 0, term * np.log(half_v), 0.0) - half_v - gammaln(term + 1)
-    return np.asarray((np.exp(log_weight) * gammainc(term + 1, half_u)).sum(axis=-1))
 
 
 def object_type(object_name: str | None) -> str:

@@ -59,39 +59,6 @@ class StateFits:
     """(m,) which observations, in the caller's order, entered their window's fit."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class StateFit:
-    """One window of ``StateFits``: r, v (3,), covariance (6, 6), the rest scalars."""
-
-    r_teme_km: FloatArray
-    v_teme_km_s: FloatArray
-    covariance_teme: FloatArray
-    predicted_r_teme_km: FloatArray
-    predicted_v_teme_km_s: FloatArray
-    chi_square: float
-    degrees_of_freedom: int
-    radar_count: int
-    optical_count: int
-    isl_count: int
-    outliers_rejected: int
-    unusable: int
-    iterations: int
-    converged: bool
-
-
-def fit_window(
-    observations: ObservationArrays,
-    propagator: Propagator,
-    index: int,
-    mid_time_ns: int,
-) -> StateFit:
-    """Fit one object's observations of one window as ``fit_windows`` does; without observations, return the prior."""
-    group = np.zeros(len(observations), dtype=np.int64)
-    fits = fit_windows(observations, group, propagator, [index], [mid_time_ns])
-    arrays = {field.name: getattr(fits, field.name) for field in dataclasses.fields(StateFit)}
-    return StateFit(**{name: value[0] if value.ndim > 1 else value[0].item() for name, value in arrays.items()})
-
-
 def fit_windows(
     observations: ObservationArrays,
     group: npt.ArrayLike,

@@ -14,7 +14,7 @@ from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import ERROR_KINDS
 from sda_platform.formats.framing.container import pack_records
-from sda_platform.formats.observations import OBSERVATION_SCHEMA, decode_observations
+from sda_platform.formats.observations import OBSERVATION_SCHEMA
 from sda_platform.formats.optical import OBSERVER, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import RADAR_FRAME_BYTES
 from sda_platform_tests.support.observations import (
@@ -22,6 +22,7 @@ from sda_platform_tests.support.observations import (
     SENSOR_TIME_NS,
     RadarReading,
     decode_isl,
+    decode_observations,
     decode_optical,
     decode_radar,
     isl_payload,

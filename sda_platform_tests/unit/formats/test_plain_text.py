@@ -10,10 +10,10 @@ import pytest
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.format import ObservationFormat
-from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.plain_text import rows_with_controls
 from sda_platform.formats.reading import read_records
 from sda_platform.formats.registry import FORMATS, known_format
+from sda_platform_tests.support.observations import decode_observations
 from sda_platform_tests.support.sample_inputs import NOW_NS, OWN_SAMPLES, SAMPLES
 
 ALL = {**SAMPLES, **OWN_SAMPLES}

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sda_platform.orbits.determination.arc_fit import fit_arc
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
 from sda_platform_tests.support import w3b
+from sda_platform_tests.support.arc_fit import fit_arc
 
 
 def test_real_ranges_of_w3b_are_met_to_four_metres_and_the_orbit_is_the_published_one() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.orbits.element_order import merge_sorted_sources, rank, reason_against
+from sda_platform.orbits.element_order import rank
+from sda_platform_tests.support.element_merge import merge_sorted_sources, reason_against
 
 NOW_NS = 10_000 * 10**9
 SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", "NUMERICA")

@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.tracking.estimation import StateFits, fit_window, fit_windows
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
@@ -40,6 +42,15 @@ class Scene(Watched):
     def fit(self, **columns: FloatArray) -> StateFits:
         mid_ns = np.full(len(self.index), MID_NS)
         return fit_windows(changed(self.observations, **columns), self.group, catalogue(), self.index, mid_ns)
+
+
+OF_WINDOWS = [field.name for field in dataclasses.fields(StateFits) if field.name != "used"]
+
+
+def fit_window(observations: ObservationArrays, index: int) -> SimpleNamespace:
+    """Fit one object's observations of one window; each quantity without the axis of windows."""
+    fits = fit_windows(observations, np.zeros(len(observations), dtype=np.int64), catalogue(), [index], [MID_NS])
+    return SimpleNamespace(**{name: getattr(fits, name)[0] for name in OF_WINDOWS})
 
 
 @cache
@@ -122,10 +133,9 @@ def test_any_row_order_and_any_company_give_the_same_bytes() -> None:
         assert _bytes(again) == _bytes(whole)
         np.testing.assert_array_equal(again.used, whole.used[order])
     for window in range(0, 60, 9):
-        alone = fit_window(taken.take(group == window), catalogue(), int(index[window]), MID_NS)
-        for name in (field.name for field in dataclasses.fields(alone)):
-            expected = getattr(whole, name)[window]
-            assert np.asarray(getattr(alone, name)).tobytes() == expected.tobytes(), name
+        alone = fit_window(taken.take(group == window), int(index[window]))
+        for name in OF_WINDOWS:
+            assert getattr(alone, name).tobytes() == getattr(whole, name)[window].tobytes(), name
 
 
 def test_wide_outlier_is_dropped_and_leaves_no_trace() -> None:
@@ -170,7 +180,7 @@ def test_kinds_combine_and_are_counted() -> None:
     r, v = radar.states_at(np.zeros(4, dtype=np.int64), time_ns)
     beacons = link_reports(np.full(4, "isl-1"), time_ns, r, v, rng)
     unknown = changed(radar.observations, source_id=np.full(6, "radar-77"))
-    fit = fit_window(stack(radar.observations, beacons, unknown), catalogue(), index, MID_NS)
+    fit = fit_window(stack(radar.observations, beacons, unknown), index)
     counts = (fit.radar_count, fit.optical_count, fit.isl_count, fit.unusable, fit.degrees_of_freedom)
     assert counts == (6, 0, 4, 6, 6 * 4 + 4 * 6)
     assert np.linalg.norm(fit.r_teme_km - radar.truth[0, :3]) < 0.05
@@ -213,7 +223,7 @@ def test_any_observations_give_a_finite_state_and_a_positive_covariance(
     taken = scene("radar", 30, 10, seed=3)
     chosen = taken.observations.take(np.array(rows, dtype=np.int64))
     range_m = np.where(np.arange(len(rows)) % 5 == 4, bad, chosen.range_m * scale)
-    fit = fit_window(changed(chosen, range_m=range_m), catalogue(), int(taken.index[0]), MID_NS)
+    fit = fit_window(changed(chosen, range_m=range_m), int(taken.index[0]))
     assert np.isfinite(fit.r_teme_km).all() and np.isfinite(fit.chi_square)
     assert (np.linalg.eigvalsh(fit.covariance_teme) > 0).all()
     counted = fit.radar_count + fit.outliers_rejected + fit.unusable

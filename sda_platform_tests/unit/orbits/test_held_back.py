@@ -14,7 +14,8 @@ from sda_platform.orbits.determination.held_back import (
 )
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, elements_of_states, elements_of_track
 from sda_platform.orbits.dynamics.forces import Forces
-from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate_teme
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate
+from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -46,7 +47,9 @@ def truth(drag_area_m2_kg: float = 0.01) -> tuple[FloatArray, FloatArray, FloatA
     """True states of an orbit like NOAA 20's before, in the windows and later."""
     start = states(of_catalogue(), np.array([START_NS]))[0]
     forces = Forces(drag_area_m2_kg=drag_area_m2_kg, reflective_area_m2_kg=0.02)
-    found = integrate_teme(start, START_NS, np.concatenate([BEFORE_NS, TIME_NS, LATER_NS]), forces)
+    time_ns = np.concatenate([BEFORE_NS, TIME_NS, LATER_NS])
+    (gcrf,) = gcrf_of_teme(start[None], np.array([START_NS]))
+    found = teme_of_gcrf(integrate(gcrf, START_NS, time_ns, forces), time_ns)
     before, seen, later = np.split(found, [len(BEFORE_NS), len(BEFORE_NS) + len(TIME_NS)])
     return before, seen, later
 

@@ -72,16 +72,16 @@ def test_the_primary_comes_back_after_it_was_healthy_for_long_enough__GF25() -> 
     assert (link.failover.active, link.failover.token) == (PRIMARY, 3)
 
 
-def test_without_a_time_only_a_person_fails_back__GF25() -> None:
+def test_without_a_time_the_primary_comes_back_only_when_the_backup_fails__GF25() -> None:
     link = Link(failback_after_s=None)
     link.run(30)
     link.down.add(PRIMARY)
     link.run(5)
-    assert not link.failover.fail_back(link.now_s), "it is declared failed"
     link.down.clear()
     link.run(300)
     assert link.failover.active == BACKUP
-    assert link.failover.fail_back(link.now_s) and link.failover.active == PRIMARY
+    link.down.add(BACKUP)
+    assert f"{PRIMARY} {PROMOTED}" in link.run(5)
 
 
 def test_while_both_are_down_no_one_commands_and_the_first_to_recover_does__GF25() -> None:

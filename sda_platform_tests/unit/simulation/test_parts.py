@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.formats.framing.container import pack_records
-from sda_platform.formats.observations import decode_observations
 from sda_platform.simulation.corruption import damaged
 from sda_platform.simulation.randomness import keyed_uniform, stream
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
 from sda_platform.simulation.time_tag_biases import stamped_times
 from sda_platform.simulation.visibility import tick_times
-from sda_platform_tests.support.observations import SEALED_TIME_NS, RadarReading, isl_payload
+from sda_platform_tests.support.observations import SEALED_TIME_NS, RadarReading, decode_observations, isl_payload
 from sda_platform_tests.unit.formats.test_observations import GOLDEN_OPTICAL
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import FloatArray
@@ -31,6 +30,7 @@ from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catal
 from sda_platform.simulation.scenarios import Incidents, Outage
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
+from sda_platform_tests.support.observations import decode_observations
 
 SECOND_NS = 1_000_000_000
 # Three of the four telescope sites are dark at this hour.

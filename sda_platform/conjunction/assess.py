@@ -145,11 +145,11 @@ def _side(
 
 def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntArray:
     """TCA of the deviated trajectories, from the candidate's: Newton on r·v = 0; slow ones along their paths."""
-    (_, v1, _), (_, v2, _) = (side.at(tca_ns) for side in sides)
+    (_, v1), (_, v2) = (side.path(tca_ns) for side in sides)
     slow = np.flatnonzero(np.linalg.norm(v2 - v1, axis=-1) < SLOWEST_EVENT_KM_S)
     followed_ns = [slow_tca_ns(sides, row, int(tca_ns[row])) for row in slow.tolist()]
     for _ in range(_REFINEMENTS):
-        (r1, v1, _), (r2, v2, _) = (side.at(tca_ns) for side in sides)
+        (r1, v1), (r2, v2) = (side.path(tca_ns) for side in sides)
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
         tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)

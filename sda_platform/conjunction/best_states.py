@@ -14,7 +14,7 @@ from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NON
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.lake.number_rules import is_semidefinite
-from sda_platform.orbits.covariance import rtn_to_teme, transport
+from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transport
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
 from sda_platform.orbits.element_errors import element_covariance_rtn
@@ -234,7 +234,7 @@ class BestStates:
     def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) of both at ``time_ns`` (n,), TEME."""
         _, r0, v0 = self.catalogue.propagator.at(self.index, self.epoch_ns)
-        dt_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
+        dt_s = self._elapsed_s(time_ns)
         deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
         r, v, modelled = _by_elements(self.catalogue, self.index, time_ns)
         covariance = np.where(
@@ -245,6 +245,18 @@ class BestStates:
         rows = np.flatnonzero(np.isfinite(np.hstack([stated, stated_covariance.reshape(-1, 36)])).all(axis=1))
         states[rows], covariance[rows] = stated[rows], stated_covariance[rows]
         return states[:, :3], states[:, 3:], covariance
+
+    def path(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Position (n, 3) km and velocity (n, 3) km/s of both at ``time_ns`` (n,), as `at`, at a tenth of its cost."""
+        _, r0, v0 = self.catalogue.propagator.at(self.index, self.epoch_ns)
+        deviation = deviations_after(self.deviation, r0, v0, self._elapsed_s(time_ns))
+        _, r, v = self.catalogue.propagator.at(self.index, time_ns)
+        stated = self.ephemerides.states(self.ephemeris, time_ns)
+        states = np.where(np.isfinite(stated), stated, np.concatenate([r, v], axis=1) + deviation)
+        return states[:, :3], states[:, 3:]
+
+    def _elapsed_s(self, time_ns: IntArray) -> FloatArray:
+        return np.asarray((time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND)
 
 
 def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

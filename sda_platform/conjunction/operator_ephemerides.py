@@ -96,6 +96,14 @@ class OperatorEphemerides:
             state[rows], covariance[rows] = self.ephemerides[each].at(time_ns[rows])
         return state, covariance
 
+    def states(self, number: IntArray, time_ns: IntArray) -> FloatArray:
+        """The states of `at` alone, (n, 6)."""
+        state = np.full((len(number), 6), np.nan)
+        for each in np.unique(number[number != NONE]).tolist():
+            rows = np.flatnonzero(number == each)
+            state[rows] = self.ephemerides[each].states(time_ns[rows])
+        return state
+
     def within(self, number: IntArray, time_ns: IntArray) -> IntArray:
         """``time_ns`` (n,), moved into the usable spans of the ephemerides ``number`` (n,)."""
         moved = time_ns.copy()

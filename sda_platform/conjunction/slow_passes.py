@@ -46,5 +46,5 @@ def stay_s(sides: tuple[BestStates, BestStates], row: int, tca_ns: int, volume: 
 def _sampled(sides: tuple[BestStates, BestStates], row: int, tca_ns: int) -> tuple[FloatArray, FloatArray]:
     """Position (t, 3) and rate (t, 3) of the second object in the rotating axes of the first."""
     rows: IntArray = np.full(len(_OFFSETS_NS), row)
-    (r1, v1, _), (r2, v2, _) = (side.take(rows).at(tca_ns + _OFFSETS_NS) for side in sides)
+    (r1, v1), (r2, v2) = (side.take(rows).path(tca_ns + _OFFSETS_NS) for side in sides)
     return rotating_frame_states(r1, v1, r2, v2)

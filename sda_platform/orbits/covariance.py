@@ -63,8 +63,19 @@ def transport(
         deviation (n, 6) and covariance (n, 6, 6) at the end, TEME.
     """
     stm = two_body_stm(r_teme_km, v_teme_km_s, dt_s)
-    moved = np.einsum("nij,nj->ni", stm, np.atleast_2d(np.asarray(deviation, dtype=np.float64)))
+    moved = _moved(stm, deviation)
     return moved, symmetric(stm @ np.asarray(covariance, dtype=np.float64) @ stm.swapaxes(-1, -2))
+
+
+def deviations_after(
+    deviation: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, dt_s: npt.ArrayLike
+) -> FloatArray:
+    """The deviations (n, 6) alone that `transport` gives."""
+    return _moved(two_body_stm(r_teme_km, v_teme_km_s, dt_s), deviation)
+
+
+def _moved(stm: FloatArray, deviation: npt.ArrayLike) -> FloatArray:
+    return np.asarray(np.einsum("nij,nj->ni", stm, np.atleast_2d(np.asarray(deviation, dtype=np.float64))))
 
 
 def process_noise(elapsed_s: FloatArray, density_km2_s3: FloatArray | float) -> FloatArray:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import KroghInterpolator
 
 from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.covariance import SLOW_NOISE_KM2_S3, process_noise, rtn_to_teme, teme_to_rtn, transport
@@ -57,13 +57,17 @@ class Ephemeris:
         NaN outside of the usable span, and covariances where there are none. Before the first covariance and after the
         last one, that one is carried along the orbit, with process noise.
         """
-        usable = (time_ns >= self.usable_from_ns) & (time_ns <= self.usable_until_ns)
-        state = np.where(usable[:, None], states_at(self.state_time_ns, self.state, time_ns), np.nan)
+        state = self.states(time_ns)
         known = np.flatnonzero(np.isfinite(state).all(axis=1))
         covariance = np.full((len(time_ns), 6, 6), np.nan)
         if len(self.covariance_time_ns) and len(known):
             covariance[known] = self._covariances(time_ns[known], state[known])
         return state, covariance
+
+    def states(self, time_ns: IntArray) -> FloatArray:
+        """States (k, 6) at ``time_ns`` (k,), NaN outside of the usable span."""
+        usable = (time_ns >= self.usable_from_ns) & (time_ns <= self.usable_until_ns)
+        return np.where(usable[:, None], states_at(self.state_time_ns, self.state, time_ns), np.nan)
 
     def _covariances(self, time_ns: IntArray, state: FloatArray) -> FloatArray:
         after = np.searchsorted(self.covariance_time_ns, time_ns)
@@ -72,24 +76,26 @@ class Ephemeris:
         begin_ns, end_ns = self.covariance_time_ns[before], self.covariance_time_ns[after]
         span_ns = np.maximum(end_ns - begin_ns, 1)
         weight = np.clip((time_ns - begin_ns) / span_ns, 0, 1)[:, None, None]
-        in_orbit = (1 - weight) * self._along_the_orbit(before) + weight * self._along_the_orbit(after)
+        in_orbit = (1 - weight) * self._in_rtn[before] + weight * self._in_rtn[after]
         found = rtn_to_teme(in_orbit, state[:, :3], state[:, 3:])
         outside = np.flatnonzero((time_ns < self.covariance_time_ns[0]) | (time_ns > self.covariance_time_ns[-1]))
         if len(outside):
             found[outside] = self._carried(time_ns[outside], before[outside])
         return found
 
-    def _along_the_orbit(self, index: IntArray) -> FloatArray:
-        """The covariances ``index`` in the RTN axes of the states at their times."""
-        state = self._states_of_covariances()[index]
-        return teme_to_rtn(self.covariance[index], state[:, :3], state[:, 3:])
+    @cached_property
+    def _in_rtn(self) -> FloatArray:
+        """The covariances in the RTN axes of the states at their times."""
+        state = self._states_of_covariances
+        return teme_to_rtn(self.covariance, state[:, :3], state[:, 3:])
 
     def _carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
-        state = self._states_of_covariances()[index]
+        state = self._states_of_covariances[index]
         elapsed_s = (time_ns - self.covariance_time_ns[index]) / _NS
         _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
         return np.asarray(carried + process_noise(elapsed_s, SLOW_NOISE_KM2_S3))
 
+    @cached_property
     def _states_of_covariances(self) -> FloatArray:
         times = np.clip(self.covariance_time_ns, self.state_time_ns[0], self.state_time_ns[-1])
         return states_at(self.state_time_ns, self.state, times)
@@ -104,15 +110,34 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
     found = np.full((len(time_ns), 6), np.nan)
     inside = np.flatnonzero((time_ns >= epoch_ns[0]) & (time_ns <= epoch_ns[-1]))
     first, points = nodes_around(np.searchsorted(epoch_ns, time_ns[inside], side="right"), len(epoch_ns))
-    for start in np.unique(first).tolist():
-        rows = inside[first == start]
-        chosen = slice(start, start + points)
-        knots_s = np.repeat((epoch_ns[chosen] - epoch_ns[start]) / _NS, 2)
-        # At each knot the position, and as its derivative the velocity.
-        curve = KroghInterpolator(knots_s, state[chosen].reshape(-1, 3))
-        wanted_s = (time_ns[rows] - epoch_ns[start]) / _NS
-        found[rows] = np.concatenate([curve(wanted_s), curve.derivative(wanted_s)], axis=1)
+    curves, curve = np.unique(first, return_inverse=True)
+    chosen = curves[:, None] + np.arange(points)
+    knots_s = (epoch_ns[chosen] - epoch_ns[curves, None]) / _NS
+    found[inside] = _on_curves(knots_s, state[chosen], curve, (time_ns[inside] - epoch_ns[first]) / _NS)
     return found
+
+
+def _on_curves(knots_s: FloatArray, states: FloatArray, curve: IntArray, wanted_s: FloatArray) -> FloatArray:
+    """States (m, 6) at ``wanted_s`` (m,), each on the polynomial ``curve`` (m,) of those through ``states`` (c, p, 6).
+
+    Newton's form: at each knot, counted twice, the position, and as its derivative the velocity.
+    """
+    knots = np.repeat(knots_s, 2, axis=1)
+    differences = np.repeat(states[:, :, :3], 2, axis=1)
+    terms = [differences[:, 0]]
+    for order in range(1, knots.shape[1]):
+        span = (knots[:, order:] - knots[:, :-order])[:, :, None]
+        slopes = np.diff(differences, axis=1) / np.where(span == 0, 1.0, span)
+        if order == 1:
+            slopes[:, ::2] = states[:, :, 3:]
+        differences = slopes
+        terms.append(slopes[:, 0])
+    position, velocity = terms[-1][curve], np.zeros((len(curve), 3))
+    for order in range(len(terms) - 2, -1, -1):
+        beyond = (wanted_s - knots[curve, order])[:, None]
+        velocity = velocity * beyond + position
+        position = position * beyond + terms[order][curve]
+    return np.concatenate([position, velocity], axis=1)
 
 
 def nodes_around(after: IntArray, count: int) -> tuple[IntArray, int]:

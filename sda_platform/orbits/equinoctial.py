@@ -25,7 +25,6 @@ from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
-_COMPLEX_STEP = 1e-30
 # Of central differences, relative to distance and speed.
 _DIFFERENCE = 1e-6
 _KEPLER_STEPS, _KEPLER_RAD = 12, 1e-14
@@ -115,7 +114,7 @@ def states_at(orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray) -> 
 
 
 def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """As ``states_at``, in the axes of the elements. Derivatives by complex step: exact."""
+    """As ``states_at``, in the axes of the elements."""
     states, slopes = np.empty((len(elements), 6)), np.empty((len(elements), 6, 6))
     _move(np.ascontiguousarray(elements), np.ascontiguousarray(dt_s, dtype=np.float64), states, slopes)
     return states, slopes
@@ -123,58 +122,87 @@ def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArr
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _move(elements: Any, dt_s: Any, states: Any, slopes: Any) -> None:
+    plane, turned = np.empty(4), np.empty((4, 4))
     for row in range(len(elements)):
-        given = elements[row].astype(np.complex128)
-        eccentric = _eccentric_longitude(elements[row], dt_s[row])
-        states[row] = _motion(given, dt_s[row], eccentric).real
-        for number in range(6):
-            stepped = given.copy()
-            stepped[number] += 1j * _COMPLEX_STEP
-            slopes[row, :, number] = _motion(stepped, dt_s[row], eccentric).imag / _COMPLEX_STEP
+        _, _, _, p, q, _ = elements[row]
+        _in_plane(elements[row], dt_s[row], plane, turned)
+        size = 1 + p * p + q * q
+        first = np.array([1 - p * p + q * q, 2 * p * q, -2 * p]) / size
+        second = np.array([2 * p * q, 1 + p * p - q * q, 2 * q]) / size
+        first_p = (np.array([-2 * p, 2 * q, -2.0]) - 2 * p * first) / size
+        first_q = (np.array([2 * q, 2 * p, 0.0]) - 2 * q * first) / size
+        second_p = (np.array([2 * q, 2 * p, 0.0]) - 2 * p * second) / size
+        second_q = (np.array([2 * p, -2 * q, 2.0]) - 2 * q * second) / size
+        for half in range(2):
+            x, y = plane[2 * half], plane[2 * half + 1]
+            for axis in range(3):
+                place = 3 * half + axis
+                states[row, place] = x * first[axis] + y * second[axis]
+                slopes[row, place, 3] = x * first_p[axis] + y * second_p[axis]
+                slopes[row, place, 4] = x * first_q[axis] + y * second_q[axis]
+                for number, column in enumerate((0, 1, 2, 5)):
+                    x_slope, y_slope = turned[2 * half, number], turned[2 * half + 1, number]
+                    slopes[row, place, column] = x_slope * first[axis] + y_slope * second[axis]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _eccentric_longitude(elements: Any, dt_s: float) -> float:
-    """The solution of Kepler's equation by Newton's method; NaN if it does not converge."""
+def _in_plane(elements: Any, dt_s: float, plane: Any, slopes: Any) -> None:
+    """Fill in x, y and their rates in the orbit's plane (4,), and their derivatives by n, f, g and longitude (4, 4)."""
     n, f, g, _, _, longitude = elements
-    mean = longitude + n * dt_s
+    eccentric = _eccentric_longitude(longitude + n * dt_s, f, g)
+    cosine, sine = np.cos(eccentric), np.sin(eccentric)
+    axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
+    root = np.sqrt(1 - f * f - g * g)
+    b = 1 / (1 + root)
+    b_f, b_g = b * b * f / root, b * b * g / root
+    near = 1 - f * cosine - g * sine
+    # x = axis u and y = axis v; u' and v' are their derivatives by the eccentric longitude, whose rate is n / near.
+    u, v = (1 - g * g * b) * cosine + f * g * b * sine - f, (1 - f * f * b) * sine + f * g * b * cosine - g
+    u_rate, v_rate = f * g * b * cosine - (1 - g * g * b) * sine, (1 - f * f * b) * cosine - f * g * b * sine
+    rate = n / near
+    plane[0], plane[1] = axis * u, axis * v
+    plane[2], plane[3] = axis * rate * u_rate, axis * rate * v_rate
+    mixed_f, mixed_g = g * b + f * g * b_f, f * b + f * g * b_g
+    for number in range(4):
+        # Of each element: the change of the eccentric longitude (Kepler's equation), and what changes beside it.
+        turn, near_fixed, axis_change, n_change = 1.0 / near, 0.0, 0.0, 0.0
+        u_fixed = v_fixed = u_rate_fixed = v_rate_fixed = 0.0
+        if number == 0:
+            turn, axis_change, n_change = dt_s / near, -2 * axis / (3 * n), 1.0
+        elif number == 1:
+            turn, near_fixed = sine / near, -cosine
+            u_fixed = -g * g * b_f * cosine + mixed_f * sine - 1
+            v_fixed = -(2 * f * b + f * f * b_f) * sine + mixed_f * cosine
+            u_rate_fixed = mixed_f * cosine + g * g * b_f * sine
+            v_rate_fixed = -(2 * f * b + f * f * b_f) * cosine - mixed_f * sine
+        elif number == 2:
+            turn, near_fixed = -cosine / near, -sine
+            u_fixed = -(2 * g * b + g * g * b_g) * cosine + mixed_g * sine
+            v_fixed = -f * f * b_g * sine + mixed_g * cosine - 1
+            u_rate_fixed = mixed_g * cosine + (2 * g * b + g * g * b_g) * sine
+            v_rate_fixed = -f * f * b_g * cosine - mixed_g * sine
+        near_change = near_fixed + (f * sine - g * cosine) * turn
+        rate_change = (n_change - rate * near_change) / near
+        u_change, v_change = u_fixed + u_rate * turn, v_fixed + v_rate * turn
+        u_rate_change, v_rate_change = u_rate_fixed - (u + f) * turn, v_rate_fixed - (v + g) * turn
+        scale = axis_change * rate + axis * rate_change
+        slopes[0, number] = axis_change * u + axis * u_change
+        slopes[1, number] = axis_change * v + axis * v_change
+        slopes[2, number] = scale * u_rate + axis * rate * u_rate_change
+        slopes[3, number] = scale * v_rate + axis * rate * v_rate_change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _eccentric_longitude(mean: float, f: float, g: float) -> float:
+    """The solution of Kepler's equation by Newton's method, as far as it converges."""
     eccentric = mean
     for _ in range(_KEPLER_STEPS):
         cosine, sine = np.cos(eccentric), np.sin(eccentric)
         step = (eccentric + g * cosine - f * sine - mean) / (1 - g * sine - f * cosine)
         eccentric -= step
         if abs(step) < _KEPLER_RAD * (1 + abs(eccentric)):
-            return float(eccentric)
-    return np.nan
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _motion(elements: Any, dt_s: float, eccentric_rad: float) -> Any:
-    """The state (6,), complex, of complex elements (6,); their real parts have this eccentric longitude, or NaN."""
-    n, f, g, p, q, longitude = elements
-    mean = longitude + n * dt_s
-    # From the solution on real numbers, one more step of Newton's method carries the derivative along.
-    is_solved = not np.isnan(eccentric_rad)
-    eccentric = complex(eccentric_rad) if is_solved else mean
-    for _ in range(1 if is_solved else _KEPLER_STEPS):
-        cosine, sine = np.cos(eccentric), np.sin(eccentric)
-        eccentric = eccentric - (eccentric + g * cosine - f * sine - mean) / (1 - g * sine - f * cosine)
-    cosine, sine = np.cos(eccentric), np.sin(eccentric)
-    axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
-    b = 1 / (1 + np.sqrt(1 - f * f - g * g))
-    rate = n / (1 - f * cosine - g * sine)
-    x = axis * ((1 - g * g * b) * cosine + f * g * b * sine - f)
-    y = axis * ((1 - f * f * b) * sine + f * g * b * cosine - g)
-    x_dot = axis * rate * (f * g * b * cosine - (1 - g * g * b) * sine)
-    y_dot = axis * rate * ((1 - f * f * b) * cosine - f * g * b * sine)
-    size = 1 + p * p + q * q
-    first = ((1 - p * p + q * q) / size, 2 * p * q / size, -2 * p / size)
-    second = (2 * p * q / size, (1 + p * p - q * q) / size, 2 * q / size)
-    state = np.empty(6, np.complex128)
-    for n_axis in range(3):
-        state[n_axis] = x * first[n_axis] + y * second[n_axis]
-        state[3 + n_axis] = x_dot * first[n_axis] + y_dot * second[n_axis]
-    return state
+            break
+    return float(eccentric)
 
 
 def plane_axes(p: npt.NDArray[Any], q: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -22,6 +22,10 @@ from sda_platform.orbits.risk.work_budget import WorkBudget
 # The window is sampled with steps that grow from microseconds at its middle.
 _FIRST_LOOK = np.linspace(-1, 1, 301) ** 5
 _ZOOM_NODES, _ZOOMS = 17, 11
+# The span is widened from a bracket in which the exponent changes by less than this.
+_FLAT = 1e-3
+# Sigmas. Where the exponent is sought, its error is the square of this.
+_ROUGH = 1e-4
 # A pair meets twice in a revolution; more peaks are noise where there is no solution.
 _MOST_PEAKS = 6
 # Where the exponent is this far below its peak, nothing is left to add.
@@ -144,7 +148,8 @@ def _spans(
     """Disjoint spans of the window, in order, outside of which no collision is expected."""
 
     def exponent(times: FloatArray) -> FloatArray:
-        return log_overlap(overlap(first, second, times.ravel(), budget), radius_km).reshape(times.shape)
+        met = overlap(first, second, times.ravel(), budget, converged=_ROUGH)
+        return log_overlap(met, radius_km).reshape(times.shape)
 
     times = half_window_s * _FIRST_LOOK
     begins, ends = _brackets(times, exponent(times))
@@ -156,6 +161,8 @@ def _spans(
         high = np.minimum(_ZOOM_NODES - at_peak[:, ::-1].argmax(axis=-1), _ZOOM_NODES - 1)
         rows = np.arange(len(inner))
         begins, ends, peaks = inner[rows, low], inner[rows, high], values.max(axis=-1)
+        if (peaks - np.minimum(values[rows, low], values[rows, high]) < _FLAT).all():
+            break
     if not len(begins) or not np.isfinite(peaks).any():
         return []
     kept = peaks > peaks.max() - _NEGLIGIBLE
@@ -190,16 +197,16 @@ def _inflow_per_s(met: Overlap, radius_km: float) -> FloatArray:
     outward, weight = _surface(met, radius_km)
     axes, variance, offset = met.axes, met.variance_km2, met.offset_km
     velocity = np.einsum("nji,nj->ni", axes, met.mean[:, 3:])
-    cross = np.einsum("nji,njk,nkl->nil", axes, met.covariance[:, 3:, :3], axes)
-    spread = np.einsum("nji,njk,nkl->nil", axes, met.covariance[:, 3:, 3:], axes)
+    turned = axes.swapaxes(-1, -2)
+    cross, spread = turned @ met.covariance[:, 3:, :3] @ axes, turned @ met.covariance[:, 3:, 3:] @ axes
     gain = cross / variance[:, None, :]
     spread = spread - gain @ cross.swapaxes(-1, -2)
     away = radius_km * outward - offset[:, None, :]
     density = np.exp(-0.5 * (away**2 / variance[:, None, :]).sum(axis=-1))
     density /= np.sqrt((2 * np.pi) ** 3 * variance.prod(axis=-1))[:, None]
-    moving = velocity[:, None, :] + np.einsum("nij,nkj->nki", gain, away)
+    moving = velocity[:, None, :] + away @ gain.swapaxes(-1, -2)
     speed = np.einsum("nki,nki->nk", outward, moving)
-    sigma = np.sqrt(np.maximum(np.einsum("nki,nij,nkj->nk", outward, spread, outward), 1e-24))
+    sigma = np.sqrt(np.maximum(np.einsum("nki,nki->nk", outward @ spread, outward), 1e-24))
     # A speed known to many sigmas is itself the flow.
     ratio = np.clip(speed / sigma, -1e3, 1e3)
     inward = sigma * np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi) - speed * ndtr(-ratio)

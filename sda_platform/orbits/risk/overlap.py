@@ -10,6 +10,7 @@ Source: Hall, "Expected Collision Rates for Tracked Satellites", J. Spacecraft a
 from __future__ import annotations
 
 import dataclasses
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from sda_platform.orbits.risk.degenerate import solve_or_nan
 from sda_platform.orbits.risk.work_budget import WorkBudget
 
 _ITERATIONS = 60
-# In sigmas of each element: far below any effect on the probability.
-_CONVERGED = 1e-7
+CONVERGED: Final = 1e-7
+"""In sigmas of each element: far below any effect on the probability."""
 _LEAST_VARIANCE_KM2 = 1e-7**2
 # Keeps the solution finite where one variance exceeds the others beyond floating-point range.
 _REGULAR = 1e-14
@@ -53,8 +54,13 @@ class Overlap:
         return np.asarray(np.einsum("nji,nj->ni", self.axes, self.mean[:, :3]))
 
 
-def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget) -> Overlap:
-    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted."""
+def overlap(
+    first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget, converged: float = CONVERGED
+) -> Overlap:
+    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted.
+
+    ``converged``: the last step towards it, in sigmas of each element.
+    """
     count = len(dt_s)
     here, there = np.tile(first.elements, (count, 1)), np.tile(second.elements, (count, 1))
     scale_1, scale_2 = (np.sqrt(np.maximum(np.diagonal(o.covariance), 1e-60)) for o in (first, second))
@@ -62,23 +68,23 @@ def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, bud
     with np.errstate(all="ignore"):
         for _ in range(_ITERATIONS):
             budget.spend(int(moving.sum()))
-            mean, covariance, slope_1, slope_2 = _linearised(first, second, here[moving], there[moving], dt_s[moving])
-            position = 0.5 * (covariance[:, :3, :3] + covariance[:, :3, :3].swapaxes(-1, -2))
+            offset, position, gain_1, gain_2 = _apart(first, second, here[moving], there[moving], dt_s[moving])
+            position = 0.5 * (position + position.swapaxes(-1, -2))
             trace = np.trace(position, axis1=-2, axis2=-1)[:, None, None]
             position += (_LEAST_VARIANCE_KM2 + _REGULAR * np.nan_to_num(trace)) * np.eye(3)
-            pull = solve_or_nan(position, mean[:, :3])
-            next_1 = first.elements + np.einsum("ij,nkj,nk->ni", first.covariance, slope_1, pull)
-            next_2 = second.elements - np.einsum("ij,nkj,nk->ni", second.covariance, slope_2, pull)
+            pull = solve_or_nan(position, offset)
+            next_1 = first.elements + np.einsum("nk,nki->ni", pull, gain_1)
+            next_2 = second.elements - np.einsum("nk,nki->ni", pull, gain_2)
             step = np.maximum(
                 np.abs((next_1 - here[moving]) / scale_1).max(axis=-1),
                 np.abs((next_2 - there[moving]) / scale_2).max(axis=-1),
             )
             here[moving], there[moving] = next_1, next_2
-            moving[np.flatnonzero(moving)[step < _CONVERGED]] = False
+            moving[np.flatnonzero(moving)[step < converged]] = False
             if not moving.any():
                 break
         here[moving] = np.nan
-        mean, covariance, _, _ = _linearised(first, second, here, there, dt_s)
+        mean, covariance = _linearised(first, second, here, there, dt_s)
     found = np.isfinite(mean).all(axis=-1) & np.isfinite(covariance).all(axis=(-2, -1))
     covariance[~found] = np.eye(6)
     mean[~found] = np.nan
@@ -107,12 +113,27 @@ def log_overlap(met: Overlap, radius_km: float) -> FloatArray:
 
 def _linearised(
     first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Mean (n, 6) and covariance (n, 6, 6) of the relative state, and d(position)/d(elements) of both (n, 3, 6)."""
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (n, 6) and covariance (n, 6, 6) of the relative state."""
     state_1, slope_1 = states_at(first, here, dt_s)
     state_2, slope_2 = states_at(second, there, dt_s)
     mean_1 = state_1 + np.einsum("nij,nj->ni", slope_1, first.elements - here)
     mean_2 = state_2 + np.einsum("nij,nj->ni", slope_2, second.elements - there)
     covariance = slope_1 @ first.covariance @ slope_1.swapaxes(-1, -2)
-    covariance = covariance + slope_2 @ second.covariance @ slope_2.swapaxes(-1, -2)
-    return mean_2 - mean_1, covariance, slope_1[:, :3], slope_2[:, :3]
+    return mean_2 - mean_1, covariance + slope_2 @ second.covariance @ slope_2.swapaxes(-1, -2)
+
+
+def _apart(
+    first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean (n, 3) and covariance (n, 3, 3) of the relative position, and that of each orbit's position with its
+    elements, (n, 3, 6).
+    """
+    state_1, slope_1 = states_at(first, here, dt_s)
+    state_2, slope_2 = states_at(second, there, dt_s)
+    slope_1, slope_2 = slope_1[:, :3], slope_2[:, :3]
+    mean_1 = state_1[:, :3] + np.einsum("nij,nj->ni", slope_1, first.elements - here)
+    mean_2 = state_2[:, :3] + np.einsum("nij,nj->ni", slope_2, second.elements - there)
+    gain_1, gain_2 = slope_1 @ first.covariance, slope_2 @ second.covariance
+    covariance = gain_1 @ slope_1.swapaxes(-1, -2) + gain_2 @ slope_2.swapaxes(-1, -2)
+    return mean_2 - mean_1, covariance, gain_1, gain_2

@@ -247,7 +247,7 @@ class BestStates:
         return states[:, :3], states[:, 3:], covariance
 
     def path(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Position (n, 3) km and velocity (n, 3) km/s of both at ``time_ns`` (n,), as `at`, at a tenth of its cost."""
+        """Position (n, 3) km and velocity (n, 3) km/s of both at ``time_ns`` (n,), as `at`, without covariances."""
         _, r0, v0 = self.catalogue.propagator.at(self.index, self.epoch_ns)
         deviation = deviations_after(self.deviation, r0, v0, self._elapsed_s(time_ns))
         _, r, v = self.catalogue.propagator.at(self.index, time_ns)

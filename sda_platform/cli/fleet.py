@@ -25,7 +25,7 @@ def fleet() -> None:
 def list_members(settings: Settings, as_json: bool) -> None:
     """List the members by status, also from reports that are not yet consumed."""
     from sda_platform.clock import iso
-    from sda_platform.membership.current import current_fleet
+    from sda_platform.ground.current_fleet import current_fleet
 
     rows = current_fleet(lake_of(settings), settings.landing_uri)
     if as_json:
@@ -65,11 +65,11 @@ def remove(settings: Settings, names: tuple[str, ...]) -> None:
 def report(settings: Settings, serf: str) -> None:
     """Report the view of the local Serf agent until it is interrupted: changes at once, and a sign of life."""
     from sda_platform.clock import MissionClock
+    from sda_platform.ground.reporting import ViewReporter
+    from sda_platform.ground.serf import SerfAgent
+    from sda_platform.ground.tables import MEMBERSHIP_FEED
     from sda_platform.lake.errors import Unavailable
     from sda_platform.landing.zone import LandingZone
-    from sda_platform.membership.reporting import ViewReporter
-    from sda_platform.membership.serf import SerfAgent
-    from sda_platform.membership.tables import MEMBERSHIP_FEED
 
     zone, memory = LandingZone(settings.landing_uri, MEMBERSHIP_FEED), settings.home / "fleet"
     reporter = ViewReporter(SerfAgent(serf), zone, memory, MissionClock.load(settings.home).now_ns)
@@ -89,9 +89,9 @@ def report(settings: Settings, serf: str) -> None:
 
 def _change(settings: Settings, names: tuple[str, ...], *, admits: bool) -> None:
     from sda_platform.clock import MissionClock
+    from sda_platform.ground.reporting import change_registry
+    from sda_platform.ground.tables import MEMBERSHIP_FEED
     from sda_platform.landing.zone import LandingZone
-    from sda_platform.membership.reporting import change_registry
-    from sda_platform.membership.tables import MEMBERSHIP_FEED
 
     zone = LandingZone(settings.landing_uri, MEMBERSHIP_FEED)
     change_registry(zone, MissionClock.load(settings.home).now_ns(), getpass.getuser(), names, admits=admits)

@@ -39,8 +39,8 @@ def issue(
     command_id: str | None,
 ) -> None:
     """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it."""
-    from sda_platform.ground_segment.log import CommandLog, UnknownKind
-    from sda_platform.protocols.commands import BadDirection
+    from sda_platform.ground.commands import BadDirection
+    from sda_platform.ground.log import CommandLog, UnknownKind
 
     try:
         event = CommandLog(lake_of(settings, may_be_new=True), settings.landing_uri, station).issue(
@@ -65,9 +65,9 @@ def issue(
 def list_commands(settings: Settings, station: str, as_json: bool) -> None:
     """List the commands of a station by their state, and who commands it, also from events not yet consumed."""
     from sda_platform.clock import iso
-    from sda_platform.ground_segment.command_states import states
-    from sda_platform.ground_segment.links import link_states
-    from sda_platform.ground_segment.log import CommandLog
+    from sda_platform.ground.command_states import states
+    from sda_platform.ground.links import link_states
+    from sda_platform.ground.log import CommandLog
 
     events = CommandLog(lake_of(settings), settings.landing_uri, station).new_events()
     rows = states([], events)
@@ -128,9 +128,9 @@ def uplink(
     """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
     import httpx
 
-    from sda_platform.ground_segment.log import CommandLog
-    from sda_platform.ground_segment.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
-    from sda_platform.protocols.failure_detection import PATH_CLASSES
+    from sda_platform.ground.failure_detection import PATH_CLASSES
+    from sda_platform.ground.log import CommandLog
+    from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
 
     path_class = PATH_CLASSES[path]
     if declare_phi is not None:
@@ -148,7 +148,7 @@ def uplink(
         lease=_lease(settings, f"{settings.site}/{name}", station),
     )
     if serf:
-        from sda_platform.membership.serf import SerfAgent, SerfWatch
+        from sda_platform.ground.serf import SerfAgent, SerfWatch
 
         watch = SerfWatch(SerfAgent(serf))
         running.reported = lambda other: watch.status(f"{station}-{other}")
@@ -160,8 +160,8 @@ def _lease(settings: Settings, holder: str, station: str) -> Any:
     """The lease of the station's uplinks, where the platform has an etcd."""
     if not settings.etcd:
         return None
-    from sda_platform.ground_segment.uplink import TIMEOUT_S
-    from sda_platform.ground_segment.uplink_lease import UplinkLease
+    from sda_platform.ground.uplink import TIMEOUT_S
+    from sda_platform.ground.uplink_lease import UplinkLease
     from sda_platform.orchestration.leases import EtcdLeases
 
     return UplinkLease(EtcdLeases(settings.etcd, holder, timeout_s=TIMEOUT_S), station, time.monotonic)
@@ -210,7 +210,7 @@ def leases(settings: Settings, as_json: bool) -> None:
 def station(settings: Settings, state: Path, port: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""
     from sda_platform.clock import MissionClock
-    from sda_platform.ground_segment.station import DurableStation, serve
+    from sda_platform.ground.station import DurableStation, serve
 
     server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port)
     console.print(f"station at http://127.0.0.1:{server.server_port}; Ctrl-C stops it")

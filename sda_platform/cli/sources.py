@@ -27,7 +27,7 @@ def read_report(home: Path) -> dict[str, Any]:
 
 def agents_of(settings: Settings) -> dict[str, str]:
     """Status of the agents of the fleet by name: the agent of a source has the name of the source."""
-    from sda_platform.membership.current import current_fleet
+    from sda_platform.ground.current_fleet import current_fleet
 
     fleet = current_fleet(lake_of(settings), settings.landing_uri)
     return {row["member"]: row["status"] or "never seen" for row in fleet if row["is_registered"]}

@@ -12,7 +12,7 @@ from sda_platform.cli.people import console, for_people
 from sda_platform.settings import Settings
 
 if TYPE_CHECKING:
-    from sda_platform.ground_segment.station_state import StationState
+    from sda_platform.ground.station_state import StationState
 
 _MODES = ("leader", "session", "consistent_prefix", "bounded", "any_follower")
 
@@ -60,7 +60,7 @@ def put(settings: Settings, key: str, value: str) -> None:
 @for_people
 def get(settings: Settings, key: str, mode: str, after: int) -> None:
     """Print the value of KEY, and on standard error the server and the position of the session."""
-    from sda_platform.protocols.read_routing import ReadMode, ReadSession
+    from sda_platform.ground.read_routing import ReadMode, ReadSession
 
     session = ReadSession(written=after, read=after)
     with _opened(settings) as state:
@@ -84,7 +84,7 @@ def promote(settings: Settings, name: str, synchronous: str) -> None:
 
 @contextmanager
 def _opened(settings: Settings) -> "Iterator[StationState]":
-    from sda_platform.ground_segment.station_state import StationState
+    from sda_platform.ground.station_state import StationState
 
     if not settings.station_state:
         raise click.ClickException("no station state: set SDA_STATION_STATE to the addresses of its servers")

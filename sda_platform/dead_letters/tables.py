@@ -11,11 +11,10 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
 )
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform.ground_segment.tables import GROUND_EVENTS
+from sda_platform.ground.tables import GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
-from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
 from sda_platform.metric_history.tables import PIPELINE_METRICS
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition

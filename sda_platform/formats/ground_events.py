@@ -16,7 +16,7 @@ COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, E
 LINK_EVENTS: Final = (
     "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",
 )  # fmt: skip
-"""Of an uplink: see `protocols.failover`; deposed: it learned that another one holds a newer token."""
+"""Of an uplink: see `ground.failover`; deposed: it learned that another one holds a newer token."""
 HEARTBEATS: Final = "heartbeats"
 """An uplink recorded the gaps between another one's heartbeats: its ``detail`` is for `heartbeat_gaps`."""
 

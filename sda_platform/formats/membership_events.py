@@ -8,8 +8,10 @@ from typing import Final
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
 from sda_platform.formats.records import RawRecord
-from sda_platform.protocols.membership import STATUS_NAMES
 
+ALIVE, SUSPECTED, DEAD, LEFT = range(4)
+STATUS_NAMES: Final = ("alive", "suspected", "failed", "left")
+"""Of these numbers. Who leaves on purpose has not failed, whatever others saw of it afterwards."""
 ADMITTED, REMOVED = "admitted", "removed"
 REGISTRY_EVENTS: Final = (ADMITTED, REMOVED)
 """A person lists a member in the registry, or takes it out."""

@@ -17,12 +17,12 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
+from sda_platform.ground.tables import FLEET_MEMBERSHIP
 from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.correction_log import content, corrections, fact_schema
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.protocols.membership import DEAD, LEFT, STATUS_NAMES
+from sda_platform.formats.membership_events import DEAD, LEFT, STATUS_NAMES
 from sda_platform.tasking.tables import SCHEDULED
 
 FLEET_COLUMNS: Final = (

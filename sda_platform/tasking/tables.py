@@ -6,10 +6,10 @@ from pyspark.sql import types as T
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
+from sda_platform.ground.tables import FLEET_MEMBERSHIP
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
-from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 
 CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE = (

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sda_platform.protocols.membership import ALIVE, DEAD, SUSPECTED, Membership
+from sda_platform.formats.membership_events import ALIVE, DEAD, SUSPECTED
+from sda_platform.ground.membership import Membership
 
 _BYTES_PER_MEMBER: Final = 100
 _DEAD_PROBE_SHARE: Final = 0.05

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from sda_platform.protocols.membership import ALIVE, Membership
+from sda_platform.formats.membership_events import ALIVE
+from sda_platform.ground.membership import Membership
 from sda_platform_tests.models.gossip_model import Fleet
 
 

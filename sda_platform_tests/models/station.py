@@ -3,7 +3,7 @@
 It remembers the ids that it has executed, refuses a command whose time has passed, and a sender with a stale token.
 """
 
-from sda_platform.protocols.commands import Command
+from sda_platform.ground.commands import Command
 
 
 class Station:

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from sda_platform.protocols.commands import (
+from sda_platform.ground.commands import (
     ACKNOWLEDGED,
     EXPIRED,
     PRIORITY,
@@ -22,8 +22,8 @@ from sda_platform.protocols.commands import (
     QueueFull,
     Transition,
 )
-from sda_platform.protocols.failover import BACKUP, BOTH_DOWN, FAILED_BACK, PRIMARY, PROMOTED, Failover
-from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION, PathClass
+from sda_platform.ground.failover import BACKUP, BOTH_DOWN, FAILED_BACK, PRIMARY, PROMOTED, Failover
+from sda_platform.ground.failure_detection import CROSS_REGION, INTRA_REGION, PathClass
 from sda_platform_tests.models.station import Station
 
 STEP_S: Final = 0.05

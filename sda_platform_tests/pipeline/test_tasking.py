@@ -10,10 +10,9 @@ from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.ground_events import GroundEvent
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
-from sda_platform.ground_segment.log import CommandLog
-from sda_platform.ground_segment.tables import GROUND_COMMANDS
-from sda_platform.membership.reporting import change_registry
-from sda_platform.membership.tables import FLEET_MEMBERSHIP
+from sda_platform.ground.log import CommandLog
+from sda_platform.ground.reporting import change_registry
+from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming

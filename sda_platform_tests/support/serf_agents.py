@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sda_platform.ground.serf import SerfAgent
 from sda_platform.lake.errors import Unavailable
-from sda_platform.membership.serf import SerfAgent
 from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support.running_platform import eventually
 

@@ -12,13 +12,13 @@ from threading import Event, Thread
 import httpx
 import pytest
 
-from sda_platform.ground_segment.log import CommandLog
-from sda_platform.ground_segment.station import DurableStation, serve
-from sda_platform.ground_segment.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
-from sda_platform.ground_segment.uplink_lease import UplinkLease
+from sda_platform.ground.failure_detection import CROSS_REGION
+from sda_platform.ground.log import CommandLog
+from sda_platform.ground.station import DurableStation, serve
+from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
+from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.errors import Unavailable
 from sda_platform.orchestration.leases import EtcdLeases, LeaseTaken
-from sda_platform.protocols.failure_detection import CROSS_REGION
 from sda_platform_tests.models.linearizability import Operation, is_linearizable, unlinearizable_keys
 from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.delta_tables import lake_at

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.ground_segment.links import stale_executions, terms
-from sda_platform.ground_segment.log import CommandLog
+from sda_platform.ground.links import stale_executions, terms
+from sda_platform.ground.log import CommandLog
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.ground_segment.assets import shown_leases
+from sda_platform.ground.assets import shown_leases
 from sda_platform.lake.errors import StaleToken, Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import EtcdLeases, Lease, LeaseLost, LeaseResource, LeaseTaken

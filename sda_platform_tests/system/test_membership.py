@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sda_platform.clock import MissionClock
+from sda_platform.formats.membership_events import ALIVE, DEAD, LEFT
+from sda_platform.ground.current_fleet import current_fleet
+from sda_platform.ground.reporting import ViewReporter, change_registry
+from sda_platform.ground.serf import SerfWatch
+from sda_platform.ground.tables import MEMBERSHIP_FEED
 from sda_platform.landing.zone import LandingZone
-from sda_platform.membership.current import current_fleet
-from sda_platform.membership.reporting import ViewReporter, change_registry
-from sda_platform.membership.serf import SerfWatch
-from sda_platform.membership.tables import MEMBERSHIP_FEED
-from sda_platform.protocols.membership import ALIVE, DEAD, LEFT
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.running_platform import eventually
 from sda_platform_tests.support.segments import START_NS

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
-from sda_platform.ground_segment.replica_check import problems
-from sda_platform.ground_segment.station_state import FormerLeader, OutcomeUnknown, StationState
+from sda_platform.ground.read_routing import ReadMode, ReadSession
+from sda_platform.ground.replica_check import problems
+from sda_platform.ground.station_state import FormerLeader, OutcomeUnknown, StationState
 from sda_platform.lake.errors import Unavailable
-from sda_platform.protocols.read_routing import ReadMode, ReadSession
 from sda_platform_tests.support.postgres_replicas import PostgresReplicas, postgres_replicas
 from sda_platform_tests.support.postgres_server import required_binaries
 

@@ -10,8 +10,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
-from sda_platform.ground_segment.command_states import FINAL, oldest_pending_ns
-from sda_platform.ground_segment.tables import GROUND_COMMANDS
+from sda_platform.ground.command_states import FINAL, oldest_pending_ns
+from sda_platform.ground.tables import GROUND_COMMANDS
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit, Head

@@ -24,8 +24,9 @@ from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
-from sda_platform.ground_segment import command_states
-from sda_platform.ground_segment.tables import GROUND_EVENTS
+from sda_platform.ground import command_states
+from sda_platform.ground import membership_states as membership
+from sda_platform.ground.tables import GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
 from sda_platform.ingest import decoding as observation_decoding
 from sda_platform.ingest import telemetry as telemetry_decoding
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
@@ -34,8 +35,6 @@ from sda_platform.lake.table import Table
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
-from sda_platform.membership import transforms as membership
-from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
 from sda_platform.metric_history import assets as metrics
 from sda_platform.metric_history.tables import PIPELINE_METRICS
 from sda_platform.registry import FEEDS

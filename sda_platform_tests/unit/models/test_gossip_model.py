@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.membership import ALIVE, DEAD, LEFT, SUSPECTED, Membership
+from sda_platform.formats.membership_events import ALIVE, DEAD, LEFT, SUSPECTED
+from sda_platform.ground.membership import Membership
 from sda_platform_tests.models import gossip_schedule
 from sda_platform_tests.models.gossip_model import Fleet, GossipNode, spread
 

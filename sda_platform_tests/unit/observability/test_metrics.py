@@ -14,7 +14,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ground_segment.tables import GROUND_COMMANDS
+from sda_platform.ground.tables import GROUND_COMMANDS
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import overwrite
 from sda_platform.lake.lake import Lake, without_session

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sda_platform.protocols.membership import ALIVE, DEAD, LEFT, STATUS_NAMES, SUSPECTED
+from sda_platform.formats.membership_events import ALIVE, DEAD, LEFT, STATUS_NAMES, SUSPECTED
 from sda_platform.tasking.antennas import Antenna
 from sda_platform.tasking.outages import EVIDENCE_S, SensorOutage, is_affected, outages, shown_outages
 from sda_platform.tasking.planning import planned

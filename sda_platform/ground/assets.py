@@ -1,0 +1,173 @@
+"""Assets of package ground: landing/ground → ground_events → ground_commands, and the same of membership."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.ground import command_states, membership_states
+from sda_platform.ground.command_states import oldest_pending_ns, states
+from sda_platform.ground.links import heartbeat_events, link_events, link_states
+from sda_platform.ground.membership_states import disputed, merged
+from sda_platform.ground.path_states import path_states
+from sda_platform.ground.tables import (
+    FLEET_MEMBERSHIP,
+    GROUND_COMMANDS,
+    GROUND_EVENTS,
+    GROUND_FEED,
+    MEMBERSHIP_FEED,
+    MEMBERSHIP_OBSERVATIONS,
+)
+from sda_platform.lake.errors import Unavailable
+from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.jobs import GROUND_SEGMENT
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.leases import LeaseResource, without_leases
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
+from sda_platform.orchestration.zone_asset import zone_asset
+
+_SHOWN_OF_MEMBERS = ("member", "is_registered", "status", "generation", "role", "alive_views", "other_views")
+_HEARD_NS = 3600 * NANOSECONDS_PER_SECOND
+
+ground_zone = zone_asset(
+    GROUND_FEED,
+    GROUND_EVENTS,
+    GROUND_SEGMENT,
+    "Events of ground commands and uplinks as lines of JSON, sealed by issuers and uplinks.",
+    replayable="yes",
+    ordering="by uplink and token",
+    delivery="at least once",
+)
+
+
+@table_asset(GROUND_EVENTS, jobs=[GROUND_SEGMENT])
+def ground_events(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Every event of a ground command (issued, accepted, sent, acknowledged, expired) and of an uplink, for ever.
+
+    An event counts once its segment is sealed. An uplink that takes over rebuilds its queue from here and from what
+    still waits in the landing zone.
+    """
+    return land(lake, landing, GROUND_EVENTS, one_by_one(command_states.decode), report=context.log_event)
+
+
+@table_asset(GROUND_COMMANDS, jobs=[GROUND_SEGMENT], stand_ins=without_leases)
+def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
+    """The state of each ground command and when it reached each state; which uplink of a station is active.
+
+    The metadata show who holds which lease, and which paths are suspected or declared failed, since when. They show
+    how long the oldest command of each priority has waited.
+
+    A command is sent at least once and executed at most once: the station has its id, and refuses the sender of an
+    older fencing token.
+    """
+    store = lake.open()
+    plan = store.plan(GROUND_COMMANDS)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    events = [row for row in store.new_rows(plan, GROUND_EVENTS).to_pylist() if row["error_kind"] is None]
+    named = {row["command_id"] for row in events}
+    present = {row["command_id"]: row for row in store.current_rows(plan).to_pylist()}
+    rows = states([row for row in present.values() if row["command_id"] in named], events)
+    waiting = oldest_pending_ns({**present, **{row["command_id"]: row for row in rows}}.values())
+    receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
+    facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
+    upto = plan.window(GROUND_EVENTS).upto_sequence
+    links = link_events(store, upto_sequence=upto)
+    heard = heartbeat_events(store, plan.as_of_ns - _HEARD_NS, upto_sequence=upto)
+    shown = {**shown_waiting(waiting, plan.as_of_ns), **shown_links(links, heard), **shown_leases(leases)}
+    return materialized(store, receipt, **facts, **shown)
+
+
+def shown_waiting(oldest_ns: Mapping[tuple[str, int], int], now_ns: int) -> dict[str, Any]:
+    """How long the oldest command of each station and priority has waited, the most urgent first."""
+    order = sorted(oldest_ns.items(), key=lambda each: (each[0][0], -each[0][1]))
+    rows = [
+        {"station": station, "priority": priority, "oldest_waits_s": (now_ns - issued_ns) / NANOSECONDS_PER_SECOND}
+        for (station, priority), issued_ns in order
+    ]
+    return _table("waiting", rows)
+
+
+def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Who commands each station under which token, the state of each path, and the timeline, where there are any."""
+    from sda_platform.ground.pictures import timeline
+
+    picture = timeline(events)
+    facts = {
+        **_table("links", [link.shown() for link in link_states(events)]),
+        **_table("paths", [path.shown() for path in path_states([*events, *heard])]),
+    }
+    return facts | ({"failover_timeline": dg.MetadataValue.md(picture)} if picture else {})
+
+
+def shown_leases(leases: LeaseResource) -> dict[str, Any]:
+    """Who holds which lease, under which token and for how long, where the platform has an etcd that answers."""
+    try:
+        return _table("leases", [each.shown() for each in leases.held()])
+    except Unavailable as error:
+        return {"leases": str(error)}
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}
+
+
+membership_zone = zone_asset(
+    MEMBERSHIP_FEED,
+    MEMBERSHIP_OBSERVATIONS,
+    GROUND_SEGMENT,
+    "Views of the agents of stations and collectors, and changes of the registry, as lines of JSON.",
+    replayable="yes",
+    ordering="by observer",
+    delivery="at least once",
+)
+
+
+@table_asset(MEMBERSHIP_OBSERVATIONS, jobs=[GROUND_SEGMENT])
+def membership_observations(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Every claim of an agent about the status of another one, and every change of the registry, for ever."""
+    return land(lake, landing, MEMBERSHIP_OBSERVATIONS, one_by_one(membership_states.decode), report=context.log_event)
+
+
+@table_asset(FLEET_MEMBERSHIP, jobs=[GROUND_SEGMENT])
+def fleet_membership(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """The status of each agent of the fleet: the views of all observers, merged by (generation, status).
+
+    Serf spreads the status between the agents (SWIM). Which agents belong to the fleet is what the registry lists.
+    """
+    store = lake.open()
+    plan = store.plan(FLEET_MEMBERSHIP)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    events = store.new_rows(plan, MEMBERSHIP_OBSERVATIONS).to_pylist()
+    before = store.current_rows(plan).to_pylist()
+    changed = merged(before, [event for event in events if event["error_kind"] is None])
+    receipt = store.replace(plan, pa.Table.from_pylist(changed, FLEET_MEMBERSHIP.content_schema))
+    fleet = sorted({row["member"]: row for row in (*before, *changed)}.values(), key=lambda row: row["member"])
+    return materialized(store, receipt, **shown_fleet(fleet))
+
+
+def shown_fleet(fleet: list[dict[str, Any]]) -> dict[str, Any]:
+    """Registered members by status, the table of those that are not alive, and who holds whom for what."""
+    if not fleet:
+        return {}
+    from sda_platform.ground.pictures import views_picture
+
+    facts: dict[str, Any] = dict(Counter(f"now_{row['status'] or 'silent'}" for row in fleet if row["is_registered"]))
+    facts["disputed"] = sum(1 for _ in disputed(fleet))
+    worst = sorted(
+        fleet,
+        key=lambda row: (row["status"] == "alive", not row["is_registered"], row["alive_views"], row["member"]),
+    )
+    shown = pa.Table.from_pylist([{name: row[name] for name in _SHOWN_OF_MEMBERS} for row in worst])
+    facts["members"] = dg.MetadataValue.md(markdown_table(shown))
+    picture = views_picture(fleet)
+    return facts | ({"views": dg.MetadataValue.md(picture)} if picture else {})

@@ -1,0 +1,115 @@
+"""What must hold for the tables of the ground segment and of membership."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from sda_platform.ground.command_states import EVENT_COLUMNS
+from sda_platform.ground.links import link_events, stale_executions, terms
+from sda_platform.ground.membership_states import disputed
+from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS, GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
+from sda_platform.orchestration.freshness import never_stale, nothing_waits
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
+from sda_platform.recovery.verification import consumed_rows
+
+MAX_WAIT_S = 1800.0
+MAX_STOP_TO_PROMOTION_S = 30.0
+
+
+def commands_are_executed_once(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """No command has two answers that it was executed, none was executed for a former uplink, and none is missing."""
+    rows = log.rows(["command_id", "executions"]).to_pylist()
+    twice = [row["command_id"] for row in rows if row["executions"] > 1]
+    events = consumed_rows(store, commits, GROUND_EVENTS, [*EVENT_COLUMNS, "error_kind"]).to_pylist()
+    usable = [event for event in events if event["error_kind"] is None]
+    missing = {event["command_id"] for event in usable if event["command_id"]} - {row["command_id"] for row in rows}
+    # The promotion that makes an execution stale may stand in an earlier commit than those under review.
+    stale = stale_executions(usable, terms(link_events(store)))
+    problems = (
+        (twice, "executed twice"),
+        (stale, "executed for a former uplink"),
+        (sorted(missing), "without a state"),
+    )
+    return [f"{len(found)} commands {what}, such as {found[0]}" for found, what in problems if found]
+
+
+@dg.asset_check(
+    asset=GROUND_COMMANDS.name,
+    description=f"Each backup uplink took over within {MAX_STOP_TO_PROMOTION_S:.0f} s of the former one's last "
+    "heartbeat (GF-20).",
+)
+def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
+    """The promotions, and the slowest."""
+    silences = [term.silence_s for term in terms(link_events(lake.open())) if term.silence_s is not None]
+    slowest_s = max(silences, default=0.0)
+    return dg.AssetCheckResult(
+        passed=slowest_s <= MAX_STOP_TO_PROMOTION_S,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"promotions_after_a_failure": len(silences), "slowest_s": slowest_s},
+    )
+
+
+def every_claim_has_a_member(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Members of usable events that have no row."""
+    events = consumed_rows(store, commits, MEMBERSHIP_OBSERVATIONS, ["member", "error_kind"]).to_pylist()
+    rows = set(log.rows(["member"]).column("member").to_pylist())
+    missing = sorted({each["member"] for each in events if each["error_kind"] is None} - rows)
+    return [f"{len(missing)} members without a row, such as {missing[0]}"] if missing else []
+
+
+@dg.asset_check(asset=FLEET_MEMBERSHIP.name, description="No registered member has failed or has never been seen.")
+def members_are_alive(lake: LakeResource) -> dg.AssetCheckResult:
+    """The members that failed or were never seen."""
+    rows = lake.open().log(FLEET_MEMBERSHIP).rows(["member", "status", "is_registered"]).to_pylist()
+    registered = [row for row in rows if row["is_registered"]]
+    wrong = [
+        f"{row['member']} ({row['status'] or 'never seen'})" for row in registered if row["status"] in (None, "failed")
+    ]
+    return warning(wrong[:10], {"registered": len(registered), "failed": len(wrong)})
+
+
+@dg.asset_check(asset=FLEET_MEMBERSHIP.name, description="The agents that report agree on who is alive.")
+def views_agree(lake: LakeResource) -> dg.AssetCheckResult:
+    """The members on which observers disagree."""
+    columns = ["member", "status", "alive_views", "other_views"]
+    wrong = list(disputed(lake.open().log(FLEET_MEMBERSHIP).rows(columns).to_pylist()))
+    return warning(wrong[:10], {"disputed": len(wrong)})
+
+
+@dg.asset_check(asset=FLEET_MEMBERSHIP.name, description="Every agent that gossips is listed in the registry.")
+def members_are_registered(lake: LakeResource) -> dg.AssetCheckResult:
+    """The agents that are alive and not in the registry."""
+    rows = lake.open().log(FLEET_MEMBERSHIP).rows(["member", "status", "is_registered"]).to_pylist()
+    wrong = [row["member"] for row in rows if row["status"] == "alive" and not row["is_registered"]]
+    return warning(wrong[:10], {"not_registered": len(wrong)})
+
+
+checks = [
+    *table_checks(
+        GROUND_EVENTS,
+        freshness=DataFreshness("a platform need not command stations", MAX_WAIT_S, never_stale),
+    ),
+    *table_checks(
+        GROUND_COMMANDS,
+        balance=[commands_are_executed_once],
+        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
+    ),
+    promotions_are_fast,
+    *table_checks(
+        MEMBERSHIP_OBSERVATIONS,
+        freshness=DataFreshness("a platform need not have agents", MAX_WAIT_S, never_stale),
+    ),
+    *table_checks(
+        FLEET_MEMBERSHIP,
+        balance=[every_claim_has_a_member],
+        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
+    ),
+    members_are_alive,
+    views_agree,
+    members_are_registered,
+]

@@ -1,0 +1,111 @@
+"""The log of a station's commands and uplinks: sealed segments in the landing zone, and the rows consumed from them.
+
+An event counts when its segment is sealed. So a command is durable before it is sent, and the uplink that becomes
+active reads every command from the same log.
+"""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from sda_platform.audit_log import user
+from sda_platform.formats.ground_events import ISSUED, GroundEvent, encode_ground_events
+from sda_platform.formats.segments import Sender
+from sda_platform.ground.command_states import EVENT_COLUMNS, decode
+from sda_platform.ground.commands import PRIORITY, check_direction
+from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.landing.record_rows import usable_rows
+from sda_platform.landing.zone import LandingZone
+
+FORMAT = "ground-events-jsonl"
+
+
+class UnknownKind(ValueError):
+    """No command is of this kind."""
+
+
+class CommandLog:
+    """Events of one ``station``."""
+
+    def __init__(self, lake: Lake, landing_uri: str, station: str) -> None:
+        self.station, self._lake = station, lake
+        self._zone = LandingZone(landing_uri, GROUND_FEED)
+        self._read: set[str] = set()
+        self._sequence = 0
+        self._written = 0
+        self._writer = uuid.uuid4().hex[:8]
+
+    def new_events(self) -> list[dict[str, Any]]:
+        """The events that were sealed since the last call, those of this process included; each once."""
+        # Pending ones first: a segment that is consumed meanwhile is found in the table, and known by its name.
+        found = self._pending()
+        head = self._lake.log(GROUND_EVENTS).head().sequence
+        if head > self._sequence:
+            is_new = (ds.field(COMMIT_SEQUENCE) > self._sequence) & (ds.field("station") == self.station)
+            rows = self._lake.log(GROUND_EVENTS).rows([*EVENT_COLUMNS, "segment_name"], is_new).to_pylist()
+            for name in sorted({row["segment_name"] for row in rows}):
+                found += self._unread(name, [row for row in rows if row["segment_name"] == name])
+            self._sequence = head
+        return [row for row in found if row["station"] == self.station]
+
+    def append(self, events: Sequence[GroundEvent]) -> None:
+        """Make events durable; they are when this returns."""
+        if not events:
+            return
+        data = encode_ground_events(events)
+        self._written += 1
+        name = f"{self.station}-{self._writer}-{self._written:08d}.ground"
+        self._zone.seal_at(self._lake.clock.now_ns(), name, data, FORMAT, sender=Sender(user()))
+
+    def issue(
+        self,
+        kind: str,
+        *,
+        expires_in_s: float,
+        command_id: str | None = None,
+        azimuth_deg: float | None = None,
+        elevation_deg: float | None = None,
+    ) -> GroundEvent:
+        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection.
+
+        A caller that repeats a request gives the ``command_id`` of the first one: it is executed at most once.
+        """
+        if kind not in PRIORITY:
+            raise UnknownKind(f"{kind!r} is no kind of command; there are: {', '.join(PRIORITY)}")
+        check_direction(kind, azimuth_deg, elevation_deg)
+        now_ns = self._lake.clock.now_ns()
+        event = GroundEvent(
+            self.station,
+            ISSUED,
+            now_ns,
+            command_id=command_id or str(uuid.uuid4()),
+            kind=kind,
+            issued_time_ns=now_ns,
+            expires_time_ns=now_ns + round(expires_in_s * 1e9),
+            azimuth_deg=azimuth_deg,
+            elevation_deg=elevation_deg,
+        )
+        self.append([event])
+        return event
+
+    def _unread(self, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if name in self._read:
+            return []
+        self._read.add(name)
+        return rows
+
+    def _pending(self) -> list[dict[str, Any]]:
+        """Events of this station's pending segments that were not read before, oldest seal first."""
+        names = (name for name in self._zone.pending_names() if name.startswith(f"{self.station}-"))
+        segments = (self._zone.describe(name) for name in names if name not in self._read)
+        found = []
+        for segment in sorted((each for each in segments if each), key=lambda each: (each.sealed_time_ns, each.name)):
+            loaded = self._zone.read(segment)
+            # One that is consumed meanwhile has no bytes: the table has its rows.
+            if loaded.defect is None and loaded.meta is not None:
+                found += self._unread(segment.name, usable_rows(decode(loaded.data, loaded.meta)))
+        return found

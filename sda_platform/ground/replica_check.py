@@ -1,0 +1,49 @@
+"""The check of the followers of the station state: their lag is visible and bounded."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from sda_platform.ground.station_state import MOST_LAG_S, ReplicaStatus, StationState
+from sda_platform.ground.tables import GROUND_COMMANDS
+from sda_platform.orchestration.warning import warning
+
+_UNKNOWN_LAG_S = 1e9
+
+
+def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
+    """The check of the servers ``urls``; none where no station state is configured."""
+    return [_follower_check(urls)] if urls else []
+
+
+def problems(servers: int, found: Sequence[ReplicaStatus]) -> list[str]:
+    """What is wrong with the answers of so many servers: silent ones, no leader, and followers that are late."""
+    silent = servers - len(found)
+    leading = [each for each in found if each.is_leader]
+    newest = max((each.generation for each in leading), default=0)
+    late = [each for each in found if each.lag_s > MOST_LAG_S]
+    return [
+        *([f"{silent} of {servers} servers do not answer"] if silent else []),
+        *([] if leading else ["no server leads"]),
+        *(f"{each.name} leads the older generation {each.generation}" for each in leading if each.generation < newest),
+        *(f"{each.name} is {each.lag_s:.1f} s behind ({each.lag_bytes:,} bytes)" for each in late),
+    ]
+
+
+def _follower_check(urls: Sequence[str]) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=GROUND_COMMANDS.name,
+        description=f"All servers of the station state answer, one leads, and no follower is {MOST_LAG_S:.0f} s late.",
+    )
+    def replicas_follow() -> dg.AssetCheckResult:
+        state = StationState(urls)
+        try:
+            found = state.statuses()
+        finally:
+            state.close()
+        lags = {f"{each.name}_lag_s": min(each.lag_s, _UNKNOWN_LAG_S) for each in found}
+        return warning(
+            problems(len(urls), found), lags | {f"{each.name}_generation": each.generation for each in found}
+        )
+
+    return replicas_follow

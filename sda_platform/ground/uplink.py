@@ -1,0 +1,320 @@
+"""An uplink to a station: takes commands from the log, sends them while it is active, and takes over by the rule.
+
+Each uplink decides for itself, by heartbeats that the station records. It requests a token from the station, or brings
+that of its lease. A pause, a crash or a cut network of the active one costs commands time, but executes none twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, LOST, REJECTED, GroundEvent
+from sda_platform.formats.membership_events import ALIVE
+from sda_platform.ground.command_states import command_of, transitions
+from sda_platform.ground.commands import (
+    BadDirection,
+    Command,
+    CommandQueue,
+    QueueFull,
+    Transition,
+    check_direction,
+)
+from sda_platform.ground.failover import Failover, LinkEvent, Path
+from sda_platform.ground.failure_detection import PathClass
+from sda_platform.ground.heartbeats import HeartbeatRecorders
+from sda_platform.ground.log import CommandLog
+from sda_platform.ground.uplink_lease import UplinkLease
+from sda_platform.resilience import BreakerState, RetryBudget
+
+TIMEOUT_S = 2.0
+STEP_S = 0.05
+# Steps come a little late; a beat is due with the step that is nearest to its time.
+_ON_TIME = 0.99
+# How long an uplink whose lease has run out sends no heartbeat.
+_SILENT_S = 30.0
+# What becomes of a command by the answer of the station; any other answer acknowledges it.
+_ANSWERS = {"expired": EXPIRED, "lost": LOST}
+
+
+@dataclass
+class UplinkSettings:
+    """How an uplink works; ``commands_per_s`` limits what is sent, also after a failover."""
+
+    name: str
+    path_class: PathClass
+    capacity: int = 256
+    reserved: int = 32
+    commands_per_s: float = 20.0
+    resend_s: float = 1.0
+    failback_after_s: float | None = 120.0
+
+
+@dataclass
+class Uplink:
+    """One uplink. `step` does what is due: call it each 50 ms or more often."""
+
+    settings: UplinkSettings
+    log: CommandLog
+    station: httpx.Client
+    clock_ns: Callable[[], int]
+    monotonic_s: Callable[[], float] = time.monotonic
+    lease: UplinkLease | None = None
+    """Held while it is active; None: the station grants the tokens."""
+    reported: Callable[[str], int] = lambda _: ALIVE
+    """Status of an uplink's agent by the fleet's membership; without it heartbeats and calls are the only evidence."""
+    token: int = 0
+    queue: CommandQueue | None = None
+    failover: Failover = field(init=False)
+    _retries: RetryBudget = field(default_factory=RetryBudget)
+    _events: list[dict[str, Any]] = field(default_factory=list)
+    _refused: set[str] = field(default_factory=set)
+    _sent_s: dict[str, float] = field(default_factory=dict)
+    _next_send_s: float = 0.0
+    _next_beat_s: float = 0.0
+    _number: int = 0
+    _highest: int = 0
+    _former: str = ""
+    _recorders: HeartbeatRecorders = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
+        others = [name for name in self.failover.paths if name != settings.name]
+        self._recorders = HeartbeatRecorders(settings.path_class.name, others)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it sends commands."""
+        return self.queue is not None
+
+    @property
+    def _path(self) -> Path:
+        return self.failover.paths[self.settings.name]
+
+    def step(self) -> None:
+        """Beat when it is time, watch the other uplink, take over if the rule requires it, take and send commands."""
+        now_s = self.monotonic_s()
+        # While its calls fail it sends no heartbeat, so that the other uplink takes over.
+        if now_s >= self._next_beat_s and self._path.breaker.state(now_s) is not BreakerState.OPEN:
+            self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
+            self._beat()
+        self._watch()
+        self._keep_lease()
+        self._take()
+        self._send()
+        records = self._recorders.complete(self.monotonic_s())
+        facts = self.log.station, HEARTBEATS, self.clock_ns(), self.settings.name, self.token
+        self.log.append([GroundEvent(*facts, self._next_number(), detail=text) for text in records])
+
+    def _beat(self) -> None:
+        try:
+            state = self._post("/heartbeats", {"uplink": self.settings.name})
+        except httpx.HTTPError:
+            return
+        now_s = self.monotonic_s()
+        for name, silence_s in state["silence_s"].items():
+            times_s = self._recorders.times_s(name, state["beats"][name], now_s - silence_s)
+            for at_s in times_s if name in self.failover.paths else ():
+                self.failover.paths[name].note_heartbeat(at_s)
+                self._recorders.beat(name, at_s)
+        self._highest = state["token"]
+        self.failover.active, self._former = state["active"] or None, state["active"]
+        if self.is_active and self._highest > self.token:
+            self._stop(now_s)
+
+    def _keep_lease(self) -> None:
+        """Stop where the lease has run out; give it up where the station cannot be commanded through this uplink."""
+        if self.lease is None or not self.is_active:
+            return
+        now_s = self.monotonic_s()
+        is_of_no_use = self._path.is_declared or self._path.breaker.state(now_s) is BreakerState.OPEN
+        has_lease = self.lease.keep()
+        if not has_lease:
+            # It may reach no etcd, while its heartbeats would hold up an uplink that does.
+            self._next_beat_s = now_s + _SILENT_S
+        if is_of_no_use or not has_lease:
+            self._stop(now_s)
+
+    def _stop(self, now_s: float) -> None:
+        """Command no more under the present token."""
+        self.queue = None
+        if self.lease is not None:
+            self.lease.release()
+        self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
+
+    def _watch(self) -> None:
+        for name, path in self.failover.paths.items():
+            # Its own path is judged by its own calls.
+            path.reported = ALIVE if name == self.settings.name else self.reported(name)
+        found = self.failover.update(self.monotonic_s())
+        self.failover.events.clear()
+        mine = [each for each in found if each.event in ("promoted", "failed_back")]
+        self._record([each for each in found if each not in mine])
+        for event in mine:
+            if event.uplink == self.settings.name:
+                self._take_over(event)
+        if self.failover.active == self.settings.name and self.queue is None and not self._path.is_declared:
+            # It was active before it was started again.
+            self._take_over(LinkEvent(self.monotonic_s(), self.settings.name, "promoted"))
+
+    def _take_over(self, event: LinkEvent) -> None:
+        former = self.failover.paths.get(self._former)
+        token = self._new_token()
+        if not token:
+            return
+        self.token = self._highest = token
+        self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
+        # Who acted before has sealed what it sent; what it did not is in the log as issued.
+        self._new_events()
+        queue = CommandQueue(self.settings.capacity, self.settings.reserved, transitions(self._events))
+        self.queue, self._sent_s = queue, {}
+        self._accept(self._events)
+
+    def _new_token(self) -> int:
+        """The token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the lease."""
+        body: dict[str, Any] = {"uplink": self.settings.name, "above": self._highest}
+        if self.lease is not None:
+            body["token"] = self.lease.acquire()
+            if body["token"] is None:
+                return 0
+        try:
+            token = int(self._post("/promotions", body)["token"])
+        except httpx.HTTPError:
+            token = 0
+        if not token and self.lease is not None:
+            self.lease.release()
+        return token
+
+    def _take(self) -> None:
+        found = self._new_events()
+        if found:
+            self._accept(found)
+
+    def _new_events(self) -> list[dict[str, Any]]:
+        found = [each for each in self.log.new_events() if each["event"] != HEARTBEATS]
+        self._events += found
+        self._refused |= {each["command_id"] for each in found if each["event"] == REJECTED}
+        return found
+
+    def _accept(self, events: list[dict[str, Any]]) -> None:
+        if self.queue is None:
+            return
+        changes: list[GroundEvent] = []
+        for event in events:
+            if event["event"] != ISSUED or event["command_id"] in self._refused:
+                continue
+            command = command_of(event)
+            try:
+                check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
+                accepted = self.queue.push(command)
+                changes += self._as_events([accepted] if accepted else [])
+            except (BadDirection, QueueFull) as refusal:
+                changes.append(self._event(command, REJECTED, str(refusal)))
+        self.log.append(changes)
+
+    def _send(self) -> None:
+        now_s = self.monotonic_s()
+        if self.queue is None or now_s < self._next_send_s:
+            return
+        expired, waiting = self.queue.pending_by_urgency(self.clock_ns())
+        self.log.append(self._as_events(expired))
+        due = [each for each in waiting if now_s - self._sent_s.get(each.command_id, -1e9) >= self.settings.resend_s]
+        if self._path.breaker.state(now_s) is BreakerState.OPEN:
+            return
+        # A command whose retry must wait neither holds up those behind it nor uses up the breaker's probe.
+        command = next((each for each in due if self._may_send(each, now_s)), None)
+        if command is None or not self._path.breaker.allows(now_s):
+            return
+        if self.lease is not None and not self.lease.is_held:
+            return
+        self.log.append(self._as_events(self.queue.dispatch(command.command_id)))
+        self._sent_s[command.command_id] = now_s
+        self._next_send_s = now_s + 1.0 / self.settings.commands_per_s
+        self._call(command, now_s)
+
+    def _may_send(self, command: Command, now_s: float) -> bool:
+        """Whether it is a first attempt or a retry within the budget; counts it if so."""
+        if command.command_id in self._sent_s:
+            return self._retries.allows_retry(now_s)
+        self._retries.called(now_s)
+        return True
+
+    def _call(self, command: Command, began_s: float) -> None:
+        body = {
+            "command_id": command.command_id,
+            "kind": command.kind,
+            "azimuth_deg": command.azimuth_deg,
+            "elevation_deg": command.elevation_deg,
+            "token": self.token,
+            "sender": self.settings.name,
+            "expires_time_ns": command.expires_ns,
+        }
+        try:
+            outcome = str(self._post("/commands", body)["outcome"])
+        except httpx.HTTPError:
+            # Whether it was executed is not known: it stays dispatched, and is sent again with the same id.
+            self._path.note_call(True, began_s=began_s, now_s=self.monotonic_s())
+            return
+        self._path.note_call(False, began_s=began_s, now_s=self.monotonic_s())
+        if outcome == "stale_sender":
+            self._stop(began_s)
+        elif self.queue is not None:
+            self.queue.acknowledge(command.command_id)
+            self.log.append([self._event(command, _ANSWERS.get(outcome, ACKNOWLEDGED), outcome)])
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.station.post(path, json=body)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    def _as_events(self, changes: list[Transition]) -> list[GroundEvent]:
+        return [self._event(each.command, each.state, "") for each in changes]
+
+    def _event(self, command: Command, event: str, detail: str) -> GroundEvent:
+        return GroundEvent(
+            self.log.station,
+            event,
+            self.clock_ns(),
+            self.settings.name,
+            self.token,
+            self._next_number(),
+            command.command_id,
+            command.kind,
+            command.issued_ns,
+            command.expires_ns,
+            detail,
+            command.azimuth_deg,
+            command.elevation_deg,
+        )
+
+    def _silence(self, former: Path | None) -> str:
+        """How long the other uplink was silent, if this is the reason for taking over."""
+        if former is None or former.name == self.settings.name or not former.is_declared:
+            return ""
+        return f"; silent for {former.detector.silence_s(self.monotonic_s()):.3f} s"
+
+    def _record(self, found: list[LinkEvent], more: str = "") -> None:
+        """Make events of links durable, with what was seen of them."""
+        self.log.append(
+            [
+                GroundEvent(
+                    self.log.station,
+                    each.event,
+                    self.clock_ns(),
+                    each.uplink or self.settings.name,
+                    each.token or self.token,
+                    self._next_number(),
+                    detail=f"seen by {self.settings.name}; phi {min(each.phi, 999.0):.1f}{more}",
+                )
+                for each in found
+            ]
+        )
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number

@@ -1,0 +1,462 @@
+"""Ground commands through the real log, station and uplinks, stepped by hand: order, crash, failover, expiry."""
+
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sda_platform.formats.ground_events import HEARTBEATS, LINK_EVENTS, GroundEvent, encode_ground_events
+from sda_platform.formats.membership_events import LEFT
+from sda_platform.formats.segments import describe_segment
+from sda_platform.ground.assets import shown_links
+from sda_platform.ground.checks import commands_are_executed_once
+from sda_platform.ground.command_states import decode, states
+from sda_platform.ground.commands import BadDirection
+from sda_platform.ground.failure_detection import INTRA_REGION
+from sda_platform.ground.heartbeats import recorded
+from sda_platform.ground.links import stale_executions, terms
+from sda_platform.ground.log import CommandLog, UnknownKind
+from sda_platform.ground.path_states import path_states
+from sda_platform.ground.station import DurableStation, serve
+from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
+from sda_platform.ground.uplink import Uplink, UplinkSettings
+from sda_platform.ground.uplink_lease import TTL_S, UplinkLease
+from sda_platform.lake.errors import Unavailable
+from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.leases import Lease, LeaseTaken
+from sda_platform_tests.models.lease_model import LeaseService
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
+from sda_platform_tests.support.segments import START_NS
+
+SECOND_NS = 10**9
+
+
+@dataclass
+class Ground:
+    """A station and its log; uplinks share a clock that the test moves. Heartbeats reach the station as they are."""
+
+    lake: Lake
+    landing: Path
+    station: DurableStation
+    url: str
+    now_s: float = 0.0
+    station_ahead_s: float = 0.0
+    uplinks: dict[str, Uplink] = field(default_factory=dict)
+
+    def uplink(self, name: str, *, lease: UplinkLease | None = None, **settings: float | None) -> Uplink:
+        """A new uplink process: it knows what the log says."""
+        log = CommandLog(self.lake, str(self.landing), "atlantic")
+        made = Uplink(
+            UplinkSettings(name, INTRA_REGION, commands_per_s=1e6, resend_s=0.0, **settings),  # type: ignore[arg-type]
+            log,
+            httpx.Client(base_url=self.url, timeout=5.0),
+            lambda: START_NS + round(self.now_s * SECOND_NS),
+            lambda: self.now_s,
+            lease=lease,
+        )
+        self.uplinks[name] = made
+        return made
+
+    def run(self, seconds: float, *names: str) -> None:
+        """Step these uplinks (all, if none is named) each 50 ms."""
+        for _ in range(round(seconds / 0.05)):
+            self.now_s += 0.05
+            for name in names or self.uplinks:
+                self.uplinks[name].step()
+
+    def log(self) -> CommandLog:
+        return CommandLog(self.lake, str(self.landing), "atlantic")
+
+    def executed(self) -> list[str]:
+        return [row[0] for row in self.station._database.execute("SELECT command_id FROM executions ORDER BY number")]
+
+    def rows(self) -> dict[str, dict[str, object]]:
+        return {str(row["command_id"]): row for row in states([], self.log().new_events())}
+
+
+@dataclass
+class ModelledLeases:
+    """`models.lease_model.LeaseService` as one holder sees it; real etcd is in `system/test_ground_segment.py`."""
+
+    service: LeaseService
+    holder: str
+    ground: Ground
+    is_cut: bool = False
+
+    def acquire(self, name: str, ttl_s: int) -> Lease:
+        token = None if self.is_cut else self.service.acquire(self.holder, self._now())
+        if token is None:
+            raise LeaseTaken(f"{name} is not to be had")
+        return Lease(name, token, "", ttl_s, self._now() + ttl_s)
+
+    def renew(self, lease: Lease) -> None:
+        if self.is_cut or not self.service.renew(self.holder, lease.token, self._now()):
+            raise Unavailable("no answer")
+        lease.expires_s = self._now() + lease.ttl_s
+
+    def release(self, lease: Lease) -> None:
+        if not self.is_cut and self.service.token == lease.token:
+            self.service.expires = self._now()
+
+    def is_held(self, lease: Lease) -> bool:
+        return self._now() < lease.expires_s
+
+    def _now(self) -> int:
+        return int(self.ground.now_s)
+
+
+def leased(ground: Ground, service: LeaseService, name: str) -> tuple[Uplink, ModelledLeases]:
+    """An uplink that acts under a lease."""
+    leases = ModelledLeases(service, name, ground)
+    lease = UplinkLease(leases, "atlantic", lambda: ground.now_s)
+    return ground.uplink(name, lease=lease, failback_after_s=None), leases
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    station = DurableStation(
+        tmp_path / "station.sqlite", lambda: START_NS + round((made.now_s + made.station_ahead_s) * SECOND_NS)
+    )
+    server = serve(station, 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    made = Ground(lake_at(tmp_path / "lake"), tmp_path / "landing", station, f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr("sda_platform.ground.station.time.monotonic", lambda: made.now_s)
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground: Ground) -> None:
+    log = ground.log()
+    housekeeping = [log.issue("HOUSEKEEPING", expires_in_s=60, command_id=f"h{n}") for n in range(3)]
+    safe = log.issue("SAFE_MODE", expires_in_s=60)
+    again = log.issue("SAFE_MODE", expires_in_s=60, command_id=safe.command_id)
+    assert again.command_id == safe.command_id
+    with pytest.raises(UnknownKind, match="no kind of command"):
+        log.issue("EXPLODE", expires_in_s=60)
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == [safe.command_id, *(each.command_id for each in housekeeping)]
+    rows = ground.rows()
+    assert {(row["state"], row["executions"], row["detail"]) for row in rows.values()} == {
+        ("acknowledged", 1, "executed")
+    }
+    done = rows[safe.command_id]
+    times = [
+        int(str(done[name]))
+        for name in ("issued_time_ns", "accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
+    ]
+    assert times == sorted(times)
+
+
+def test_the_station_refuses_by_its_own_clock_what_has_expired(ground: Ground) -> None:
+    """As a request that was an hour on its way, or whose sender was stopped after it had composed it."""
+    ground.station_ahead_s = 3600.0
+    ground.log().issue("SAFE_MODE", expires_in_s=60, command_id="late")
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == []
+    assert (ground.rows()["late"]["state"], ground.rows()["late"]["executions"]) == ("expired", 0)
+
+
+def test_a_command_that_the_station_lost_in_a_crash_is_not_acknowledged(ground: Ground) -> None:
+    ground.log().issue("SAFE_MODE", expires_in_s=60, command_id="half")
+    ground.station._database.execute("INSERT INTO commands VALUES ('half', 0, 'primary')")
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == []
+    assert (ground.rows()["half"]["state"], ground.rows()["half"]["executions"]) == ("lost", 0)
+    ground.uplink("backup")
+    ground.run(2)
+    assert ground.rows()["half"]["state"] == "lost", "a queue that is built anew does not send it again"
+
+
+def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_refused_without__GC31(
+    ground: Ground,
+) -> None:
+    log = ground.log()
+    log.issue("REPOINT", expires_in_s=60, command_id="west", azimuth_deg=270.0, elevation_deg=12.5)
+    for kind, azimuth_deg, elevation_deg in (
+        ("REPOINT", None, None),
+        ("REPOINT", 10.0, None),
+        ("REPOINT", 360.5, 10.0),
+        ("REPOINT", 10.0, -0.5),
+        ("REPOINT", float("nan"), 10.0),
+        ("SAFE_MODE", 10.0, 10.0),
+    ):
+        with pytest.raises(BadDirection):
+            log.issue(kind, expires_in_s=60, azimuth_deg=azimuth_deg, elevation_deg=elevation_deg)
+    # Another issuer may seal what this one refuses: then the uplink rejects it, and says why.
+    nowhere = GroundEvent("atlantic", "issued", START_NS, command_id="nowhere", kind="REPOINT")
+    log.append([replace(nowhere, issued_time_ns=START_NS, expires_time_ns=START_NS + 600 * SECOND_NS)])
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == ["west"]
+    assert list(ground.station._database.execute("SELECT * FROM pointings")) == [("west", 270.0, 12.5)]
+    rows = ground.rows()
+    assert (rows["west"]["azimuth_deg"], rows["west"]["elevation_deg"]) == (270.0, 12.5)
+    assert (rows["nowhere"]["state"], "needs an azimuth" in str(rows["nowhere"]["detail"])) == ("rejected", True)
+
+
+def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: Ground) -> None:
+    log = ground.log()
+    for number in range(6):
+        log.issue("HOUSEKEEPING", expires_in_s=60, command_id=f"h{number}")
+    log.issue("SAFE_MODE", expires_in_s=60, command_id="safe")
+    ground.uplink("primary", capacity=4, reserved=2)
+    ground.run(2)
+    rows = ground.rows()
+    assert sorted(ground.executed()) == ["h0", "h1", "safe"]
+    refused = [row for row in rows.values() if row["state"] == "rejected"]
+    assert len(refused) == 4
+    assert all("no room" in str(row["detail"]) for row in refused)
+
+
+def test_an_uplink_that_crashed_is_started_again_and_goes_on__GF24(ground: Ground) -> None:
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="a")
+    ground.uplink("primary")
+    ground.run(2)
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="b")
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=1, command_id="late")
+    ground.now_s += 10
+    second = ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == ["a", "b"], "what is durable is executed, what was executed is not repeated"
+    assert ground.rows()["late"]["state"] == "expired"
+    assert second.token == 2
+
+
+def test_a_paused_uplink_is_replaced_and_its_late_commands_are_refused__GF9_GF20_GF23(ground: Ground) -> None:
+    primary = ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(4)
+    assert (primary.is_active, primary.token, ground.uplinks["backup"].is_active) == (True, 1, False)
+    for number in range(40):
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number:03d}")
+    primary._take()
+    ground.run(2.5, "backup")
+    backup = ground.uplinks["backup"]
+    assert (backup.is_active, backup.token) == (True, 2)
+    assert len(ground.executed()) > 20
+    primary._send()
+    assert not primary.is_active, "it learns that it was replaced"
+    ground.run(2)
+    assert sorted(ground.executed()) == [f"c{number:03d}" for number in range(40)]
+    events = ground.log().new_events()
+    assert stale_executions(events, terms(events)) == []
+    first, second = terms(events)
+    assert (first.uplink, second.uplink, first.until_ns == second.from_ns) == ("primary", "backup", True)
+    assert second.silence_s is not None and second.silence_s < 30
+    shown = shown_links(events)
+    assert "| atlantic | backup | 2 |" in shown["links"].value
+    assert "data:image/png" in shown["failover_timeline"].value
+
+
+def test_uplinks_record_each_others_heartbeats_and_the_state_of_each_path_is_shown__GF17_GF19(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.ground.heartbeats.MOST_GAPS", 100)
+    ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(8)
+    recorded_ = [each for each in ground.log().new_events() if each["event"] == HEARTBEATS]
+    assert {each["uplink"] for each in recorded_} == {"primary", "backup"}
+    (record,) = (recorded(each) for each in recorded_ if each["uplink"] == "backup")
+    assert (record.heard, record.path, set(record.gaps_s)) == ("primary", "intra-region", {0.05})
+    ground.run(3, "backup")
+    events = ground.log().new_events()
+    before, after = path_states(events)
+    assert (before.uplink, before.path_class, before.state) == ("backup", "intra-region", "in service")
+    assert (after.uplink, after.path_class, after.state) == ("primary", "intra-region", "failed")
+    shown = after.shown()
+    assert (shown["suspicion"], shown["declaration"]) == ("suspected", "declared")
+    assert shown["suspicion since"] <= shown["declaration since"] and float(shown["declaration phi"]) >= 8.0
+    assert shown["declaration seen by"] == "backup"
+    links = [each for each in events if each["event"] in LINK_EVENTS]
+    assert "| atlantic | primary | intra-region | failed |" in shown_links(links, recorded_)["paths"].md_str
+    assert ground.rows() == {}, "a record of heartbeats is no command"
+
+
+def test_without_a_promotion_there_is_no_term__GF20() -> None:
+    assert terms([]) == []
+    assert shown_links([]) == {}
+
+
+def test_a_heartbeat_counts_once_however_often_its_time_is_repeated__GF13(ground: Ground) -> None:
+    primary, backup = ground.uplink("primary"), ground.uplink("backup")
+    chance = random.Random(1)
+    # The answer takes a little while, so the same heartbeat seems to be of another time whenever it is read.
+    backup.monotonic_s = lambda: ground.now_s + chance.uniform(0.0, 0.004)
+    for number in range(200):
+        ground.now_s += 0.05
+        if number % 2:
+            primary.step()
+        backup.step()
+    mean_s, sigma_s = backup.failover.paths["primary"].detector.gap_s
+    assert mean_s == pytest.approx(0.1, abs=0.002), "the primary beats each 0.1 s, the backup reads each 0.05 s"
+    assert sigma_s < 0.005
+
+
+def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uplink, lost = ground.uplink("primary"), list[object]()
+    post = uplink._post
+
+    def loses_the_first_answer(path: str, body: dict[str, object]) -> dict[str, object]:
+        answer = post(path, body)
+        if path == "/commands" and not lost:
+            lost.append(body)
+            raise httpx.ReadTimeout("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(uplink, "_post", loses_the_first_answer)
+    ground.log().issue("EMERGENCY_ABORT", expires_in_s=60, command_id="once")
+    ground.run(3)
+    assert ground.executed() == ["once"]
+    assert (ground.rows()["once"]["state"], ground.rows()["once"]["detail"]) == ("acknowledged", "repeated")
+
+
+def its_commands_fail(uplink: Uplink, monkeypatch: pytest.MonkeyPatch) -> None:
+    post = uplink._post
+
+    def fails_for_commands(path: str, body: dict[str, object]) -> dict[str, object]:
+        if path == "/commands":
+            raise httpx.ConnectError("refused")
+        return post(path, body)
+
+    monkeypatch.setattr(uplink, "_post", fails_for_commands)
+
+
+def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF27(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary = ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(4)
+    its_commands_fail(primary, monkeypatch)
+    names = [f"c{number}" for number in range(8)]
+    for name in names:
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=name)
+    ground.run(5)
+    assert ground.uplinks["backup"].token == 2
+    assert sorted(ground.executed()) == names
+    ground.run(30)
+    assert (primary.is_active, ground.uplinks["backup"].is_active) == (False, True), "it sends heartbeats again"
+
+
+def test_an_execution_for_a_former_uplink_is_found_after_its_promotion_was_reviewed__GF23(tmp_path: Path) -> None:
+    lake, first = lake_at(tmp_path), genesis_window(GROUND_EVENTS)
+    promotions = [
+        GroundEvent("atlantic", "promoted", START_NS + token * 60 * SECOND_NS, name, token, 1)
+        for token, name in ((1, "primary"), (2, "backup"))
+    ]
+    executed = GroundEvent(
+        "atlantic", "acknowledged", START_NS + 180 * SECOND_NS, "primary", 1, 2, "late", "REPOINT", detail="executed"
+    )
+    commit(lake, GROUND_EVENTS, [asdict(each) for each in promotions])
+    commit(lake, GROUND_COMMANDS, windows=[first])
+    commit(lake, GROUND_EVENTS, [asdict(executed)])
+    state = {"command_id": "late", "state": "acknowledged", "kind": "REPOINT", "executions": 1}
+    commit(lake, GROUND_COMMANDS, [state], windows=[next_window(first)])
+    log = lake.log(GROUND_COMMANDS)
+    newest = log.commits(1)
+    assert commands_are_executed_once(lake, log, newest) == ["1 commands executed for a former uplink, such as late"]
+
+
+def test_two_uplinks_that_ask_at_once_do_not_both_become_active(ground: Ground) -> None:
+    assert [ground.station.promote(name, 0) for name in ("primary", "backup")] == [1, 0]
+
+
+def test_events_that_cannot_be_used_become_dead_letters() -> None:
+    good = GroundEvent("atlantic", "issued", 1, command_id="a", kind="REPOINT")
+    lines = [
+        encode_ground_events([good]), b'{"station": "a", "event": "lost", "event_time_ns": 1}\n', b"{\n",
+        encode_ground_events([GroundEvent("atlantic", "issued", 1, command_id="a", kind="EXPLODE")]),
+        encode_ground_events([GroundEvent("atlantic", "issued", 1, kind="REPOINT")]),
+    ]  # fmt: skip
+    data = b"".join(lines)
+    meta = describe_segment(
+        data, feed="ground", segment_format="ground-events-jsonl", sealed_time_ns=1, sealed_wall_time_ns=1
+    )
+    rows = decode(data, meta)
+    assert rows["error_kind"].to_pylist() == [None, "bad_field", "bad_json", "bad_field", "bad_field"]
+    assert asdict(good).items() <= rows.to_pylist()[0].items()
+
+
+def test_the_lease_of_the_active_uplink_excludes_the_other_and_fences_the_station__ML2_ML5_PW31(
+    ground: Ground,
+) -> None:
+    service = LeaseService(ttl=TTL_S, token=40)
+    primary, _ = leased(ground, service, "primary")
+    backup, _ = leased(ground, service, "backup")
+    ground.run(4)
+    assert (primary.is_active, primary.token, backup.is_active) == (True, 41, False), "the token is that of the lease"
+    for number in range(20):
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number:02d}")
+    primary._take()
+    # The primary is stopped beyond its lease; the backup waits for the end of the lease, and for no longer.
+    ground.run(TTL_S / 2, "backup")
+    assert not backup.is_active
+    ground.run(TTL_S, "backup")
+    assert (backup.is_active, backup.token) == (True, 42)
+    primary._send()
+    assert "stale_sender" not in str(ground.rows()), "by its own clock it holds no lease, so it sends nothing"
+    assert ground.station.promote("primary", 42, 41) == 0, "the station takes no older token"
+    ground.run(3)
+    assert not primary.is_active
+    assert sorted(ground.executed()) == [f"c{number:02d}" for number in range(20)]
+
+
+def test_an_uplink_that_is_cut_off_from_the_leases_stops_and_lets_the_other_one_take_over__ML5_GF25(
+    ground: Ground,
+) -> None:
+    service = LeaseService(ttl=TTL_S)
+    primary, leases = leased(ground, service, "primary")
+    backup, others = leased(ground, service, "backup")
+    ground.run(4)
+    leases.is_cut = True
+    ground.run(TTL_S / 2)
+    assert primary.is_active, "until then it may act"
+    ground.run(TTL_S)
+    assert (primary.is_active, backup.is_active, backup.token) == (False, True, 2)
+    leases.is_cut, others.is_cut = False, True
+    ground.run(40)
+    assert (primary.is_active, backup.is_active, primary.token) == (True, False, 3), "and the same back"
+    leases.is_cut = True
+    ground.run(60)
+    assert (primary.is_active, backup.is_active) == (False, False)
+    leases.is_cut = others.is_cut = False
+    ground.run(40)
+    assert primary.is_active != backup.is_active, "one of them commands again"
+
+
+def test_an_uplink_whose_calls_fail_gives_its_lease_up_at_once__GF26(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = LeaseService(ttl=1000)
+    primary, _ = leased(ground, service, "primary")
+    backup, _ = leased(ground, service, "backup")
+    ground.run(4)
+    its_commands_fail(primary, monkeypatch)
+    for number in range(8):
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number}")
+    ground.run(8)
+    assert (primary.is_active, backup.is_active, backup.token) == (False, True, 2)
+    assert len(ground.executed()) == 8
+
+
+def test_the_backup_takes_over_at_once_from_an_uplink_whose_agent_left__GF23_GF26(ground: Ground) -> None:
+    primary, backup = ground.uplink("primary"), ground.uplink("backup")
+    ground.run(20)
+    assert (primary.is_active, backup.is_active) == (True, False)
+    backup.reported = lambda name: LEFT
+    ground.run(0.2)
+    assert (primary.is_active, backup.is_active) == (False, True)
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="a")
+    ground.run(1)
+    assert (ground.executed(), ground.rows()["a"]["uplink"]) == (["a"], "backup")

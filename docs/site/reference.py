@@ -66,7 +66,8 @@ def tables() -> str:
     by_rows = {kind: ", ".join(f"[`{t.name}`](#{t.name})" for t in TABLES if _rows(t) == kind) for kind in _KINDS}
     parts = (
         "# Tables\n",
-        "Each table is listed after the tables that it consumes or reads; feedback is left out of this order.\n",
+        "Each table is listed after the tables that it consumes or reads; feedback is left out of this order. "
+        "The asset's page in the UI says more of it.\n",
         "## How rows change\n",
         _grid(("Rows", "A commit", "Tables"), [(f"**{kind}**", _KINDS[kind], by_rows[kind]) for kind in _KINDS]),
         "## Columns\n",
@@ -175,7 +176,10 @@ def collectors() -> str:
 
 
 def vitals() -> str:
-    """The runbook of every vital."""
+    """The runbook of every vital, and the faults that a test lets happen."""
+    causes: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for fault, notice, side, within in fault_matrix.rows():
+        causes[notice.partition(": ")[0], side, within].append(fault)
     sections = (
         f"## {vital.name}\n\n{vital.meaning} Red when:\n\n"
         + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
@@ -187,9 +191,9 @@ def vitals() -> str:
         "side at fault, and is notified when it begins and when it is over: "
         "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
         "\n\n" + "\n".join(sections) + "\n## Faults and their notices\n\n"
-        "A test lets each of these faults happen. Each causes exactly this notice, within this time of mission or wall "
-        "time, and one when it is over. The time is what the platform allows, and one evaluation.\n\n"
-        + _grid(("Fault", "Notice: subject", "Side at fault", "Within"), fault_matrix.rows())
+        "A test lets each of these faults happen. Each causes exactly one notice of this vital, at this side, within this "
+        "time of mission or wall time, and one when it is over.\n\n"
+        + _lines((f"{vital}, {side}, {within}", "; ".join(faults)) for (vital, side, within), faults in causes.items())
     )
 
 
@@ -232,7 +236,7 @@ def _table(table: Table) -> str:
     return "\n".join(
         (
             f"## {table.name}\n",
-            f"{(spec and spec.description) or ''}\n",
+            f"{((spec and spec.description) or '').partition(_PARAGRAPH)[0]}\n",
             "".join(f"- {name}: {value}\n" for name, value in facts if value),
             _columns(own),
         )
@@ -284,6 +288,7 @@ def _code(names: Iterable[str]) -> str:
 
 
 _VITALS = "platform/vitals"
+_PARAGRAPH = "\n\n"
 
 
 def _assets(names: list[str]) -> str:

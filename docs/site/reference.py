@@ -66,8 +66,7 @@ def tables() -> str:
     by_rows = {kind: ", ".join(f"[`{t.name}`](#{t.name})" for t in TABLES if _rows(t) == kind) for kind in _KINDS}
     parts = (
         "# Tables\n",
-        "Each table is listed after the tables that it consumes or reads; feedback is left out of this order. "
-        "The asset's page in the UI says more of it.\n",
+        "Each table is listed after the tables that it consumes or reads. Its asset's page in the UI says more.\n",
         "## How rows change\n",
         _grid(("Rows", "A commit", "Tables"), [(f"**{kind}**", _KINDS[kind], by_rows[kind]) for kind in _KINDS]),
         "## Columns\n",
@@ -191,8 +190,8 @@ def vitals() -> str:
         "side at fault, and is notified when it begins and when it is over: "
         "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
         "\n\n" + "\n".join(sections) + "\n## Faults and their notices\n\n"
-        "A test lets each of these faults happen. Each causes exactly one notice of this vital, at this side, within this "
-        "time of mission or wall time, and one when it is over.\n\n"
+        "A test lets each of these faults happen. Each causes exactly one notice of this vital, at this side, within "
+        "this time of mission or wall time, and one when it is over.\n\n"
         + _lines((f"{vital}, {side}, {within}", "; ".join(faults)) for (vital, side, within), faults in causes.items())
     )
 

@@ -35,7 +35,7 @@ def cli() -> str:
     top = click.Context(main, info_name="sda")
     parts = [
         "# Commands\n",
-        f"{main.help} With `--json` a command prints JSON. Options of `sda` itself come before the command:\n",
+        f"{main.help} Options of `sda` itself come before the command:\n",
         _options(main.params),
         *_commands(top, level=2),
     ]
@@ -118,18 +118,14 @@ def formats() -> str:
     """Every file format that the platform lands."""
     rows = [
         (
-            f"`{each.name}`",
-            each.title,
-            each.content,
-            f"`landing/{each.zone}`",
-            " ".join(f"`{s}`" for s in each.suffixes),
-            " ".join(f"`{name}`" for name in targets_of(each.name) if name != each.name),
+            f"`{each.name}` ({' '.join(f'`{suffix}`' for suffix in each.suffixes)})",
+            f"{each.title}. {each.content}, `landing/{each.zone}`{_targets(each.name)}",
         )
         for each in FORMATS
     ]
     return (
         "# File formats\n\n[Land partner files](../how-to/land-files.md) explains how a file becomes segments.\n\n"
-        + _grid(("Format", "Title", "Content", "Landing zone", "File endings", "Converts to"), rows)
+        + _lines(rows)
         + "\n## The container of binary frames\n\nA container is a sequence of frames to the end of the file, "
         "little-endian without padding. Each frame follows a header of 12 bytes.\n\n"
         + _grid(
@@ -141,6 +137,12 @@ def formats() -> str:
             ),
         )
     )
+
+
+def _targets(name: str) -> str:
+    """What `sda convert` makes of a format."""
+    others = ", ".join(f"`{target}`" for target in targets_of(name) if target != name)
+    return f"; converts to {others}" if others else ""
 
 
 def collectors() -> str:
@@ -244,7 +246,8 @@ def _table(table: Table) -> str:
 
 def _meaning(column: Column) -> tuple[str, str, str, str]:
     """What tables must agree on to share a column: name, type, unit and meaning."""
-    return column.name, column.data_type.simpleString(), column.unit or "", column.description
+    meaning = column.description.replace(", Unix time UTC", "")
+    return column.name, column.data_type.simpleString(), column.unit or "", meaning
 
 
 def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
@@ -299,9 +302,10 @@ def _assets(names: list[str]) -> str:
 
 
 _COLUMNS = (
-    "A unit follows the type. `?` marks a column that may be null. In pairs, `_1` is of the primary, `_2` of the "
-    "secondary. Every table has `commit_sequence`. Those with landing zones have the columns of landed records: "
-    "{landed}. Each table names which of these shared columns it has:\n"
+    "A unit follows the type. `?` marks a column that may be null. Times are Unix time UTC. "
+    "In pairs, `_1` is of the primary, `_2` of the secondary. Every table has `commit_sequence`. "
+    "Those with landing zones have the columns of landed records: {landed}. "
+    "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (
     "A blocking check that fails ends the run before the next asset. The checks of `platform/vitals` are the "
@@ -333,11 +337,11 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         context = click.Context(command, parent=parent, info_name=name)
         yield f"{'#' * level} {context.command_path}\n"
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
-        if arguments:
-            yield f"    {context.command_path} {' '.join(arguments)}\n"
-        yield f"{cleandoc(command.help or '')}\n"
-        if command.params:
-            yield _options(command.params)
+        arguments += ["[--json]" for each in command.params if each.opts == _JSON]
+        usage = f"`{' '.join(arguments)}`: " if arguments else ""
+        yield f"{usage}{cleandoc(command.help or '')}\n"
+        if options := _options(command.params):
+            yield options
         if isinstance(command, click.Group):
             yield from _commands(context, level + 1)
 
@@ -350,19 +354,20 @@ def _names(tables: Iterable[Table]) -> str:
 
 
 _NO_ARGUMENTS = ("[OPTIONS]", "COMMAND [ARGS]...")
+_JSON = ["--json"]
 
 
 def _options(parameters: Iterable[click.Parameter]) -> str:
     """Each option with its value, its default and what it does."""
     lines = []
     for each in parameters:
-        if isinstance(each, click.Option):
+        if isinstance(each, click.Option) and each.opts != _JSON:
             kind = "" if each.is_flag else each.type.name
             value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
             names = ", ".join((*each.opts, *each.secondary_opts))
             default = f" (default {each.default})" if each.show_default and each.default is not None else ""
             state = " (required)" if each.required else default
-            meaning = "" if each.opts == ["--json"] else f": {each.help}"
+            meaning = f": {each.help}" if each.help else ""
             lines.append(f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n")
     return "".join(lines)
 

@@ -38,7 +38,7 @@ else
 	@$(BIN)/python -m sda_platform_tests.campaign$(if $(YEAR),.year,$(if $(STORY),.story,$(if $(T3),.tier3,$(if $(S3),.in_object_store)$(if $(MODELS), --tier models)$(if $(SAMPLE), --sample)))) $(ARGS)
 endif
 
-audit: setup  ## time, profile and count the allocations of the collector; writes docs/reference/performance-audit.md
+audit: setup  ## time, profile and count the allocations of the collector; writes build/performance-audit.md
 	@$(BIN)/python benchmarks/audit.py $(ARGS)
 
 check: setup  ## lint, format, types, layers, definitions

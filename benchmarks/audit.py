@@ -1,4 +1,4 @@
-"""The performance audit of the collector: writes docs/reference/performance-audit.md (F6).
+"""The performance audit of the collector: writes build/performance-audit.md (F6).
 
     python benchmarks/audit.py [--seconds 30] [--against REVISION] [--no-profile]
 
@@ -31,7 +31,7 @@ from edge_process import collector, sender
 from scipy.stats import bootstrap, mannwhitneyu
 
 ROOT = Path(__file__).parents[1]
-PAGE, FLAMES = ROOT / "docs" / "reference" / "performance-audit.md", ROOT / "docs" / "images" / "collector-flame.svg"
+PAGE, FLAMES = ROOT / "build" / "performance-audit.md", ROOT / "build" / "collector-flame.svg"
 BATCH = 1_000
 SLOWER, SIGNIFICANT = 1.15, 0.05
 ROUNDS = 6
@@ -46,6 +46,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.against:
         return _compared(chosen.against)
+    PAGE.parent.mkdir(exist_ok=True)
     measured = _measured(ROOT)
     widest = [] if chosen.no_profile else _profiled(chosen.seconds)
     PAGE.write_text(_page(measured, _allocations(), widest))
@@ -176,7 +177,7 @@ def _flames(widest: Sequence[tuple[str, float]]) -> str:
     return f"""
 ## Under load
 
-![flame graph]({Path("..") / FLAMES.relative_to(ROOT / "docs")})
+![flame graph]({FLAMES.name})
 
 10,000 radar frames/s over UDP, sampled at 99 Hz. The functions in which most time is spent:
 

@@ -35,7 +35,7 @@ def cli() -> str:
     top = click.Context(main, info_name="sda")
     parts = [
         "# Commands\n",
-        f"{main.help} Options of `sda` itself come before the command:\n",
+        f"{main.help} `sda COMMAND --help` says more. Options of `sda` itself come before it:\n",
         _options(main.params),
         *_commands(top, level=2),
     ]
@@ -88,7 +88,7 @@ def orchestration() -> str:
     schedules = [(f"`{each.name}` (`{each.cron_schedule}`)", each.description) for each in repository.schedule_defs]
     assets_of: dict[tuple[str, bool, str], list[str]] = defaultdict(list)
     for spec in _check_specs():
-        if (asset := spec.asset_key.to_user_string()) != _VITALS:
+        if (asset := spec.asset_key.to_user_string()) != _VITALS and not asset.startswith("audit/"):
             assets_of[spec.name, spec.blocking, spec.description or ""].append(asset)
     checks = [
         (
@@ -254,7 +254,8 @@ def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
     """A line for each column, with whether it may be null; the columns of a pair have one line."""
     rows: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     for (name, kind, unit, meaning), is_nullable in columns.items():
-        shown = f"`{kind}{'?' if is_nullable else ''}` {unit}".strip()
+        is_in_name = name.endswith(f"_{unit.replace('/', '_')}")
+        shown = f"`{kind}{'?' if is_nullable else ''}`{f' {unit}' if unit and not is_in_name else ''}"
         first = re.sub(r"_2(?=_|$)", "_1", name)
         of_first = next((key for key in rows if key[:2] == (first, shown)), None) if first != name else None
         if of_first:
@@ -302,14 +303,15 @@ def _assets(names: list[str]) -> str:
 
 
 _COLUMNS = (
-    "A unit follows the type. `?` marks a column that may be null. Times are Unix time UTC. "
+    "Units end the name, or follow the type. `?` marks a column that may be null. Times are Unix time UTC. "
     "In pairs, `_1` is of the primary, `_2` of the secondary. Every table has `commit_sequence`. "
     "Those with landing zones have the columns of landed records: {landed}. "
     "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (
     "A blocking check that fails ends the run before the next asset. The checks of `platform/vitals` are the "
-    "[vitals](vitals.md). `data_is_fresh` goes by the mission clock.\n"
+    "[vitals](vitals.md), the check `passed` of an audit is what its job verifies. `data_is_fresh` goes by the mission "
+    "clock.\n"
 )
 _KINDS: Mapping[str, str] = {
     "appended": "adds rows, which never change; a key occurs once",
@@ -339,7 +341,7 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
         arguments += ["[--json]" for each in command.params if each.opts == _JSON]
         usage = f"`{' '.join(arguments)}`: " if arguments else ""
-        yield f"{usage}{cleandoc(command.help or '')}\n"
+        yield f"{usage}{cleandoc(command.help or '').partition(_PARAGRAPH)[0]}\n"
         if options := _options(command.params):
             yield options
         if isinstance(command, click.Group):

@@ -5,6 +5,7 @@ The run is tagged with the disposition, because sensors decide by it whether to 
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
 
@@ -13,12 +14,15 @@ import dagster as dg
 from sda_platform import failpoints
 from sda_platform.lake.errors import Unavailable
 from sda_platform.orchestration.dispositions import Disposition, disposition_of, is_of_engine
+from sda_platform.orchestration.turns import turn
 from sda_platform.resilience import pause_s
 
 FAILURE_TAG = "sda/failure"
 REASON_TAG = "sda/failure_reason"
 # A loser plans again and wins within a second or two; a longer outage is left to a new run, which frees the pool.
 _RETRIES = 5
+# From this try on a loser works alone: others that write the same table wait for it.
+_ALONE_FROM = 2
 _PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 _REASON_LENGTH = 200
@@ -27,18 +31,21 @@ Body = Callable[..., dg.MaterializeResult[Any]]
 
 
 def with_retries(name: str, body: Body) -> Body:
-    """The ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans again),
-    failed for good after any other."""
+    """The ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans again, see
+    `turns`), failed for good after any other."""
 
     @wraps(body)
     def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:
+        context = dg.AssetExecutionContext.get()
+        place = Path(context.instance.root_directory) / "turns" / f"{name}.lock"
         try:
-            failpoints.hit("asset.begun", name)
-            result = body(*args, **kwargs)
-            failpoints.hit("asset.reported", name)
-            return result
+            with turn(place, is_alone=context.retry_number >= _ALONE_FROM):
+                failpoints.hit("asset.begun", name)
+                result = body(*args, **kwargs)
+                failpoints.hit("asset.reported", name)
+                return result
         except Exception as error:
-            _repeat_or_tell(dg.AssetExecutionContext.get(), error)
+            _repeat_or_tell(context, error)
 
     return run
 

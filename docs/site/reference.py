@@ -27,7 +27,6 @@ from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 from sda_platform.spark.session import POOL_TAG
-from sda_platform_tests.support import fault_matrix
 
 
 def cli() -> str:
@@ -177,10 +176,7 @@ def collectors() -> str:
 
 
 def vitals() -> str:
-    """The runbook of every vital, and the faults that a test lets happen."""
-    causes: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for fault, notice, side, within in fault_matrix.rows():
-        causes[notice.partition(": ")[0], side, within].append(fault)
+    """The runbook of every vital."""
     sections = (
         f"## {vital.name}\n\n{vital.meaning} Red when:\n\n"
         + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
@@ -191,10 +187,7 @@ def vitals() -> str:
         "# Vitals\n\nA vital is a condition that must be reported to a person. Each of its faults has a subject and a "
         "side at fault, and is notified when it begins and when it is over: "
         "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
-        "\n\n" + "\n".join(sections) + "\n## Faults and their notices\n\n"
-        "A test lets each of these faults happen. Each causes exactly one notice of this vital, at this side, within "
-        "this time of mission or wall time, and one when it is over.\n\n"
-        + _lines((f"{vital}, {side}, {within}", "; ".join(faults)) for (vital, side, within), faults in causes.items())
+        "\n\n" + "\n".join(sections)
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerts_of
 from sda_platform.conjunction.assess import assess_candidates
@@ -38,8 +38,9 @@ from sda_platform.orbits.risk.probability import object_type
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.setting_sections import AlertSettings
+from sda_platform.units import SECOND_NS
 
-HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+HOUR_NS = 3600 * SECOND_NS
 THRESHOLD_KM, HORIZON_H, WEEK_H = 5.0, 168, 168
 CONFIRMED_FROM = 1e-6
 NO_TRACKS = Tracks.of(pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS]).empty_table())

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from element_jumps import read
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.element_errors import REGIMES, regimes
 from sda_platform.orbits.element_history import Differences, difference_covariance, own_differences, running_scales
-from sda_platform.orbits.elements import FloatArray, IntArray, perigee_altitude_km
+from sda_platform.orbits.elements import perigee_altitude_km
 from sda_platform.orbits.propagation import Propagator
 
 AGES_DAYS = (1.0, 3.0, 7.0)

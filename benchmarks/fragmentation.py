@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from contest import Gate
 from platform_fragmentation import console, platform_at, play, provisional, taken_in, tracked
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
@@ -35,9 +34,10 @@ from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.segments import after
 
-WINDOW_NS = 30 * NANOSECONDS_PER_SECOND
+WINDOW_NS = 30 * SECOND_NS
 
 
 def main() -> int:

@@ -33,14 +33,14 @@ from fusion_accuracy import (
     watch,
 )
 
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.orbits.covariance import rtn_to_teme, transport
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
+from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.tracking.manoeuvred_objects import with_manoeuvred
 from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
 from sda_platform.orbits.tracking.track_filter import filter_tracks

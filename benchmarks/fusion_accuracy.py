@@ -15,8 +15,7 @@ from contest import Gate
 from rich.console import Console
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.risk.degenerate import BoolArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform_tests.support.scenes import (

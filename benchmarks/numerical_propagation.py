@@ -16,11 +16,11 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import Dynamics, integrate
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme
-from sda_platform.orbits.elements import FloatArray
 from sda_platform_tests.support.scenes import DAY_NS, catalogue
 
 EPOCH_NS = int(np.datetime64("2024-11-01T00:00:00", "ns").astype(np.int64))

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
@@ -25,6 +24,7 @@ from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.session import attach
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.platform_run import Platform, checks
 from sda_platform_tests.support.segments import START_NS, after, land
 
@@ -49,7 +49,7 @@ def play(platform: Platform, world: Sequence[SimulatedSegment], seconds: float) 
     def run(job: str) -> None:
         began = time.perf_counter()
         result = platform.run(job)
-        took_s, at_s = time.perf_counter() - began, (platform.clock.now_ns() - START_NS) / NANOSECONDS_PER_SECOND
+        took_s, at_s = time.perf_counter() - began, (platform.clock.now_ns() - START_NS) / SECOND_NS
         red = sorted(name for name, passed in checks(result).items() if not passed)
         console.print(f"{at_s:5.0f} s: {job} in {took_s:.1f} s; red: {', '.join(red) or 'none'}")
 

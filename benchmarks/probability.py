@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from scipy.integrate import dblquad
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.risk.probability import collision_probability_2d
 from sda_platform.orbits.screening.encounter import encounter_plane
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.determination.held_back import elements_held_back, prediction_held_back
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, elements_of_track
 from sda_platform.orbits.determination.track_ephemerides import ephemeris_of_track
@@ -29,7 +30,6 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.element_errors import regimes
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import satkit_truth

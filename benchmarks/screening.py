@@ -36,7 +36,7 @@ from scipy.spatial import cKDTree
 
 import sda_platform
 from sda_platform.cli.screen_catalogue import read_elements
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import terms_in_force
@@ -49,17 +49,18 @@ from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import parent_of, with_breakup
 from sda_platform.simulation.sky import Sky
+from sda_platform.units import SECOND_NS
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 TRUTH = Path(__file__).parents[1] / "sda_platform_tests/data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 THRESHOLD_KM = 5.0
-HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+HOUR_NS = 3600 * SECOND_NS
 # Events this near to the threshold may fall on either side of it.
 EDGE_KM = 0.001
 # A process that fails before it is ready would else be awaited for ever.
 READY_WITHIN_S = 600
-SAME_NS = NANOSECONDS_PER_SECOND
+SAME_NS = SECOND_NS
 PEER_STEP_S, PEER_RADIUS_KM, PEER_CHUNK_S = 8, 68.0, 600
 GROWTH = (5_000, 10_000, 20_000)
 WEEK_H, WEEK_OBJECTS = 168.0, 18_000
@@ -238,7 +239,7 @@ def _in_turn(part: Part, elements: ElementSets, hours: float, processes: int) ->
 
 
 def _warm_up(part: Part, elements: ElementSets, ready: Barrier) -> None:
-    part((elements.take(np.arange(2000)), START_NS, START_NS + NANOSECONDS_PER_SECOND))
+    part((elements.take(np.arange(2000)), START_NS, START_NS + SECOND_NS))
     ready.wait()
 
 
@@ -258,9 +259,9 @@ def _peer_part(work: Work) -> Found:
     elements, start_ns, end_ns = work
     propagator = Propagator(elements)
     seeds = []
-    step_ns = PEER_STEP_S * NANOSECONDS_PER_SECOND
-    for chunk_ns in range(start_ns - step_ns, end_ns + step_ns, PEER_CHUNK_S * NANOSECONDS_PER_SECOND):
-        times = np.arange(chunk_ns, min(chunk_ns + PEER_CHUNK_S * NANOSECONDS_PER_SECOND, end_ns + step_ns), step_ns)
+    step_ns = PEER_STEP_S * SECOND_NS
+    for chunk_ns in range(start_ns - step_ns, end_ns + step_ns, PEER_CHUNK_S * SECOND_NS):
+        times = np.arange(chunk_ns, min(chunk_ns + PEER_CHUNK_S * SECOND_NS, end_ns + step_ns), step_ns)
         error, position, velocity = propagator.grid(times)
         for column, time_ns in enumerate(times.tolist()):
             rows = np.flatnonzero(error[:, column] == 0)
@@ -270,7 +271,7 @@ def _peer_part(work: Work) -> Found:
             speed2 = np.maximum(np.einsum("ij,ij->i", dv, dv), 1e-8)
             offset_s = np.clip(-np.einsum("ij,ij->i", dr, dv) / speed2, -PEER_STEP_S, PEER_STEP_S)
             near = np.flatnonzero(np.linalg.norm(dr + dv * offset_s[:, None], axis=1) <= THRESHOLD_KM + 1.0)
-            guess = time_ns + (offset_s[near] * NANOSECONDS_PER_SECOND).astype(np.int64)
+            guess = time_ns + (offset_s[near] * SECOND_NS).astype(np.int64)
             seeds.append((pairs[near, 0], pairs[near, 1], guess))
     passes = refine(propagator, Seeds(*(np.concatenate(column) for column in zip(*seeds, strict=True))))
     good = passes.is_minimum & (passes.distance_km <= THRESHOLD_KM) & (passes.speed_km_s >= SLOWEST_EVENT_KM_S)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from element_jumps import read
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.element_history import running_scales
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, perigee_altitude_km
+from sda_platform.orbits.elements import ElementSets, perigee_altitude_km
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import Events, screen
 from sda_platform.orbits.screening.uncertain_approaches import miss_in_sigmas

@@ -20,7 +20,7 @@ from stonesoup.types.hypothesis import SingleHypothesis
 from stonesoup.types.state import GaussianState
 from stonesoup.updater.kalman import ExtendedKalmanUpdater
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2

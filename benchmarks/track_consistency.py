@@ -19,10 +19,10 @@ from itertools import product
 import numpy as np
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, read_space_weather
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import satkit_truth

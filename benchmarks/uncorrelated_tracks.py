@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.observed_truth import REGIMES

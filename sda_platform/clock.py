@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-NANOSECONDS_PER_SECOND = 1_000_000_000
+from sda_platform.units import SECOND_NS
+
 CLOCK_FILE = "clock.json"
 
 
@@ -56,7 +57,7 @@ class MissionClock:
 
 def utc(time_ns: int) -> datetime:
     """``time_ns`` as an aware datetime, truncated to microseconds."""
-    seconds, nanoseconds = divmod(time_ns, NANOSECONDS_PER_SECOND)
+    seconds, nanoseconds = divmod(time_ns, SECOND_NS)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=nanoseconds // 1000)
 
 
@@ -70,4 +71,4 @@ def parse_iso_ns(text: str) -> int:
     moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     whole = int(moment.replace(microsecond=0).timestamp())
-    return whole * NANOSECONDS_PER_SECOND + moment.microsecond * 1000
+    return whole * SECOND_NS + moment.microsecond * 1000

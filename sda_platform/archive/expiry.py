@@ -20,10 +20,10 @@ from sda_platform.lake import delta_log, durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.object_store import delta_options
 from sda_platform.lake.retention import Retention
+from sda_platform.units import HOUR_MS
 
 JOURNAL = "_expiry.json"
 """In a table's directory; Delta passes over names with an underscore."""
-_MS_PER_HOUR = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def expire_files(
     if known != journal:
         _write(log, known)
         failpoints.hit("expiry.journalled", log.table.name)
-    due = [path for path, found_ms in sorted(known.items()) if found_ms <= now_ms - grace_h * _MS_PER_HOUR]
+    due = [path for path, found_ms in sorted(known.items()) if found_ms <= now_ms - grace_h * HOUR_MS]
     if due and not set(held).issuperset(held_versions()):
         due = []
     freed = sum(_delete(delta_log.table_directory(log.uri) / path) for path in due)

@@ -14,8 +14,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.retention import Retention
 from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.recovery.log_files import LogFiles, is_checksum
-
-_MS_PER_HOUR = 3_600_000
+from sda_platform.units import HOUR_MS
 
 
 def clean_log(
@@ -38,7 +37,7 @@ def clean_log(
         return 0
     needed = min([commits[-1].version, *_consumed_versions(log, others), *verdict.needed_versions, *held])
     files = LogFiles.listed(log.uri)
-    expired_ms = now_ms - retention.log_h * _MS_PER_HOUR
+    expired_ms = now_ms - retention.log_h * HOUR_MS
     older = (v for v in sorted(files.commits) if v < needed)
     oldest_kept = next((v for v in older if delta_log.timestamp_ms(files.text(v)) >= expired_ms), needed)
     base = files.checkpoint_below(oldest_kept) or 0

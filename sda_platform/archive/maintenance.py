@@ -31,12 +31,12 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
+from sda_platform.units import DAY_S
 
 # Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 DRILL_DAY = 1
 """Day of the month on which every copy of every tag is read."""
-_S_PER_DAY = 86_400
 _UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 Report = Callable[[str], object]
 ZonesOf = Callable[[Table], Sequence[LandingZone]]
@@ -191,7 +191,7 @@ def _expire(
         yield "removed_versions", removed
         if held() or verdict.red:
             continue  # a reader, or a repair, may need the segments
-        before_s = now_ms / 1000 - retention.segments_days * _S_PER_DAY
+        before_s = now_ms / 1000 - retention.segments_days * DAY_S
         old = expire_segments(zones_of(table), log, before_s=before_s)
         if old.segments:
             report(f"{table.name}: {old.segments} old segments removed ({old.freed_bytes / 1e6:,.0f} MB)")

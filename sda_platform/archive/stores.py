@@ -21,8 +21,8 @@ from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.listing import changed_s
 from sda_platform.landing.zone import LandingZone
+from sda_platform.units import DAY_S
 
-_S_PER_DAY = 86_400
 _LATE_DAYS = 3
 """What a nightly removal may be behind: a night that was missed, and the day of a journal."""
 
@@ -132,7 +132,7 @@ def _measured(
 
 
 def _age_days(since_s: float) -> float:
-    return round((time.time() - since_s) / _S_PER_DAY, 1)  # deterministic: shown to people; no row of the lake holds it
+    return round((time.time() - since_s) / DAY_S, 1)  # deterministic: shown to people; no row of the lake holds it
 
 
 def _files(place: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.tables import BY_DEFAULT, BY_MESSAGE, EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.formats.designators import (
@@ -30,18 +30,16 @@ from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.element_errors import path_covariance_rtn
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at
 from sda_platform.orbits.path_quality import fault_of_path
+from sda_platform.units import DAY_NS, SECOND_NS
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 6_356.0, 1e6, 20.0
 _LARGEST_SIGMA_KM: Final = 1e3
 # Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
 _ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
 _LOWER = np.tril_indices(6)
 _OF_DATE: Final = ("TOD", "TEME")
-_DAY_NS: Final = 86_400e9
 _J2000_NS: Final = 946_728_000_000_000_000
-_SHORTEST_NS: Final = 1_000_000_000
+_SHORTEST_NS: Final = SECOND_NS
 
 
 NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from it"
@@ -137,7 +135,7 @@ def _frame_epoch_ns(ephemeris: EphemerisSegment, frame: str) -> int | None:
     epoch_ns = int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, "REF_FRAME_EPOCH")]))[0])
     if frame in _OF_DATE:
         return epoch_ns
-    if frame == "ITRF" or abs(epoch_ns - _J2000_NS) > _DAY_NS:
+    if frame == "ITRF" or abs(epoch_ns - _J2000_NS) > DAY_NS:
         reason = f"REF_FRAME_EPOCH is {text[:40]!a}, but REF_FRAME {frame} has an epoch of its own; leave it out"
         raise RecordError("out_of_range", reason)
     return None
@@ -220,7 +218,7 @@ def default_covariances(time_ns: IntArray, states: FloatArray, created_ns: int |
     rows = np.unique(np.linspace(0, len(time_ns) - 1, min(len(time_ns), _MOST_DEFAULTS)).round().astype(np.int64))
     r, v = states[rows, :3], states[rows, 3:]
     since_ns = int(time_ns[0]) if created_ns is None else created_ns
-    age_days = np.maximum(time_ns[rows] - since_ns, 0) / _DAY_NS
+    age_days = np.maximum(time_ns[rows] - since_ns, 0) / DAY_NS
     found = rtn_to_teme(path_covariance_rtn(age_days, r, v), r, v)[:, _LOWER[0], _LOWER[1]]
     if not np.isfinite(found).all():
         raise RecordError(

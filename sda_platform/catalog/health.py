@@ -20,6 +20,7 @@ from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.units import DAY_NS, SECOND_NS
 
 KEY = dg.AssetKey(["reports", "catalogue"])
 JUMP_DAYS = 30
@@ -30,11 +31,10 @@ MOST_MEDIAN_AGE_DAYS = 3.0
 """Median age of a regime's sets from which the check warns: in a real catalogue it is 0.5 (GEO) to 1.1 days."""
 FARTHEST_APOGEE_KM = 1_500_000.0
 """Apogee altitude beyond which the Sun, and not the Earth, holds an object."""
-_SAME_SET_NS = 600 * 10**9
+_SAME_SET_NS = 600 * SECOND_NS
 _DEBRIS = re.compile(r"^(.+?) DEB\b")
 _LEAST_FRAGMENTS = 20
 _LEAST_OBJECTS = 20
-_DAY_NS = 86_400 * 10**9
 _COLUMNS = [field.name for field in fields(ElementSets)]
 
 _CHECKS = {
@@ -126,7 +126,7 @@ def edits_are_founded(claims: list[dict[str, Any]]) -> dg.AssetCheckResult:
 
 def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:
     """The jumps among the usable sets of the last JUMP_DAYS, the largest first, and how many sets were judged."""
-    since_ns = store.clock.now_ns() - JUMP_DAYS * _DAY_NS
+    since_ns = store.clock.now_ns() - JUMP_DAYS * DAY_NS
     recent = (ds.field("epoch_time_ns") >= since_ns) & ds.field("error_kind").is_null()
     rows = store.log(ELEMENT_SETS).rows([*dict.fromkeys([*_COLUMNS, *SET_KEY]), "object_name", "originator"], recent)
     newest = store.log(ORBITAL_CATALOG).head().commit

@@ -15,8 +15,8 @@ from sda_platform.clock import iso
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.elements import ElementSets, apogee_altitude_km, perigee_altitude_km
+from sda_platform.units import DAY_NS
 
-_DAY_NS = 86_400e9
 _LEO_APOGEE_KM, _GEO_ALTITUDE_KM, _GEO_WIDTH_KM = 2_000.0, 35_786.0, 300.0
 REGIMES = ("LEO", "MEO", "GEO", "HEO", "decaying")
 """Low (apogee below 2,000 km), medium, geostationary belt, highly elliptical, and perigee below 160 km."""
@@ -44,7 +44,7 @@ def with_orbits(lake: Lake, version: int | None = None, where: ds.Expression | N
         "perigee_km": pa.array(perigee_km),
         "apogee_km": pa.array(apogee_km),
         "regime": pa.array(regimes(elements, perigee_km, apogee_km)),
-        "age_days": pa.array((lake.clock.now_ns() - elements.epoch_time_ns) / _DAY_NS),
+        "age_days": pa.array((lake.clock.now_ns() - elements.epoch_time_ns) / DAY_NS),
     }
     for name, column in added.items():
         rows = rows.append_column(name, column)

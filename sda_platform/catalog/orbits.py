@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.arrays import IntArray
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
@@ -23,7 +24,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 
 _OLDEST_DAYS = 30.0
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 from pydantic import Field
 from typing_extensions import override
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.space_weather import (
     AP_A_DAY,
@@ -21,8 +20,8 @@ from sda_platform.orbits.dynamics.space_weather import (
 )
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SpaceWeatherSettings
+from sda_platform.units import DAY_NS
 
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 _AP = "ap"
 _QUANTITIES = ("f107", "f107_mean", *(f"{_AP}{number}" for number in range(1, AP_A_DAY + 1)))
 # Tracks reach back by hours and forward by a day, after a manoeuvre by the horizon of a screening.
@@ -52,7 +51,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         if self.days is not None:
             return self
         weather = read_space_weather(Path(self.space_weather)) if self.space_weather else CONSTANT_WEATHER
-        today = date(1970, 1, 1) + timedelta(days=time_ns // _DAY_NS)
+        today = date(1970, 1, 1) + timedelta(days=time_ns // DAY_NS)
         span = (today + timedelta(days=n) for n in range(-_DAYS_BEFORE, _DAYS_AFTER + 1))
         days = {day.isoformat(): _known(weather.on(day)) for day in span}
         return self.as_recorded({"days": {day: values for day, values in days.items() if values}})

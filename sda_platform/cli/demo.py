@@ -23,7 +23,7 @@ from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
 from sda_platform.cli.people import STORY
 from sda_platform.cli.simulated_world import continued_world, land_catalogue, made_ahead
 from sda_platform.cli.sources import read_report, source_grid
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
+from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -44,6 +44,7 @@ from sda_platform.simulation.scenarios import Incidents
 from sda_platform.simulation.story import Story
 from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment
+from sda_platform.units import SECOND_NS
 
 MISSION_START = "2024-11-01T00:00:00Z"
 _TIMEOUT_S = 600.0
@@ -53,7 +54,7 @@ _HORIZON_H = 12.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
 # The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
-_ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
+_ALREADY_OBSERVED_NS = 90 * SECOND_NS
 _REPORTED_S = 10.0
 # Segments of a minute and a half.
 _MADE_AHEAD = 60

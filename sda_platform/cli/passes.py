@@ -11,13 +11,12 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.screen_catalogue import ScreeningInputError, read_elements
 from sda_platform.cli.set_ages import age_warning
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.sensing.passes import PassWindows, find_passes, site_sensor
-
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+from sda_platform.units import DAY_NS, HOUR_NS
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def passes_over(
 
     Raises ScreeningInputError where there are no element sets.
     """
-    end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
+    end_ns = start_ns + round(hours * HOUR_NS)
     propagator, terms = _sets_in_force(source, start_ns, end_ns)
     if objects:
         chosen = np.flatnonzero(np.isin(propagator.elements.norad_id, objects))
@@ -107,7 +106,7 @@ def _rows(found: PassWindows, propagator: Propagator) -> list[dict[str, Any]]:
             "los_utc": iso(los),
             "max_elevation_deg": round(elevation, 3),
             "elements_epoch_utc": iso(epoch),
-            "elements_age_days": round((aos - epoch) / _DAY_NS, 3),
+            "elements_age_days": round((aos - epoch) / DAY_NS, 3),
         }
         for norad_id, (aos, tca, los), elevation, epoch in zip(ids, instants, elevation_deg, epochs_ns, strict=True)
     ]

@@ -17,13 +17,14 @@ from sda_platform.cli.screen_catalogue import (
     write_events,
 )
 from sda_platform.cli.set_ages import age_warning
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume, by_volume
+from sda_platform.units import HOUR_NS
 
 _SHOWN = 5
 
@@ -46,7 +47,7 @@ class Search:
 
     @property
     def end_ns(self) -> int:
-        return self.start_ns + round(self.hours * 3600 * NANOSECONDS_PER_SECOND)
+        return self.start_ns + round(self.hours * HOUR_NS)
 
     @property
     def sphere(self) -> Volume:

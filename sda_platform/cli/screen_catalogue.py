@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import iso
@@ -17,12 +18,12 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.arrow import arrays
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import identify
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS
 from sda_platform.orbits.screening.search import ScreeningResult
+from sda_platform.units import DAY_NS
 
-_DAY_NS = 86_400e9
 _OUTPUTS = {".csv", ".parquet"}
 
 
@@ -112,7 +113,7 @@ def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -
 
 def _age_days(elements: ElementSets, rows: IntArray, time_ns: IntArray) -> FloatArray:
     """The ages (n,) of the sets ``rows`` at the instants ``time_ns``, days."""
-    return np.round((time_ns - elements.epoch_time_ns[rows]) / _DAY_NS, 3)
+    return np.round((time_ns - elements.epoch_time_ns[rows]) / DAY_NS, 3)
 
 
 def check_output(out: Path) -> None:

@@ -4,11 +4,11 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import IntArray
+from sda_platform.units import DAY_NS
 
 OLD_DAYS: Final = 7.0
 """Errors of element sets are measured up to a week; after it sets of low orbits are off by tens of kilometres."""
-_DAY_NS: Final = 86_400 * 10**9
 
 
 def age_warning(norad_id: IntArray, epoch_ns: IntArray, from_ns: IntArray, until_ns: IntArray) -> str | None:
@@ -18,7 +18,7 @@ def age_warning(norad_id: IntArray, epoch_ns: IntArray, from_ns: IntArray, until
     """
     if not len(norad_id):
         return None
-    days = np.maximum(np.abs(from_ns - epoch_ns), np.abs(until_ns - epoch_ns)) / _DAY_NS
+    days = np.maximum(np.abs(from_ns - epoch_ns), np.abs(until_ns - epoch_ns)) / DAY_NS
     old = days > OLD_DAYS
     if not old.any():
         return None

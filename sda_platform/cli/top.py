@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from sda_platform.cli.people import console
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.observability.vitals.evaluation import evaluate
@@ -20,8 +20,9 @@ from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.registry import TABLES
 from sda_platform.runtime.watchdog import current_facts
 from sda_platform.settings import Settings
+from sda_platform.units import MINUTE_NS, SECOND_NS
 
-_RECENT_NS = 60 * NANOSECONDS_PER_SECOND
+_RECENT_NS = MINUTE_NS
 _MOST_COMMITS = 100
 
 
@@ -64,7 +65,7 @@ def activity(lake: Lake, table: str, newest: list[Commit], now_ns: int) -> Table
     recent = [commit for commit in newest if commit.manifest.as_of_ns > now_ns - _RECENT_NS]
     planned = [(commit, lake.clock.wall_ns(commit.manifest.as_of_ns)) for commit in newest[:10]]
     took = sorted(commit.timestamp_ms / 1e3 - wall_ns / 1e9 for commit, wall_ns in planned if wall_ns is not None)
-    age_s = (now_ns - newest[0].manifest.as_of_ns) / NANOSECONDS_PER_SECOND if newest else None
+    age_s = (now_ns - newest[0].manifest.as_of_ns) / SECOND_NS if newest else None
     rows = sum(commit.rows_written for commit in recent)
     return TableActivity(table, age_s, len(recent), rows, max(took[len(took) // 2], 0.0) if took else None)
 

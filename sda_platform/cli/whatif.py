@@ -13,8 +13,7 @@ from rich.table import Table as Grid
 
 from sda_platform.cli.people import PeopleConsole, console, for_people, instant, lake_of
 from sda_platform.settings import Settings
-
-_HOUR_NS = 3_600_000_000_000
+from sda_platform.units import HOUR_NS
 
 
 @click.command(short_help="Show what a burn or a planned ephemeris does to a satellite's risk.")
@@ -68,7 +67,7 @@ def whatif(
     errors = BurnErrors(burn_error / 100, float(np.radians(pointing_error)))
     start_ns = instant(start, "--start") if start else _now_ns(settings, catalog)
     scene = replace(
-        _scene(settings, primary, catalog, start_ns, start_ns + round(hours * _HOUR_NS), threshold_km),
+        _scene(settings, primary, catalog, start_ns, start_ns + round(hours * HOUR_NS), threshold_km),
         sigmas=sigmas,
         reach_km=reach_km,
         errors=errors,
@@ -83,7 +82,7 @@ def whatif(
             found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
         if goal:
             span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]
-            bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * _HOUR_NS)
+            bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * HOUR_NS)
             best = least_burn(scene, before, bounds, goal, most)
             found["avoidance"] = None
             if isinstance(best, Avoidance):

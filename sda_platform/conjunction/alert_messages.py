@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
@@ -15,10 +14,11 @@ from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
+from sda_platform.units import SECOND_NS
 
 # The standard names only the 2D integral; for the other methods a comment is added.
 _KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS", "unknown": "UNKNOWN"}
-_MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
+_MILLISECOND_NS = SECOND_NS // 1000
 
 
 def assessment_message(

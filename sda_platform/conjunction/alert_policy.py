@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.setting_sections import AlertSettings
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE = "probability", "dilution", "suspected_manoeuvre"
 BY_STATEMENT, BY_HYSTERESIS = "stated_by_other", "hysteresis"
@@ -28,7 +28,6 @@ GREEN, YELLOW, RED = range(3)
 
 # How much farther a miss may be, in sigmas, for an alert to keep a level that it has by dilution.
 _HYSTERESIS_SIGMAS = 0.5
-_HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Fact = Mapping[str, Any]
@@ -50,7 +49,7 @@ class AlertPolicy:
     @property
     def gate_ns(self) -> int:
         """Time to TCA at which the rule of dilution begins to apply, ns."""
-        return round(self.settings.dilution_within_h * _HOUR_NS)
+        return round(self.settings.dilution_within_h * HOUR_NS)
 
     def levels(self, events: Columns, previous: npt.ArrayLike, as_of_ns: int) -> npt.NDArray[np.int64]:
         """The level (n,) of each event at ``as_of_ns``: GREEN, YELLOW or RED; ``previous`` is the level of its alert.
@@ -75,7 +74,7 @@ class AlertPolicy:
             abs(math.log10(max(fact.get(name) or 0.0, floor) / max(sent.get(name) or 0.0, floor)))
             for name in ("collision_probability", "stated_probability")
         ]
-        tca_moved_s = abs(fact["tca_time_ns"] - sent["tca_time_ns"]) / NANOSECONDS_PER_SECOND
+        tca_moved_s = abs(fact["tca_time_ns"] - sent["tca_time_ns"]) / SECOND_NS
         found = {
             "risk_level": fact["risk"] != sent["risk"],
             "probability": decades[0] >= self.settings.revise_decades,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.arrays import IntArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
+from sda_platform.conjunction.best_states import BestStates, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.slow_passes import slow_tca_ns, stay_s
@@ -24,6 +24,7 @@ from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states
 from sda_platform.orbits.screening.volumes import Volumes, by_volume
+from sda_platform.units import SECOND_NS
 
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
@@ -152,7 +153,7 @@ def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntA
         (r1, v1), (r2, v2) = (side.path(tca_ns) for side in sides)
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
-        tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
+        tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * SECOND_NS).astype(np.int64)
     tca_ns[slow] = followed_ns
     # Beyond the border to the next set, or of the span of an ephemeris, the path is another.
     for side in sides:

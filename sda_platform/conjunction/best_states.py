@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NONE, OperatorEphemerides
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
@@ -18,10 +18,7 @@ from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transp
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
 from sda_platform.orbits.element_errors import element_covariance_rtn
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-TextArray = npt.NDArray[np.str_]
+from sda_platform.units import DAY_NS, SECOND_NS
 
 FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
 TRACK_NOT_FINITE, TRACK_INDEFINITE = "track_covariance_not_finite", "track_covariance_indefinite"
@@ -36,7 +33,7 @@ TRACK_COLUMNS = (
     "joint_covariance",
     "manoeuvre_time_ns",
 )
-TRACK_REACH_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+TRACK_REACH_NS = DAY_NS
 """How far ahead tracks are used, unless the object has manoeuvred: the span for which their covariance is verified."""
 
 
@@ -256,7 +253,7 @@ class BestStates:
         return states[:, :3], states[:, 3:]
 
     def _elapsed_s(self, time_ns: IntArray) -> FloatArray:
-        return np.asarray((time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND)
+        return np.asarray((time_ns - self.epoch_ns) / SECOND_NS)
 
 
 def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -6,9 +6,10 @@ from typing import Self
 import numpy as np
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.lake.lake import Lake
+from sda_platform.units import SECOND_NS
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 
@@ -38,7 +39,7 @@ class Currency:
         marks = commit.manifest.watermarks if commit else {}
         catalogue = lake.log(ORBITAL_CATALOG)
         epochs_ns = np.array([] if catalogue.version() < 0 else catalogue.rows(["epoch_time_ns"]).column(0), np.int64)
-        ages_s = (now_ns - epochs_ns) / NANOSECONDS_PER_SECOND
+        ages_s = (now_ns - epochs_ns) / SECOND_NS
         known = (float(np.median(ages_s)), float(ages_s.max())) if len(ages_s) else (None, None)
         return cls(now_ns, marks.get(SCREENED_FROM), marks.get(SCREENED_UPTO), len(ages_s), *known)
 
@@ -46,7 +47,7 @@ class Currency:
         if self.screened_ns is None or self.screened_upto_ns is None:
             screened = "nothing was screened yet"
         else:
-            ago = words_of((self.now_ns - self.screened_ns) / NANOSECONDS_PER_SECOND)
+            ago = words_of((self.now_ns - self.screened_ns) / SECOND_NS)
             screened = f"all objects screened {ago} ago, up to {iso(self.screened_upto_ns)[:16]}Z"
             if self.screened_upto_ns <= self.now_ns:
                 screened += ", which has passed"

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.orbits.two_body import orbital_period_s, two_body_state
+from sda_platform.units import SECOND_NS
 
 _COLOURS = {1: [30, 136, 229, 255], 2: [229, 57, 53, 255]}
 _SAMPLES = 181
@@ -28,7 +29,7 @@ def czml(assessment: Mapping[str, Any]) -> list[dict[str, Any]]:
     half_s = min(float(np.nanmax([*periods, 3600.0])) / 2, 43_200.0)
     # Most of the samples lie near TCA, where the pair is looked at closely.
     offsets_s = half_s * np.sign(grid := np.linspace(-1, 1, _SAMPLES)) * np.abs(grid) ** 3
-    span = "/".join(iso(tca_ns + round(s * NANOSECONDS_PER_SECOND)) for s in (-half_s, half_s))
+    span = "/".join(iso(tca_ns + round(s * SECOND_NS)) for s in (-half_s, half_s))
     clock = {"interval": span, "currentTime": iso(tca_ns), "multiplier": 10}
     packets: list[dict[str, Any]] = [{"id": "document", "name": "conjunction", "version": "1.0", "clock": clock}]
     for number, state in states.items():

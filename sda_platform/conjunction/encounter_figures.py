@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
+from sda_platform.arrays import FloatArray
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.fusion.tables import covariance_from_lower
-from sda_platform.orbits.elements import FloatArray
 
 _LEAST = 1e-12
 _PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"

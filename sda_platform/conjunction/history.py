@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_policy import GREEN, LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.cdm_comparison import comparisons_with
@@ -16,8 +15,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import RISK_LEVELS
-
-_HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+from sda_platform.units import HOUR_NS
 
 
 @dataclass(frozen=True)
@@ -84,4 +82,4 @@ def event_history(lake: Lake, event_id: str) -> EventHistory:
 
 def hours_ahead(tca_ns: int, time_ns: int) -> float:
     """How far ``tca_ns`` lies after ``time_ns``, hours."""
-    return (tca_ns - time_ns) / _HOUR_NS
+    return (tca_ns - time_ns) / HOUR_NS

@@ -19,12 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.orbits.elements import ElementSets, IntArray
+from sda_platform.arrays import IntArray
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.units import HOUR_NS, MINUTE_NS
 
-SLOT_NS = 40 * 60 * NANOSECONDS_PER_SECOND
+SLOT_NS = 40 * MINUTE_NS
 """Below half the shortest period there is, 43 minutes: two crossings of the other's plane lie farther apart."""
-SLOW_SLOT_NS = 6 * 3600 * NANOSECONDS_PER_SECOND
+SLOW_SLOT_NS = 6 * HOUR_NS
 """For pairs of slow, nearly circular orbits, whose TCAs move by minutes and whose encounters lie half a day apart."""
 _SLOW_BELOW_REV_PER_DAY = 1.5
 _NEARLY_CIRCULAR_BELOW = 0.25

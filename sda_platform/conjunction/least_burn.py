@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.planned_trajectory import Burn, SizedBurns, burned
 from sda_platform.conjunction.whatif import Encounter, Scene, total
-from sda_platform.orbits.elements import FloatArray, IntArray
 
 _BURN_TIMES, _FIRST_M_S, _LADDER, _STEPS, _MOST_SCREENED, _MOST_KNOWN = 24, 1e-3, 1.3, 16, 6, 40
 # The search among burns leaves this to the integration that verifies its result.

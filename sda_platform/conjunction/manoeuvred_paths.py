@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from sda_platform.arrays import IntArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.best_states import FUSED_TRACK, TRACK_COLUMNS, TRACK_REACH_NS, Tracks
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
@@ -20,7 +21,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
-from sda_platform.orbits.elements import FOREVER_NS, IntArray
+from sda_platform.orbits.elements import FOREVER_NS
 from sda_platform.orbits.ephemerides import Ephemeris
 
 MOST_OBJECTS = 20

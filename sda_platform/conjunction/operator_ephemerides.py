@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.ephemerides import Ephemeris
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 NONE: Final = -1
 OPERATOR_EPHEMERIS: Final = "operator_ephemeris"

@@ -9,21 +9,23 @@ from typing import Protocol
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import two_body_stm
+from sda_platform.units import SECOND_NS
 
-_SAMPLE_NS = 120 * 10**9
+_SAMPLE_NS = 120 * SECOND_NS
 State = tuple[FloatArray, FloatArray, FloatArray]
 
 

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray
 from sda_platform.clock import iso
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.earth_orientation import in_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.degenerate import without_default

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import override
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
@@ -17,6 +16,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import AlertSettings, ScreeningSettings
+from sda_platform.units import HOUR_NS
 
 
 class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]):
@@ -60,12 +60,12 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
     @property
     def horizon_ns(self) -> int:
         """Span of a screening, ns."""
-        return round(self.horizon_h * 3600 * NANOSECONDS_PER_SECOND)
+        return round(self.horizon_h * HOUR_NS)
 
     @property
     def refresh_ns(self) -> int:
         """Age from which a full screening is repeated, ns."""
-        return round(self.refresh_h * 3600 * NANOSECONDS_PER_SECOND)
+        return round(self.refresh_h * HOUR_NS)
 
 
 class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from sda_platform.arrays import IntArray
 from sda_platform.conjunction.screening_tasks import EVENT, FOUND, REFUSED, TOGETHER, Sweep, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
-from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
 from sda_platform.orchestration.table_asset import markdown_table

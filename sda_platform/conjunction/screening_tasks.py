@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.arrays import IntArray
 from sda_platform.conjunction.identity import SLOW_SLOT_NS, slots_ns
-from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures

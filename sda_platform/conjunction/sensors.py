@@ -8,7 +8,6 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.manoeuvred_paths import SUSPECTED
 from sda_platform.conjunction.planning import SETTINGS, sequence_read, settings_changed
 from sda_platform.conjunction.resource import ScreeningResource
@@ -20,11 +19,12 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.attempts import Attempts, coming_run
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.units import SECOND_NS
 
 # At each round of Dagster's sensor loop, which takes five seconds.
 _INTERVAL_S = 4
 _SETTINGS_S = 30
-_AGAIN_NS = 30 * NANOSECONDS_PER_SECOND
+_AGAIN_NS = 30 * SECOND_NS
 _AGAIN_SHARE = 0.25
 """A path is screened again as it becomes known better: after this part of the time since the manoeuvre."""
 
@@ -64,7 +64,7 @@ def request_screening(
     due_ns = before_ns + max(_AGAIN_NS, round(_AGAIN_SHARE * (now_ns - newest_ns)))
     suspected = f"{rows.num_rows} objects with a suspected manoeuvre"
     if now_ns < due_ns:
-        return dg.SkipReason(f"{suspected}: screened again in {(due_ns - now_ns) / NANOSECONDS_PER_SECOND:.0f} s")
+        return dg.SkipReason(f"{suspected}: screened again in {(due_ns - now_ns) / SECOND_NS:.0f} s")
     batch = f"manoeuvres {known}-{head.sequence}"
     coming = coming_run(context.instance, CATALOG_TO_ALERTS, batch)
     if coming:

@@ -6,12 +6,14 @@ every minute for a day on either side.
 
 import numpy as np
 
-from sda_platform.conjunction.best_states import BestStates, FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.conjunction.best_states import BestStates
 from sda_platform.orbits.screening.encounter import rotating_frame_states
 from sda_platform.orbits.screening.slow_approaches import NEIGHBOURHOOD_NS, SAMPLE_S, run_length
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import SECOND_NS
 
-_SAMPLE_NS = SAMPLE_S * 1_000_000_000
+_SAMPLE_NS = SAMPLE_S * SECOND_NS
 _OFFSETS_NS = np.arange(-NEIGHBOURHOOD_NS, NEIGHBOURHOOD_NS + 1, _SAMPLE_NS)
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.cdm_comparison import age_of, pair_of, reported_probability
 from sda_platform.conjunction.event_rows import STATED_COLUMNS
 from sda_platform.conjunction.identity import SLOT_NS, Pair, event_ids
@@ -29,9 +28,10 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.units import DAY_NS
 
 # Messages of one encounter lie nearer together than this, so that all of it are read.
-_READ_BEFORE_NS: Final = 86_400 * NANOSECONDS_PER_SECOND
+_READ_BEFORE_NS: Final = DAY_NS
 STATED: Final = "stated"
 """The column with what received CDMs state of an event, a struct of STATED_COLUMNS; null: nothing."""
 STATED_TYPE: Final = pa.struct([CONJUNCTION_ALERTS.arrow_schema.field(name) for name in STATED_COLUMNS])

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
+from sda_platform.units import SECOND_NS
 
 StatedObjects = Mapping[int, Mapping[str, str]]
 """Values by keyword, of each object by catalogue number."""
@@ -64,5 +64,5 @@ def _tracking(window: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _instant(time_ns: int) -> str:
-    millisecond_ns = NANOSECONDS_PER_SECOND // 1000
+    millisecond_ns = SECOND_NS // 1000
     return format_epoch(time_ns // millisecond_ns * millisecond_ns)

@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.path_sets import PathSets, sets_through
 from sda_platform.orbits.propagation import Propagator
@@ -28,6 +28,7 @@ from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import encounter_plane, rotating_frame_states
 from sda_platform.orbits.screening.search import Events
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import SECOND_NS
 
 _REFINEMENTS = 4
 Side = tuple[FloatArray, FloatArray]
@@ -81,7 +82,7 @@ class StatedPaths:
             dr, dv = r2 - r1, v2 - v1
             step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
             step_s[events.relative_speed_km_s < SLOWEST_EVENT_KM_S] = 0.0
-            time_ns = time_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
+            time_ns = time_ns + np.rint(np.nan_to_num(step_s) * SECOND_NS).astype(np.int64)
         sides = self._at(events.lo, time_ns), self._at(events.hi, time_ns)
         (r1, v1), (r2, v2) = sides
         miss_km, speed_km_s = np.linalg.norm(r2 - r1, axis=1), np.linalg.norm(v2 - v1, axis=1)
@@ -136,7 +137,7 @@ def _paths(ephemerides: OperatorEphemerides, norad_id: int) -> Iterator[PathSets
     kept = [n for n, number in enumerate(newest) if not n or number != newest[n - 1]]
     borders = [*edges[kept].tolist(), int(edges[-1])]
     for number, (begin_ns, end_ns) in zip([newest[n] for n in kept], pairwise(borders), strict=True):
-        if number != NONE and end_ns - begin_ns > NANOSECONDS_PER_SECOND:
+        if number != NONE and end_ns - begin_ns > SECOND_NS:
             yield sets_through(ephemerides.ephemerides[number], begin_ns, end_ns)
 
 

@@ -15,12 +15,13 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
+from sda_platform.units import SECOND_NS
 
 MESSAGES_FEED = "messages"
 """The landing zone of received conjunction data messages."""
 ACKNOWLEDGEMENTS_FEED = "acknowledgements"
 """The landing zone of acknowledgements of alerts."""
-SAME_EVENT_NS = 600 * 1_000_000_000
+SAME_EVENT_NS = 600 * SECOND_NS
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
 SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"

@@ -4,7 +4,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerter
 from sda_platform.conjunction.assess import Kernel
@@ -17,9 +16,10 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
 )
 from sda_platform.lake.correction_log import content, corrections, current_rows, fact_types
+from sda_platform.units import DAY_NS
 
 # Entries of one event lie nearer together than this, so that all of an event that a screening can move are read.
-_REVIEWED_BEFORE_NS = 86_400 * NANOSECONDS_PER_SECOND
+_REVIEWED_BEFORE_NS = DAY_NS
 
 
 def candidate_corrections(

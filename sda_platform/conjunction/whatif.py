@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.known_states import KnownStates, described
 from sda_platform.conjunction.planned_trajectory import (
@@ -19,15 +19,7 @@ from sda_platform.conjunction.planned_trajectory import (
     Unchanged,
 )
 from sda_platform.conjunction.sizes import ObjectSizes
-from sda_platform.orbits.elements import (
-    ALWAYS_NS,
-    FOREVER_NS,
-    ElementSets,
-    FloatArray,
-    IntArray,
-    apogee_altitude_km,
-    perigee_altitude_km,
-)
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import assess, collision_probability_2d
@@ -35,9 +27,10 @@ from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import MINUTE_NS, SECOND_NS
 
 # A pass before and one after the plan are one encounter if their TCAs are nearer than this: below half a revolution.
-_SAME_ENCOUNTER_NS = 20 * 60 * NANOSECONDS_PER_SECOND
+_SAME_ENCOUNTER_NS = 20 * MINUTE_NS
 _REFINEMENTS, _ROUGH_REFINEMENTS = 4, 2
 # Heights of orbits vary by less than this about those of their mean elements.
 _SHELL_MARGIN_KM = 60.0
@@ -141,7 +134,7 @@ class Scene:
         if not isinstance(path, Stated):
             of_primary = described(self.unchanged.near(tca_ns), tca_ns)
         states = list(zip(of_primary, described(other, tca_ns), strict=True))
-        _, unique = np.unique(np.stack([norad_id, tca_ns // NANOSECONDS_PER_SECOND]), axis=1, return_index=True)
+        _, unique = np.unique(np.stack([norad_id, tca_ns // SECOND_NS]), axis=1, return_index=True)
         position = (passes.covariance_1 + passes.covariance_2)[:, :3, :3]
         plane = assess(passes.dr_km, passes.dv_km_s, position, 1000 * passes.radius_km)
         miss_km = np.linalg.norm(passes.dr_km, axis=1)
@@ -186,7 +179,7 @@ class Scene:
             (r1, v1, _), (r2, v2, _) = own.at(tca_ns), other.at(tca_ns)
             dr, dv = r2 - r1, v2 - v1
             step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
-            step_ns = np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
+            step_ns = np.rint(np.nan_to_num(step_s) * SECOND_NS).astype(np.int64)
             tca_ns = np.clip(tca_ns + step_ns, *span)
         catalogue = other.catalogue
         names = [catalogue.object_names[row] for row in other.index.tolist()]

@@ -13,19 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.setting_sections import GrowthSettings
+from sda_platform.units import MINUTE_NS
 
 SUSTAINED_MIN = 5
 """How long the rate must hold, minutes of mission time."""
 BASELINE_MIN = 60
 """The time before, whose mean rate is the usual one, minutes."""
-_MINUTE_NS = 60 * NANOSECONDS_PER_SECOND
 _COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
 
 
@@ -61,7 +60,7 @@ def growing(letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth
     minutes: dict[str, Counter[int]] = {}
     sources: dict[str, Counter[str]] = {}
     for row in first.to_pylist():
-        age_min = (now_ns - row["received_time_ns"]) // _MINUTE_NS
+        age_min = (now_ns - row["received_time_ns"]) // MINUTE_NS
         kind = row["error_kind"]
         if 0 <= age_min < SUSTAINED_MIN + BASELINE_MIN:
             minutes.setdefault(kind, Counter())[age_min] += 1
@@ -89,7 +88,7 @@ def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult
     """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
     store = lake.open()
     now_ns = store.clock.now_ns()
-    since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * _MINUTE_NS
+    since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * MINUTE_NS
     letters = store.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
     found = growing(letters, now_ns, growth)
     unknown = pc.sum(pc.greater(letters["schema_version"], DEAD_LETTER_VERSION)).as_py() or 0

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
 from sda_platform import failpoints
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, entry_digest
 from sda_platform.lake.retention import RETENTION
+from sda_platform.units import DAY_NS
 
 # Marks are kept per leaf, the first characters of an alert's id: one row for each of at most 4,096 leaves of UUIDs.
 _LEAF_CHARACTERS = 3
@@ -168,7 +168,7 @@ def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received:
 def _forget(transaction: Transaction, received: int) -> None:
     """Drop the oldest batches that `lake.retention` does not keep; a few at once, more than come."""
     for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=RETENTION.receipt_batches - 1):
-        before = min(oldest_kept, received - RETENTION.receipts_days * 86_400 * NANOSECONDS_PER_SECOND)
+        before = min(oldest_kept, received - RETENTION.receipts_days * DAY_NS)
         for (batch_id,) in transaction.run(_FORGETTABLE, before=before, many=_FORGOTTEN_AT_ONCE):
             for statement in _FORGET:
                 transaction.run(statement, batch_id=batch_id)

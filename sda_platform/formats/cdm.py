@@ -10,8 +10,8 @@ from typing import Final, Literal
 from xml.etree.ElementTree import Element
 
 import numpy as np
-import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE, UNITS
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
@@ -39,7 +39,6 @@ from sda_platform.formats.text import as_text
 from sda_platform.formats.units import converted
 
 Encoding = Literal["kvn", "xml"]
-FloatArray = npt.NDArray[np.float64]
 
 INERTIAL_FRAMES: Final = ("EME2000", "GCRF", "ICRF", "TEME")
 EARTH_FIXED_FRAME: Final = "ITRF"

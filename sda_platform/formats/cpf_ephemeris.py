@@ -12,12 +12,12 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tabulated_paths import FileObject, PathTable, numbers
+from sda_platform.units import DAY_NS
 
 BEGINS: Final = re.compile(rb"^H1\s+CPF\b", re.MULTILINE | re.IGNORECASE)
 _FRAMES: Final = {"0": "ITRF", "1": "TOD", "2": "EME2000"}
 """By the record H2: geocentric true body-fixed, true of date, mean of J2000."""
 _UNIX_MJD: Final = 40_587
-_DAY_NS: Final = 86_400_000_000_000
 _POSITION: Final = ("direction", "MJD", "seconds of day", "leap second", "X", "Y", "Z")
 _VELOCITY: Final = ("direction", "X_DOT", "Y_DOT", "Z_DOT")
 _COSPAR: Final = re.compile(r"(\d\d)(\d{3})(\d\d)")
@@ -86,7 +86,7 @@ def _take_object(table: PathTable, words: list[str], place: str) -> None:
 def _instant_ns(mjd: float, second: float, place: str) -> int:
     if not (0 <= second < 86_401 and mjd == int(mjd) and 36_000 < mjd < 90_000):
         raise RecordError("out_of_range", f"{place}: MJD {mjd:g} and {second:g} s are no instant")
-    return (int(mjd) - _UNIX_MJD) * _DAY_NS + round(second * 1e9)
+    return (int(mjd) - _UNIX_MJD) * DAY_NS + round(second * 1e9)
 
 
 _RECORDS: Final = {"H1": _header, "H2": _take_object, "10": _take_position, "20": _take_velocity}

@@ -12,6 +12,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch, parse_epoch_ns
 from sda_platform.formats.json_fields import encodable, finite
 from sda_platform.formats.parameter_messages import ParameterMessage
+from sda_platform.units import DAY_NS
 
 _ONLY: Final = (
     ("CENTER_NAME", ("EARTH",)),
@@ -24,7 +25,6 @@ UNKNOWN: Final = "UNKNOWN"
 """What a message states for a name, a designator or an originator that is not known."""
 DECAY_DATE: Final = "DECAY_DATE"
 """Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
-NS_PER_DAY: Final = 86_400 * 1_000_000_000
 # Some write a whole number with a point.
 _WHOLE: Final = re.compile(r"[+-]?\d{1,30}(?:\.0*)?", re.ASCII)
 SGP4: Final = 0
@@ -181,7 +181,7 @@ def _decay_time_ns(fields: Mapping[str, Any]) -> int | None:
     if text is None:
         return None
     is_day = len(text) <= len("2024-05-03")
-    return parse_epoch_ns(f"{text}T00:00:00" if is_day else text, DECAY_DATE) + is_day * NS_PER_DAY
+    return parse_epoch_ns(f"{text}T00:00:00" if is_day else text, DECAY_DATE) + is_day * DAY_NS
 
 
 def _optional_text(fields: Mapping[str, Any], keyword: str) -> str | None:

@@ -8,17 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS, HEADER, OEM_METADATA
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

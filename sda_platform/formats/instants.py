@@ -7,8 +7,8 @@ from typing import Final
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.time_systems import leap_second_ends_ns
+from sda_platform.units import SECOND_NS
 
-_NS: Final = 1_000_000_000
 # Year; day of the year, or month and day; hour and minute; second; its digits; Z or an offset.
 _INSTANT: Final = re.compile(
     r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))[T ](\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -41,15 +41,15 @@ def _unix_ns(text: str) -> int:
         moment = datetime.fromisoformat(text)
         if moment.microsecond:
             raise ValueError  # digits that fromisoformat would round
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * _NS
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * SECOND_NS
     year, day_of_year, month_day, clock, second, fraction, offset = found.groups()
     day = datetime.fromisoformat(f"{year}-{month_day}") if month_day else _by_day_of_year(int(year), int(day_of_year))
     is_leap = second == "60"
     moment = datetime.fromisoformat(f"{day:%Y-%m-%d}T{clock}:{'59' if is_leap else second}{offset or '+00:00'}")
     seconds = round(moment.timestamp()) + is_leap
-    if is_leap and seconds * _NS not in leap_second_ends_ns():
+    if is_leap and seconds * SECOND_NS not in leap_second_ends_ns():
         raise ValueError
-    return seconds * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
+    return seconds * SECOND_NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
 
 
 def _by_day_of_year(year: int, day: int) -> datetime:
@@ -61,6 +61,6 @@ def _by_day_of_year(year: int, day: int) -> datetime:
 
 def format_epoch(time_ns: int) -> str:
     """ISO 8601 with microseconds (nanoseconds where needed) and no offset, as OMM writes UTC."""
-    seconds, fraction = divmod(time_ns, _NS)
+    seconds, fraction = divmod(time_ns, SECOND_NS)
     digits = f"{fraction // 1000:06d}" if fraction % 1000 == 0 else f"{fraction:09d}"
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{digits}"

@@ -15,6 +15,7 @@ from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tabulated_paths import PathTable, numbers, object_of_file
+from sda_platform.units import SECOND_NS
 
 BEGINS: Final = re.compile(rb"^ephemeris_start:", re.MULTILINE)
 _CREATED: Final = re.compile(r"created:\s*(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
@@ -22,7 +23,6 @@ _STOP: Final = re.compile(r"ephemeris_stop:\s*(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(
 _EPOCH: Final = re.compile(r"(\d{4})(\d{3})(\d\d)(\d\d)(\d\d)(\.\d{1,9})?")
 _FRAMES: Final = {"UVW": "RTN", "MEME": "EME2000", "EME2000": "EME2000"}
 _STATE: Final = ("X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT")
-_NS: Final = 1_000_000_000
 
 
 def read_meme_ephemeris(record: RawRecord) -> EphemerisSegment:
@@ -79,4 +79,4 @@ def _instant_ns(text: str, place: str) -> int:
         raise RecordError("bad_field", f"{place}: the epoch is {text!a}, its seconds must be below 60")
     start = datetime(int(year), 1, 1, tzinfo=UTC) + timedelta(days=int(day) - 1, hours=int(hour), minutes=int(minute))
     nanoseconds = int((fraction or ".0")[1:].ljust(9, "0"))
-    return (round(start.timestamp()) + int(second)) * _NS + nanoseconds
+    return (round(start.timestamp()) + int(second)) * SECOND_NS + nanoseconds

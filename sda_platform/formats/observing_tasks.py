@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
+from sda_platform.units import SECOND_NS
 
 _UNNUMBERED: Final = 0
 _UNUSED: Final[Mapping[str, Any]] = MappingProxyType(
@@ -58,7 +59,7 @@ def _submission(task: ObservingTask, elements: ElementSet, camera: Camera) -> di
     except ValueError:
         lines = encode_tles([replace(unnamed, **_UNUSED)])
     line1, line2 = lines.decode().splitlines()
-    duration_s = (task.end_time_ns - task.start_time_ns) / NANOSECONDS_PER_SECOND
+    duration_s = (task.end_time_ns - task.start_time_ns) / SECOND_NS
     frames = max(1, int(duration_s // camera.interval_s))
     return {
         "request_id": task.request_id,

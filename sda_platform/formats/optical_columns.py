@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
@@ -28,7 +28,6 @@ from sda_platform.formats.optical import (
     parse_optical_record,
 )
 
-FloatArray = npt.NDArray[np.float64]
 _FIELDS: Final = pa.schema(
     [
         ("obs_id", pa.string()),

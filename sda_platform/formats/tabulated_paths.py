@@ -17,9 +17,9 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.ndm import KeywordEntry
+from sda_platform.units import SECOND_NS
 
 NAME_LINE: Final = b"# file: "
-_NS: Final = 1e9
 _STATED: Final = re.compile(r"#\s*(?:NORAD_CAT_ID|OBJECT_ID)\s*[:=]\s*(\S+)\s*", re.IGNORECASE)
 _OF_MEME: Final = re.compile(r"MEME_(\d{1,9})_([^_]+)")
 # What else of a name is an object: its number by a mark, its number alone, its designator. Any other number may be a
@@ -106,7 +106,7 @@ class PathTable:
 
     def _speeds_of_positions(self) -> list[Any]:
         times_ns = np.array(self.times_ns, np.int64)
-        steps_s = np.diff(times_ns) / _NS
+        steps_s = np.diff(times_ns) / SECOND_NS
         if len(times_ns) < _LEAST_POINTS or (steps_s <= 0).any():
             raise RecordError(
                 "missing_field",
@@ -139,7 +139,7 @@ def derivatives(
     for row in range(len(times_ns)):
         first = min(max(row - count // 2, 0), len(times_ns) - count)
         chosen = slice(first, first + count)
-        knots_s = (times_ns[chosen] - times_ns[row]) / _NS
+        knots_s = (times_ns[chosen] - times_ns[row]) / SECOND_NS
         scale = np.abs(knots_s).max()
         # The coefficients of the polynomial about the row's own time; that of degree one is the derivative.
         powers = np.vander(knots_s / scale, increasing=True)

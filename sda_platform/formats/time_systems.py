@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.units import DAY_NS, SECOND_NS
 
 # What is added to the system to have TAI, in nanoseconds. TDB stays within 2 ms of TT.
 _TO_TAI_NS: Final = {"TAI": 0, "TT": -32_184_000_000, "TDT": -32_184_000_000, "GPS": 19_000_000_000}
 _UTC: Final = "UTC"
-_NS: Final = 1_000_000_000
-_DAY_NS: Final = 86_400 * _NS
 _UNIX_MJD: Final = 40_587
 _OTHERS: Final = ("TDB", "TCB", "TCG", "UT1", "GMST", "MET", "MRT", "SCLK")
 CONVERTED_TIME_SYSTEMS: Final = (_UTC, *_TO_TAI_NS)
@@ -78,5 +77,5 @@ def _leap_seconds() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     lines = Path(str(astropy_iers_data.IERS_LEAP_SECOND_FILE)).read_text().splitlines()
     rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     days = np.array([round(float(row[0])) - _UNIX_MJD for row in rows], np.int64)
-    offsets = np.array([int(row[-1]) * _NS for row in rows], np.int64)
-    return days * _DAY_NS + offsets, offsets
+    offsets = np.array([int(row[-1]) * SECOND_NS for row in rows], np.int64)
+    return days * DAY_NS + offsets, offsets

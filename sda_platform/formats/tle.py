@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sda_platform.formats.designators import ALPHA_5, alpha_5_number
-from sda_platform.formats.element_set import NS_PER_DAY, ElementSet, require_sgp4
+from sda_platform.formats.element_set import ElementSet, require_sgp4
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
 from sda_platform.formats.records import RawRecord
+from sda_platform.units import DAY_NS
 
 LINE_LENGTH: Final = 69
 PIVOT_YEAR: Final = 57
@@ -109,7 +110,7 @@ def _epoch_ns(field: str) -> int:
     decimals = _integer(fraction[:8].ljust(8, "0"), "epoch day fraction")
     if not (0 <= year <= 99 and 1 <= day <= _days_of(year)):
         raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
-    return year_start_ns(year) + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8)
+    return year_start_ns(year) + (day - 1) * DAY_NS + decimals * (DAY_NS // 10**8)
 
 
 def _days_of(year: int) -> int:

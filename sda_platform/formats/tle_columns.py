@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from sda_platform.formats.designators import ALPHA_5
 from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, content_of, trimmed
-from sda_platform.formats.element_set import NS_PER_DAY, SGP4
+from sda_platform.formats.element_set import SGP4
 from sda_platform.formats.tle import LINE_LENGTH, PIVOT_YEAR, designator, year_start_ns
+from sda_platform.units import DAY_NS
 
 ByteArray = npt.NDArray[np.uint8]
 _BOTH: Final = 2 * LINE_LENGTH + 1
@@ -175,4 +176,4 @@ def _epochs_ns(field: ByteArray) -> npt.NDArray[np.int64]:
     year, day = _digits(field[:2], may_be_blank=False), _digits(field[2:5], may_be_blank=False)
     decimals = _digits(field[6:], may_be_blank=False)
     _require((day >= 1) & (day <= np.where(year % 4 == 0, 366, 365)))
-    return np.asarray(_YEAR_STARTS_NS[year] + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8))
+    return np.asarray(_YEAR_STARTS_NS[year] + (day - 1) * DAY_NS + decimals * (DAY_NS // 10**8))

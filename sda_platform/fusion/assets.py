@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
@@ -37,6 +37,7 @@ from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
+from sda_platform.units import SECOND_NS
 
 
 @table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
@@ -148,9 +149,7 @@ def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, wind
 def _metadata(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
     written = store.log(FUSED_TRACKS).rows_of((plan.sequence - 1, plan.sequence), ["op", "norad_id"])
     inserts = pc.sum(pc.equal(written.column("op"), "insert")).as_py() or 0
-    lag = (
-        {} if PIPELINE not in marks else {"watermark_lag_s": (plan.as_of_ns - marks[PIPELINE]) / NANOSECONDS_PER_SECOND}
-    )
+    lag = {} if PIPELINE not in marks else {"watermark_lag_s": (plan.as_of_ns - marks[PIPELINE]) / SECOND_NS}
     return {
         "windows_fitted": counts["windows"],
         "inserts": inserts,

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.fusion.fuse import associated, in_order
 from sda_platform.fusion.sources import ORBITING
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Reason
 

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACK_MEMORY_NS, TRACKS
@@ -26,11 +26,12 @@ from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
+from sda_platform.units import DAY_NS, SECOND_NS
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
 MAX_CLOCK_AGE_S = 3600.0
-_PUBLISHED_AHEAD_NS = 30 * 86_400 * NANOSECONDS_PER_SECOND
+_PUBLISHED_AHEAD_NS = 30 * DAY_NS
 
 
 @dg.asset_check(
@@ -83,7 +84,7 @@ def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult
     if PIPELINE in marks:
         open_from_ns = first_open_window(marks[PIPELINE], fusion.window_ns, lateness)
     promised_ns = 2 * fusion.window_ns + lateness.allowed_ns + lateness.idle_after_ns + max(lateness.bound_ns.values())
-    open_s, promised_s = (span / NANOSECONDS_PER_SECOND for span in (newest_ns - open_from_ns, promised_ns))
+    open_s, promised_s = (span / SECOND_NS for span in (newest_ns - open_from_ns, promised_ns))
     facts: dict[str, Any] = {"open_s": open_s, "promised_s": promised_s, "open_from": iso(open_from_ns)}
     if open_s > promised_s:
         description = f"{open_s:,.0f} s of observations are open, the limit is {promised_s:g} s"

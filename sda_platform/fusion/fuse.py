@@ -8,14 +8,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, lower_triangles
 from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.correction_log import content
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.estimation import StateFits

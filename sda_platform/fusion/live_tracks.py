@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.arrays import IntArray
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACK_MEMORY_NS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.kept_orbits import BASIS_DTYPE, KeptOrbits
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits, WindowHalves
+from sda_platform.units import SECOND_NS
 
 FIT_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
 WINDOW_COLUMNS = (*FIT_COLUMNS, "half_fits")
@@ -33,7 +33,7 @@ TRACK_SCHEMA = TRACKS.content_schema
 _RULES = LifeRules()
 # Steps of the memory. Those of objects with successive numbers are half a minute apart, so that few objects are
 # filtered anew in one run.
-_STEP_NS, _APART_NS = 900 * NANOSECONDS_PER_SECOND, 30 * NANOSECONDS_PER_SECOND
+_STEP_NS, _APART_NS = 900 * SECOND_NS, 30 * SECOND_NS
 
 
 def live_tracks(

@@ -8,9 +8,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from sda_platform.arrays import FloatArray
 from sda_platform.fusion.association_quality import OUTCOMES, AssociationOutcomes
 from sda_platform.fusion.track_states import STATES
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 
 _OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=True))

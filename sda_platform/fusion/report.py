@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.arrays import FloatArray
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.association_quality import AssociationOutcomes, sensor_table
 from sda_platform.fusion.fit_quality import FitQuality
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
@@ -28,7 +28,6 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_itrf
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
@@ -36,9 +35,10 @@ from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import current_keys
+from sda_platform.units import MINUTE_NS, SECOND_NS
 
 KEY = dg.AssetKey(["reports", "fusion"])
-SPAN_NS = 600 * NANOSECONDS_PER_SECOND
+SPAN_NS = 600 * SECOND_NS
 """Span of the report before the newest window, event time."""
 _MIN_OBSERVATIONS = 20
 _RECENT_COMMITS = 20
@@ -164,7 +164,7 @@ def _observations(store: Lake, windows: pa.Table) -> pa.Table:
     if not windows.num_rows:
         return OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS)
     ends = pc.min_max(windows["epoch_time_ns"]).as_py()
-    half_ns = 15 * NANOSECONDS_PER_SECOND
+    half_ns = 15 * SECOND_NS
     time_ns = ds.field("sensor_time_ns")
     span = (time_ns >= ends["min"] - half_ns) & (time_ns < ends["max"] + half_ns)
     return store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, span)
@@ -191,8 +191,8 @@ def _trail(commits: Sequence[Commit]) -> tuple[FloatArray, dict[str, FloatArray]
         counts = next((p.counts for p in reversed(points) if f"{kind}_source_lag_ms" in p.counts), None)
         if counts is not None:
             split[kind] = np.array([counts[f"{kind}_source_lag_ms"], counts[f"{kind}_pipeline_lag_ms"]]) / 1e3
-    lag_s = {kind: (as_of - mark) / NANOSECONDS_PER_SECOND for kind, mark in marks.items()}
-    return (as_of[-1] - as_of) / (60 * NANOSECONDS_PER_SECOND), lag_s, split
+    lag_s = {kind: (as_of - mark) / SECOND_NS for kind, mark in marks.items()}
+    return (as_of[-1] - as_of) / (MINUTE_NS), lag_s, split
 
 
 def _bias_texts(biases: TimeTagBiases) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import FusionSettings
+from sda_platform.units import SECOND_NS
 
 
 class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
@@ -31,13 +31,13 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
     @property
     def window_ns(self) -> int:
         """Window length, ns."""
-        return self.window_s * NANOSECONDS_PER_SECOND
+        return self.window_s * SECOND_NS
 
     @property
     def lateness(self) -> Lateness:
         """Lateness bounds for the watermarks."""
         return Lateness(
             {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS if feed.name in self.sources},
-            round(self.allowed_lateness_s * NANOSECONDS_PER_SECOND),
-            round(self.idle_after_s * NANOSECONDS_PER_SECOND),
+            round(self.allowed_lateness_s * SECOND_NS),
+            round(self.idle_after_s * SECOND_NS),
         )

@@ -11,20 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.fusion.watermarks import Arrivals
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.units import DAY_NS, MINUTE_NS, SECOND_NS
 
 HEARD, AWAITED = "heard/", "awaited/"
 ORBITING: str = "optical-orbit"
 """The one source that all observers in orbit are (``optical-orbit-51985``): thousands, each silent for hours."""
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
 # After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
-AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
+AWAITED_GRACE_NS = MINUTE_NS
 # A healthy source of these feeds always has something to report; a telescope has days and clouds.
-_CONTINUOUS_NS = 600 * NANOSECONDS_PER_SECOND
+_CONTINUOUS_NS = 600 * SECOND_NS
 # A source silent for this long is dropped, so that the list stays bounded.
-_DROPPED_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
+_DROPPED_AFTER_NS = 7 * DAY_NS
 _NS_PER_MS = 1_000_000
 
 
@@ -38,7 +39,7 @@ class Silence:
 
     def lasted_s(self, now_ns: int) -> float:
         """Seconds of silence."""
-        return (now_ns - self.since_ns) / NANOSECONDS_PER_SECOND
+        return (now_ns - self.since_ns) / SECOND_NS
 
     def describe(self, now_ns: int) -> str:
         """Text with source, duration and consequence."""

@@ -6,13 +6,13 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.time_bias_tables import TimeTagBias
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import covariance_list, number_list, quantity, text_list
 from sda_platform.lake.table import Table, TableModel
+from sda_platform.units import HOUR_NS
 
 FIRST_OPEN_WINDOW = "first_open_window"
 """Watermark of each commit: observations from before it are late, unless they were reprocessed."""
@@ -20,7 +20,7 @@ FIRST_OPEN_WINDOW = "first_open_window"
 ALIVE = (CONFIRMED, COASTING)
 """Track states with enough and recent enough observations to be used downstream."""
 
-TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
+TRACK_MEMORY_NS = 2 * HOUR_NS
 """The longest span of windows that a track is filtered from, event time; older information is in the refined
 elements."""
 

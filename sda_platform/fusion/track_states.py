@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.units import DAY_NS, SECOND_NS
 
 NEW, CONFIRMED, COASTING, LOST = STATES = ("new", "confirmed", "coasting", "lost")
 
@@ -21,10 +21,10 @@ class LifeRules:
 
     confirming_windows: int = 3
     returning_windows: int = 2
-    streak_gap_ns: int = 120 * NANOSECONDS_PER_SECOND
+    streak_gap_ns: int = 120 * SECOND_NS
     """A longer gap between windows ends a streak; a confirmed track unobserved for this long coasts."""
-    new_lost_after_ns: int = 600 * NANOSECONDS_PER_SECOND
-    lost_after_ns: int = 24 * 3600 * NANOSECONDS_PER_SECOND
+    new_lost_after_ns: int = 600 * SECOND_NS
+    lost_after_ns: int = DAY_NS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.ground import command_states, membership_states
 from sda_platform.ground.command_states import oldest_pending_ns, states
 from sda_platform.ground.links import heartbeat_events, link_events, link_states
@@ -29,9 +28,10 @@ from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 _SHOWN_OF_MEMBERS = ("member", "is_registered", "status", "generation", "role", "alive_views", "other_views")
-_HEARD_NS = 3600 * NANOSECONDS_PER_SECOND
+_HEARD_NS = HOUR_NS
 
 ground_zone = zone_asset(
     GROUND_FEED,
@@ -88,7 +88,7 @@ def shown_waiting(oldest_ns: Mapping[tuple[str, int], int], now_ns: int) -> dict
     """How long the oldest command of each station and priority has waited, the most urgent first."""
     order = sorted(oldest_ns.items(), key=lambda each: (each[0][0], -each[0][1]))
     rows = [
-        {"station": station, "priority": priority, "oldest_waits_s": (now_ns - issued_ns) / NANOSECONDS_PER_SECOND}
+        {"station": station, "priority": priority, "oldest_waits_s": (now_ns - issued_ns) / SECOND_NS}
         for (station, priority), issued_ns in order
     ]
     return _table("waiting", rows)

@@ -15,6 +15,7 @@ import numpy as np
 from sda_platform.ground.failover import SUSPECT_PHI
 from sda_platform.ground.failure_detection import PATH_CLASSES, PathClass, PhiDetector, deviations_at
 from sda_platform.ground.heartbeats import HeartbeatRecord
+from sda_platform.units import DAY_S
 
 LONGEST_LATE_S: Final = 30.0
 MOST_FALSE_A_DAY: Final = 1.0
@@ -26,7 +27,6 @@ MOST_STEADY_PHI: Final = 2.0
 LEAST_HOURS: Final = 0.1
 """Shorter recordings of a path show neither rare pauses nor a tail: they are shown, and not judged."""
 _THRESHOLDS: Final = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0, 32.0, 48.0)
-_SECONDS_A_DAY: Final = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def calibrations(
 
 def _calibration(station: str, heard: str, path: PathClass, played: np.ndarray[Any, Any]) -> Calibration:
     gap_s, phi, mean_s, sigma_s = played.T
-    days = gap_s.sum() / _SECONDS_A_DAY
+    days = gap_s.sum() / DAY_S
     is_late = gap_s <= LONGEST_LATE_S
 
     def false_a_day(threshold: float) -> float:

@@ -6,7 +6,6 @@ from typing import Any, Final
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.ground.calibration import (
     MOST_DETECTION_S,
     MOST_FALSE_A_DAY,
@@ -23,6 +22,7 @@ from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.orchestration.warning import warning
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
+from sda_platform.units import SECOND_NS
 
 KEY: Final = dg.AssetKey("detector_calibration")
 SPAN_S: Final = 86_400.0
@@ -69,7 +69,7 @@ def calibration_of(lake: Lake) -> dg.MaterializeResult[Any]:
 
 def records(lake: Lake) -> list[HeartbeatRecord]:
     """The heartbeats that were recorded in the last day."""
-    since_ns = lake.clock.now_ns() - round(SPAN_S * NANOSECONDS_PER_SECOND)
+    since_ns = lake.clock.now_ns() - round(SPAN_S * SECOND_NS)
     return [recorded(event) for event in heartbeat_events(lake, since_ns)]
 
 

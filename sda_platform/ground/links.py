@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.formats.ground_events import ACKNOWLEDGED, HEARTBEATS, LINK_EVENTS
 from sda_platform.ground.command_states import EVENT_COLUMNS
 from sda_platform.ground.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.units import SECOND_NS
 
 PROMOTIONS: Final = ("promoted", "failed_back")
 _SILENCE: Final = re.compile(r"silent for ([\d.]+) s")
@@ -94,6 +95,5 @@ def stale_executions(
         for row in events
         if row["event"] == ACKNOWLEDGED
         and row["detail"] == "executed"
-        and row["event_time_ns"]
-        > until.get((row["station"], row["token"]), 2**62) + tolerance_s * NANOSECONDS_PER_SECOND
+        and row["event_time_ns"] > until.get((row["station"], row["token"]), 2**62) + tolerance_s * SECOND_NS
     ]

@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 from sda_platform.formats.ground_events import LINK_EVENTS
 from sda_platform.formats.membership_events import STATUS_NAMES
 from sda_platform.ground.links import terms
+from sda_platform.units import MINUTE_NS
 
 _MARKS = {
     "suspected": ("v", "#f9a825"),
@@ -25,7 +26,6 @@ _MARKS = {
     "deposed": ("s", "#757575"),
 }
 _MOST_EVENTS = 400
-_MINUTE_NS = 60_000_000_000
 _COLOURS: Final = ("#eeeeee", "#66bb6a", "#f9a825", "#c62828", "#90a4ae")
 _NAMES: Final = ("no claim", *STATUS_NAMES)
 _MOST_LABELS: Final = 40
@@ -43,12 +43,12 @@ def timeline(events: Sequence[Mapping[str, Any]]) -> str | None:
     for term in terms(events):
         if (term.station, term.uplink) in rows:
             start_ns, end_ns = max(term.from_ns, oldest_ns), term.until_ns or newest_ns
-            start_min, length_min = (start_ns - newest_ns) / _MINUTE_NS, (end_ns - start_ns) / _MINUTE_NS
+            start_min, length_min = (start_ns - newest_ns) / MINUTE_NS, (end_ns - start_ns) / MINUTE_NS
             axes.barh(rows.index((term.station, term.uplink)), max(length_min, 0.0), left=start_min, color="#90caf9")
     for name, (mark, colour) in _MARKS.items():
         chosen = [each for each in found if each["event"] == name]
         if chosen:
-            times_min = [(each["event_time_ns"] - newest_ns) / _MINUTE_NS for each in chosen]
+            times_min = [(each["event_time_ns"] - newest_ns) / MINUTE_NS for each in chosen]
             places = [rows.index((each["station"], each["uplink"])) for each in chosen]
             axes.scatter(times_min, places, marker=mark, color=colour, s=24, label=name.replace("_", " "), zorder=3)
     axes.set_yticks(range(len(rows)), [f"{station} {uplink}" for station, uplink in rows])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.units import DAY_NS, HOUR_NS, SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ OBSERVATION_FEEDS = (
     Feed(
         "radar",
         "Frames of radars, as received by UDP.",
-        NANOSECONDS_PER_SECOND // 10,
-        600 * NANOSECONDS_PER_SECOND,
+        SECOND_NS // 10,
+        600 * SECOND_NS,
         "no",
         "none",
         "at most once",
@@ -35,8 +35,8 @@ OBSERVATION_FEEDS = (
     Feed(
         "optical",
         "Records of telescopes, as polled from their archive.",
-        30 * NANOSECONDS_PER_SECOND,
-        36 * 3600 * NANOSECONDS_PER_SECOND,
+        30 * SECOND_NS,
+        36 * HOUR_NS,
         "last 24 h",
         "by time",
         "re-pollable",
@@ -44,8 +44,8 @@ OBSERVATION_FEEDS = (
     Feed(
         "isl",
         "Beacons over inter-satellite links, as received by TCP.",
-        10 * NANOSECONDS_PER_SECOND,
-        600 * NANOSECONDS_PER_SECOND,
+        10 * SECOND_NS,
+        600 * SECOND_NS,
         "no",
         "per satellite",
         "at least once",
@@ -56,8 +56,8 @@ OBSERVATION_FEEDS = (
 TRACKING_FEED = Feed(
     "tracking",
     "Tracking data messages (CCSDS 503.0, TDM) of partners' stations, in KVN or XML.",
-    24 * 3600 * NANOSECONDS_PER_SECOND,
-    36 * 3600 * NANOSECONDS_PER_SECOND,
+    DAY_NS,
+    36 * HOUR_NS,
     "yes",
     "none",
     "at least once",

@@ -20,12 +20,12 @@ from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF
 from sda_platform.formats.tracking_data import TrackingData
 from sda_platform.orbits.earth_orientation import FRAMES, to_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
+from sda_platform.units import SECOND_NS
 
 # A station's clock is disciplined; messages have no further information on it.
 _CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}
 # A mean over a longer time differs from the rate at its middle by more than a radar's noise.
 _LONGEST_INTEGRATION_S: Final = 1.0
-_NS: Final = 1_000_000_000
 _CORRECTION: Final = "CORRECTION_"
 _RADAR, _OPTICAL = "radar", "optical"
 _USED: Final = frozenset({"ANGLE_1", "ANGLE_2", "RANGE", "DOPPLER_INSTANTANEOUS", "DOPPLER_INTEGRATED"})
@@ -171,7 +171,7 @@ def _range_rate(
 
 def _to_reflection_ns(metadata: Mapping[str, str], range_m: float) -> int:
     """From the time tag to the instant at which the object was where it was measured."""
-    light_ns = round(range_m / SPEED_OF_LIGHT_M_S * _NS)
+    light_ns = round(range_m / SPEED_OF_LIGHT_M_S * SECOND_NS)
     reference = metadata.get("TIMETAG_REF", "RECEIVE").upper()
     if reference not in ("TRANSMIT", "RECEIVE"):
         raise RecordError("out_of_range", f"TIMETAG_REF is {ascii(reference)[:40]}, must be TRANSMIT or RECEIVE")
@@ -191,7 +191,7 @@ def _delay_ns(metadata: Mapping[str, str], station: str, kind: str) -> int:
         raise RecordError(
             "out_of_range", f"{reason}: a range with delays cannot be used; correct it, and leave them out"
         )
-    return round(stated.get(delays[0], 0.0) * _NS)
+    return round(stated.get(delays[0], 0.0) * SECOND_NS)
 
 
 def _in_teme(metadata: Mapping[str, str], angles: tuple[float, ...], time_ns: int) -> tuple[float, float]:

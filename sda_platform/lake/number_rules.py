@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +15,8 @@ from pandera import Check
 from pandera.api.extensions import register_check_method
 from pandera.api.polars.types import PolarsData
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
+
 Lists: TypeAlias = pa.Array | pa.ChunkedArray
 
 _Rule = Callable[..., pl.LazyFrame]

@@ -16,11 +16,11 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.units import HOUR_NS
 
 Spans = Sequence[tuple[int, int]]
 
-BRIDGED_NS = 3600 * NANOSECONDS_PER_SECOND
+BRIDGED_NS = HOUR_NS
 """Instants nearer than this share an interval: a file rarely covers less."""
 MAX_SPANS = 64
 """Bound of the predicate that prunes files; beyond it the narrowest gaps are bridged as well."""

@@ -7,7 +7,6 @@ share of bad events in it over that share. A rate of 1 spends a day's budget in 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
@@ -16,12 +15,11 @@ from sda_platform.lake.table import Table
 from sda_platform.observability.lineage import oldest_reception_ns, stages
 from sda_platform.observability.metrics.samples import KINDS
 from sda_platform.registry import TABLES
+from sda_platform.units import DAY_NS, HOUR_NS, SECOND_NS
 
 ALERT_WITHIN_S = 30.0
 """From the reception of an observation to its alert at the subscriber (all tracks)."""
 FRESH_WITHIN_MS = 30_000
-DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
-HOUR_NS = 3_600 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def alert_latency_s(lake: Lake, commit: Commit) -> float | None:
         return None
     planned_wall_ns = lake.clock.wall_ns(commit.manifest.as_of_ns)
     sending_ns = max(commit.timestamp_ms * 1_000_000 - planned_wall_ns, 0) if planned_wall_ns else 0
-    return (commit.manifest.as_of_ns - received_ns + sending_ns) / NANOSECONDS_PER_SECOND
+    return (commit.manifest.as_of_ns - received_ns + sending_ns) / SECOND_NS
 
 
 def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:

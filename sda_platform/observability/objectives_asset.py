@@ -8,10 +8,11 @@ import dagster as dg
 from sda_platform.clock import MissionClock, iso
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.metrics.exporter import availability
-from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, ServiceLevel, events_since, service_levels
+from sda_platform.observability.objectives import OBJECTIVES, ServiceLevel, events_since, service_levels
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.assets import GROUP
 from sda_platform.settings import Settings
+from sda_platform.units import DAY_NS
 
 KEY = dg.AssetKey(["platform", "service_levels"])
 

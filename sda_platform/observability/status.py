@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.watermarks import PIPELINE
@@ -24,8 +24,7 @@ from sda_platform.observability.vitals.faults import Reading
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.registry import TABLES
-
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+from sda_platform.units import DAY_NS, SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) ->
     """Read the state of all tables and zones, and take the ``vitals``; a table that does not exist has version -1."""
     now_ns, wall_s = lake.clock.now_ns(), time.time()
     heads = {table.name: lake.head(table) for table in TABLES}
-    fates = _fates(lake, now_ns - _DAY_NS)
+    fates = _fates(lake, now_ns - DAY_NS)
     return PlatformStatus(
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
@@ -121,7 +120,7 @@ def _watermarks(head: Head) -> Mapping[str, int]:
 
 def _letters(lake: Lake, now_ns: int) -> Iterator[DeadLetterStatus]:
     columns = ["error_kind", "feed", "source_id", "received_time_ns"]
-    rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - _DAY_NS).to_pylist()
+    rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - DAY_NS).to_pylist()
     for kind, count in Counter(row["error_kind"] for row in rows).most_common():
         alike = [row for row in rows if row["error_kind"] == kind]
         entry = RECORD_KINDS.get(kind)
@@ -144,7 +143,7 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         rows=lake.log(table).row_count(),
         version=head.version,
         sequence=head.sequence,
-        age_s=(now_ns - manifest.as_of_ns) / NANOSECONDS_PER_SECOND if manifest else None,
+        age_s=(now_ns - manifest.as_of_ns) / SECOND_NS if manifest else None,
         as_of_utc=iso(manifest.as_of_ns) if manifest else None,
         watermark_utc=iso(mark) if mark else None,
         # What has no commit yet may have looked, and found nothing to commit.

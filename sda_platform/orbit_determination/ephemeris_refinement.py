@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.catalog.orbits import propagator_of
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.orbit_determination.refinement import MIN_WINDOWS, windows_since
@@ -19,6 +18,7 @@ from sda_platform.orbits.determination.track_elements import NoFit
 from sda_platform.orbits.determination.track_ephemerides import TrackEphemeris, ephemeris_of_track
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.units import SECOND_NS
 
 EPHEMERIS_SCHEMA = REFINED_EPHEMERIDES.content_schema
 MOST_HELD = 200
@@ -96,7 +96,7 @@ def _row(made: TrackEphemeris, held_back: HeldBack, published: Mapping[str, Any]
         "published_epoch_ns": published["epoch_time_ns"],
         "published_sigma_m": made.published_sigma_km * 1e3,
         "windows": len(epoch_ns),
-        "arc_s": (epoch_ns[-1] - epoch_ns[0]) / NANOSECONDS_PER_SECOND,
+        "arc_s": (epoch_ns[-1] - epoch_ns[0]) / SECOND_NS,
         "held_back_windows": held_back.windows,
         "held_back_rms": held_back.refined_rms,
         "published_held_back_rms": held_back.published_rms,

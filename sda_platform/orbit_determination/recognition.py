@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
 from sda_platform.orbit_determination.tracklets import Tracklet
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
@@ -23,8 +22,9 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, firs
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import state_partials
 from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.units import HOUR_NS
 
-REACH_NS = 3 * 3600 * NANOSECONDS_PER_SECOND
+REACH_NS = 3 * HOUR_NS
 """Largest age of an earlier set, event time: more than a revolution of a low orbit."""
 
 

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.orbits import propagator_of
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
@@ -16,13 +15,14 @@ from sda_platform.orbits.determination.track_elements import NoFit, TrackElement
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.units import DAY_NS, SECOND_NS
 
 REFINED_SCHEMA = REFINED_ELEMENTS.content_schema
-ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+ARC_NS = DAY_NS
 """Span of the windows of a fit, event time."""
 MIN_WINDOWS = 6
 """Windows that a refinement needs."""
-MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
+MIN_INTERVAL_NS = 1800 * SECOND_NS
 """Smallest age of a product that is replaced: an earlier one adds little, and causes another screening."""
 
 
@@ -87,7 +87,7 @@ def _row(made: TrackElements, held_back: HeldBack, published: Mapping[str, Any],
         "international_designator": published["international_designator"],
         "published_epoch_ns": published["epoch_time_ns"],
         "windows": len(epoch_ns),
-        "arc_s": (epoch_ns[-1] - epoch_ns[0]) / NANOSECONDS_PER_SECOND,
+        "arc_s": (epoch_ns[-1] - epoch_ns[0]) / SECOND_NS,
         "position_sigma_m": made.sigma_km * 1e3,
         "published_sigma_m": made.published_sigma_km * 1e3,
         "innovation": made.innovation,

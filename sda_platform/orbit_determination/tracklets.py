@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.determination.angles_only_arcs import angles_only_arcs
 from sda_platform.orbits.determination.differential_correction import Correction, first_orbit
@@ -18,6 +17,7 @@ from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
+from sda_platform.units import SECOND_NS
 
 _MIN_OBSERVATIONS = 10
 # Twice as many observations would improve an orbit by a third, in twice the time; a break-up has thousands.
@@ -96,7 +96,7 @@ def _arcs(angles_only: pa.Table, sensors: SensorNetwork) -> Iterator[tuple[str, 
     for source in np.unique(observations.source_id).tolist():
         rows = np.flatnonzero((observations.source_id == source) & measured.usable)[-_MAX_ANGLES_ONLY:]
         measurements = measured.take(rows)
-        elapsed_s = (measurements.time_ns - measurements.time_ns[:1]) / NANOSECONDS_PER_SECOND
+        elapsed_s = (measurements.time_ns - measurements.time_ns[:1]) / SECOND_NS
         for arc in angles_only_arcs(measurements.direction, elapsed_s, np.sqrt(measurements.variance[:, 1])):
             found = ordered.take(pa.array(rows[arc]))
             yield f"{source}/{found['observation_id'][0].as_py()}", found

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.arrays import IntArray
 from sda_platform.lake.manifest import CommitManifest
-from sda_platform.orbits.elements import IntArray
+from sda_platform.units import SECOND_NS
 
-TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND
+TOGETHER_NS = 600 * SECOND_NS
 """Smallest interval of turns, mission time: screening one product costs almost as much as screening many."""
 _OF_OTHERS = 4
 """One in so many places of a turn is for the other objects while any wait, so that each of them gets one."""

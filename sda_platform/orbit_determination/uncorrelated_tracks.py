@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.orbit_determination.recognition import (
@@ -39,11 +38,12 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import state_partials
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import orbital_period_s
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 PROVISIONAL_SCHEMA = PROVISIONAL_ELEMENTS.content_schema
-MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
+MEMORY_NS = 1200 * SECOND_NS
 """Span of uncorrelated observations that are processed again, event time."""
-ANGLES_ONLY_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND
+ANGLES_ONLY_MEMORY_NS = HOUR_NS
 """The same for angles-only observations: the distance of a geostationary object takes most of an hour to determine."""
 ANALYST_SATELLITE_IDS = range(80_000, 90_000)
 """Catalogue numbers that the surveillance network reserves for analyst satellites."""
@@ -283,7 +283,7 @@ def _elements(orbit: UncertainOrbits, like: ElementSets, dynamics: Dynamics) -> 
     of a single pass is itself kilometres off by then.
     """
     revolution_s = orbital_period_s(orbit.state[:, :3], orbit.state[:, 3:])[0]
-    span_s = min(int(revolution_s), REACH_NS // NANOSECONDS_PER_SECOND)
+    span_s = min(int(revolution_s), REACH_NS // SECOND_NS)
     coarse = replace(dynamics, forces=Forces(degree=_ELEMENTS_DEGREE, order=_ELEMENTS_DEGREE))
     try:
         elements, off_km = elements_along(orbit, like, coarse, span_s)

@@ -12,6 +12,7 @@ from functools import lru_cache
 import erfa
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.earth_parameters import (
     julian,
     orientation,
@@ -19,11 +20,10 @@ from sda_platform.orbits.earth_parameters import (
     terrestrial_time,
     ut1_ns,
 )
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import earth_rotation_cross, itrf_to_teme, teme_to_itrf, velocity_itrf_to_teme
+from sda_platform.units import DAY_S, HOUR_NS
 
-_DAY_S = 86_400.0
-_NODE_NS = 3_600_000_000_000
+_NODE_NS = HOUR_NS
 _NODES_PER_DAY = 24
 _DAYS_KEPT = 512
 _PARTS = (slice(0, 3), slice(3, 6))
@@ -130,7 +130,7 @@ def earth_velocity_km_s(time_ns: IntArray) -> FloatArray:
 
 def _earth_velocity_km_s(time_ns: IntArray) -> FloatArray:
     _, barycentric = erfa.epv00(*terrestrial_time(time_ns))
-    return np.asarray(barycentric["v"] * (erfa.DAU / 1000.0 / _DAY_S))
+    return np.asarray(barycentric["v"] * (erfa.DAU / 1000.0 / DAY_S))
 
 
 def _tod_to_gcrf(time_ns: IntArray) -> FloatArray:

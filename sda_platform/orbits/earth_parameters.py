@@ -15,14 +15,14 @@ import erfa
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.time_systems import utc_to_tai_ns
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.units import DAY_NS
 
 TwoParts = tuple[FloatArray, FloatArray]
 """A Julian date as whole days and a fraction, (...) each."""
 
 _UNIX_JD, _MJD_JD = 2440587.5, 2400000.5
-_DAY_NS = 86_400_000_000_000
 _TT_MINUS_TAI_NS = 32_184_000_000
 # Columns of finals2000A: Modified Julian Date, polar motion in arcseconds, UT1 - UTC in s.
 _COLUMNS = {"mjd": (7, 15), "x": (18, 27), "y": (37, 46), "ut1": (58, 68)}
@@ -53,7 +53,7 @@ def require_published(time_ns: npt.ArrayLike) -> None:
 def published_span_ns() -> tuple[int, int]:
     """The first and the last instant of the published span."""
     days = _bulletin()[0]
-    first, last = ((day + _MJD_JD - _UNIX_JD) * _DAY_NS for day in (days[0], days[-1]))
+    first, last = ((day + _MJD_JD - _UNIX_JD) * DAY_NS for day in (days[0], days[-1]))
     return int(first), int(last)
 
 
@@ -65,7 +65,7 @@ def orientation(time_ns: npt.ArrayLike) -> Orientation:
     """
     days, ut1_minus_tai_s, x_rad, y_rad = _bulletin()
     times = np.clip(np.asarray(time_ns, dtype=np.int64), *published_span_ns())
-    at = times / _DAY_NS + (_UNIX_JD - _MJD_JD)
+    at = times / DAY_NS + (_UNIX_JD - _MJD_JD)
     tai_minus_utc_s = (utc_to_tai_ns(times) - times) / 1e9
     return Orientation(
         np.asarray(np.interp(at, days, ut1_minus_tai_s) + tai_minus_utc_s),
@@ -86,7 +86,7 @@ def terrestrial_time(time_ns: npt.ArrayLike) -> TwoParts:
 
 def julian(count_ns: npt.NDArray[np.int64]) -> TwoParts:
     """The Julian date of nanoseconds since 1970 (...), in the time scale in which they count."""
-    return np.asarray(_UNIX_JD + count_ns // _DAY_NS), np.asarray(count_ns % _DAY_NS / _DAY_NS)
+    return np.asarray(_UNIX_JD + count_ns // DAY_NS), np.asarray(count_ns % DAY_NS / DAY_NS)
 
 
 @cache
@@ -95,6 +95,6 @@ def _bulletin() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     lines = Path(str(astropy_iers_data.IERS_A_FILE)).read_text().splitlines()
     full = [line for line in lines if line[slice(*_COLUMNS["ut1"])].strip()]
     mjd, x, y, ut1 = (np.array([float(line[slice(*place)]) for line in full]) for place in _COLUMNS.values())
-    midnight_ns = np.rint((mjd + (_MJD_JD - _UNIX_JD)) * _DAY_NS).astype(np.int64)
+    midnight_ns = np.rint((mjd + (_MJD_JD - _UNIX_JD)) * DAY_NS).astype(np.int64)
     # UTC jumps at leap seconds, TAI does not: only the latter can be interpolated.
     return mjd, ut1 - (utc_to_tai_ns(midnight_ns) - midnight_ns) / 1e9, x * erfa.DAS2R, y * erfa.DAS2R

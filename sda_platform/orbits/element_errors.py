@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import symmetric
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 

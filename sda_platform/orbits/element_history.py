@@ -12,19 +12,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import DAY_NS
 
-_DAY_NS = 86_400 * 10**9
-HISTORY_NS: Final = 30 * _DAY_NS
+HISTORY_NS: Final = 30 * DAY_NS
 """How far back the history of a set reaches."""
 AGES_DAYS: Final = (1.0, 3.0, 7.0)
 """Ages at which predictions are compared, within a quarter."""
 _AGE_TOLERANCE = 0.25
 # More frequent sets share observations; they would add no information.
-_SPACING_NS = 0.7 * _DAY_NS
+_SPACING_NS = 0.7 * DAY_NS
 _MOST_SETS = 20
 # The model of the regime counts as this many differences.
 _PRIOR_DIFFERENCES = 1.5
@@ -66,7 +67,7 @@ def own_differences(propagator: Propagator, ages_days: tuple[float, ...] = AGES_
     _, predicted, _ = propagator.at(early, time_ns)
     r, v = r_own[late], v_own[late]
     rtn_km = _along_orbit(r, v, predicted)
-    age_days = (time_ns - elements.epoch_time_ns[early]) / _DAY_NS
+    age_days = (time_ns - elements.epoch_time_ns[early]) / DAY_NS
     return Differences(early, late, age_days, nominal, rtn_km, r, v).take(np.asarray(np.isfinite(rtn_km).all(axis=1)))
 
 
@@ -110,7 +111,7 @@ def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
     np.add.at(total, found.late, squares)
     np.add.at(number, found.late, 1)
     place, rows = _timeline(elements), np.arange(len(elements))
-    first = np.searchsorted(place, place - HISTORY_NS / _DAY_NS, side="right")
+    first = np.searchsorted(place, place - HISTORY_NS / DAY_NS, side="right")
     # Differences of running totals would round by what other objects' sets are.
     windows = np.column_stack([first, rows + 1]).ravel()
     own, count = np.add.reduceat(total, windows)[::2], np.add.reduceat(number, windows)[::2]
@@ -120,7 +121,7 @@ def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
 def _timeline(elements: ElementSets) -> FloatArray:
     """Epochs (n,) in days, each object's a million days after those of the object before."""
     starts = np.append(True, elements.norad_id[1:] != elements.norad_id[:-1])[: len(elements)]
-    day = (elements.epoch_time_ns - elements.epoch_time_ns.min(initial=2**62)) / _DAY_NS
+    day = (elements.epoch_time_ns - elements.epoch_time_ns.min(initial=2**62)) / DAY_NS
     return np.asarray(np.cumsum(starts) * 1e6 + day)
 
 

@@ -15,8 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, semi_major_axis_km
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets, semi_major_axis_km
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import DAY_NS
 
 NONE, MANOEUVRE, BAD_FIT, CROSS_TAG, UNSETTLED = range(5)
 KINDS: Final = ("none", "manoeuvre", "bad fit", "cross-tag", "unsettled")
@@ -27,7 +29,6 @@ LEAST_SETS: Final = 5
 _JUMP: Final = 12.0  # times the usual deviation of position
 _CHANGE: Final = 12.0  # times the usual deviation of energy or inclination
 _OTHER_ORBIT_KM: Final = 100.0
-_DAY_NS: Final = 86_400e9
 # Deviations grow with the time between sets: radial and across the plane slower than in-track.
 _GROWTH: Final = np.array([0.5, 1.0, 0.5])
 _SHORTEST_DAYS: Final = 0.5
@@ -125,7 +126,7 @@ def _days(elements: ElementSets, rows: IntArray, ahead: int) -> FloatArray:
     """Days from the set before each of ``rows`` to the one ``ahead`` of it, NaN for other sets."""
     days = np.full(len(elements), np.nan)
     if len(rows):
-        days[rows] = (elements.epoch_time_ns[rows + ahead] - elements.epoch_time_ns[rows - 1]) / _DAY_NS
+        days[rows] = (elements.epoch_time_ns[rows + ahead] - elements.epoch_time_ns[rows - 1]) / DAY_NS
     return days
 
 

@@ -12,9 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-ErrorArray = npt.NDArray[np.uint8]
+from sda_platform.arrays import FloatArray, IntArray
 
 WGS72_MU_KM3_S2 = 398600.8
 WGS72_RADIUS_KM = 6378.135

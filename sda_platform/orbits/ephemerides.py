@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.covariance import SLOW_NOISE_KM2_S3, process_noise, rtn_to_teme, teme_to_rtn, transport
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.units import SECOND_NS
 
 _POINTS = 4  # degree 7, which messages propose most
-_NS = 1e9
 _LOWER = np.tril_indices(6)
 
 
@@ -91,7 +91,7 @@ class Ephemeris:
 
     def _carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
         state = self._states_of_covariances[index]
-        elapsed_s = (time_ns - self.covariance_time_ns[index]) / _NS
+        elapsed_s = (time_ns - self.covariance_time_ns[index]) / SECOND_NS
         _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
         return np.asarray(carried + process_noise(elapsed_s, SLOW_NOISE_KM2_S3))
 
@@ -112,8 +112,8 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
     first, points = nodes_around(np.searchsorted(epoch_ns, time_ns[inside], side="right"), len(epoch_ns))
     curves, curve = np.unique(first, return_inverse=True)
     chosen = curves[:, None] + np.arange(points)
-    knots_s = (epoch_ns[chosen] - epoch_ns[curves, None]) / _NS
-    found[inside] = _on_curves(knots_s, state[chosen], curve, (time_ns[inside] - epoch_ns[first]) / _NS)
+    knots_s = (epoch_ns[chosen] - epoch_ns[curves, None]) / SECOND_NS
+    found[inside] = _on_curves(knots_s, state[chosen], curve, (time_ns[inside] - epoch_ns[first]) / SECOND_NS)
     return found
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.earth_parameters import orientation, ut1_ns
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.units import DAY_NS
 
 EARTH_ROTATION_RAD_S = 7.292115146706979e-5
 WGS84_RADIUS_KM = 6378.137
@@ -20,7 +21,6 @@ SUN_RADIUS_KM = 695_700.0
 ASTRONOMICAL_UNIT_KM = 149_597_870.7
 DARK_SUN_ELEVATION_RAD = float(np.radians(-12.0))
 
-_DAY_NS = 86_400_000_000_000
 _J2000_UNIX_NS = 946_728_000_000_000_000
 # The terrestrial origin moves on the equator by 47 microarcseconds a century (IERS Conventions 2010, eq. 5.13).
 _ORIGIN_RAD_PER_CENTURY = -47e-6 * np.pi / 648_000
@@ -37,9 +37,9 @@ def gmst82_rad(time_ns: npt.ArrayLike) -> FloatArray:
 
 def _gmst82_of_ut1(count_ns: npt.NDArray[np.int64]) -> FloatArray:
     since_j2000 = count_ns - _J2000_UNIX_NS
-    centuries = since_j2000 / (36525.0 * _DAY_NS)
+    centuries = since_j2000 / (36525.0 * DAY_NS)
     # The 876600 h term is whole days per day: taking the day's fraction from integers keeps full precision.
-    day_fraction = (since_j2000 % _DAY_NS) / _DAY_NS
+    day_fraction = (since_j2000 % DAY_NS) / DAY_NS
     seconds = 67310.54841 + centuries * (8640184.812866 + centuries * (0.093104 - 6.2e-6 * centuries))
     return np.asarray((day_fraction + seconds / 86400.0) % 1.0 * (2 * np.pi))
 
@@ -48,7 +48,7 @@ def _earth_angles_rad(time_ns: npt.ArrayLike) -> tuple[FloatArray, FloatArray, F
     """The turn about the pole, and the pole's coordinates x and y, (...) each."""
     seen = orientation(time_ns)
     count_ns = ut1_ns(time_ns, seen)
-    origin_rad = _ORIGIN_RAD_PER_CENTURY * (count_ns - _J2000_UNIX_NS) / (36525.0 * _DAY_NS)
+    origin_rad = _ORIGIN_RAD_PER_CENTURY * (count_ns - _J2000_UNIX_NS) / (36525.0 * DAY_NS)
     return _gmst82_of_ut1(count_ns) + origin_rad, seen.polar_x_rad, seen.polar_y_rad
 
 
@@ -168,7 +168,7 @@ def sun_teme_km(time_ns: npt.ArrayLike) -> FloatArray:
     Used as TEME: the nutation between the two (< 20 arcsec) is below the model's own error.
     Source: Astronomical Almanac low-precision formula; Vallado algorithm 29.
     """
-    centuries = (np.asarray(time_ns, dtype=np.int64) - _J2000_UNIX_NS) / (36525.0 * _DAY_NS)
+    centuries = (np.asarray(time_ns, dtype=np.int64) - _J2000_UNIX_NS) / (36525.0 * DAY_NS)
     anomaly = np.radians(357.5291092 + 35999.05034 * centuries)
     longitude = np.radians(
         280.460 + 36000.771 * centuries + 1.914666471 * np.sin(anomaly) + 0.019994643 * np.sin(2 * anomaly)

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, IntArray
+from sda_platform.arrays import IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.units import MINUTE_NS
 
-EPOCH_TOLERANCE_NS = 60 * 1_000_000_000
+EPOCH_TOLERANCE_NS = MINUTE_NS
 """A set is in force from this long before its epoch: clocks and rounded epochs may differ by seconds."""
 
 

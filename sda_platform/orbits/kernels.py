@@ -8,10 +8,10 @@ fitted, filtered, screened and assessed once; the results are discarded.
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.earth_orientation import gcrf_of_teme
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
@@ -24,8 +24,9 @@ from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform.orbits.two_body import two_body_state
+from sda_platform.units import SECOND_NS
 
-_EPOCH_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
+_EPOCH_NS = 1_730_419_200 * SECOND_NS
 _READINGS = 10
 
 
@@ -48,19 +49,19 @@ def compile_all() -> None:
     objects = np.arange(2)
     fits = _fitted(pair)
     filter_tracks(fits, pair, objects)
-    screen_volume(pair, objects, objects, _EPOCH_NS, _EPOCH_NS + 7200 * NANOSECONDS_PER_SECOND, Volume.sphere(5.0))
+    screen_volume(pair, objects, objects, _EPOCH_NS, _EPOCH_NS + 7200 * SECOND_NS, Volume.sphere(5.0))
     (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
     covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
     two_body_state(r_1, v_1, 60.0)
     _propagated(fits.state)
-    find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * NANOSECONDS_PER_SECOND)
+    find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * SECOND_NS)
     best_probabilities(Encounters(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
     forget()
 
 
 def _propagated(states: FloatArray) -> None:
     dynamics, areas, epoch_ns = Dynamics(threads=1), np.full((2, 2), 0.01), np.full(2, _EPOCH_NS)
-    then_ns = epoch_ns + 60 * NANOSECONDS_PER_SECOND
+    then_ns = epoch_ns + 60 * SECOND_NS
     starts = gcrf_of_teme(states, epoch_ns)
     dynamics.states(starts, areas, epoch_ns, then_ns[:, None])
     dynamics.transitions(starts, areas, epoch_ns, then_ns)
@@ -69,7 +70,7 @@ def _propagated(states: FloatArray) -> None:
 def _fitted(pair: Propagator) -> WindowFits:
     """A window fit in which both satellites report their state."""
     forget()
-    times_ns = _EPOCH_NS + np.repeat(np.arange(_READINGS), 2) * NANOSECONDS_PER_SECOND
+    times_ns = _EPOCH_NS + np.repeat(np.arange(_READINGS), 2) * SECOND_NS
     objects = np.tile([0, 1], _READINGS)
     _, r_teme_km, v_teme_km_s = pair.at(objects, times_ns)
     reports = ObservationArrays.from_columns(
@@ -85,7 +86,7 @@ def _fitted(pair: Propagator) -> WindowFits:
             "clock_age_s": np.zeros(len(objects)),
         }
     )
-    middle_ns = _EPOCH_NS + 15 * NANOSECONDS_PER_SECOND
+    middle_ns = _EPOCH_NS + 15 * SECOND_NS
     names = np.full(len(objects), "", dtype=np.str_)
     fused = fuse_window(reports, names, np.arange(len(objects)), times_ns, pair, middle_ns)
     fit_windows(reports, objects, pair, np.arange(2), np.full(2, middle_ns))

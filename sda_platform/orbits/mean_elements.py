@@ -9,11 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.equinoctial import equinoctial
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import DAY_S
 
-_DAY_S = 86_400.0
 _ROUNDS = 25
 _SAME = 1e-13
 DIFFERENCE = np.array([1e-9, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6])
@@ -58,7 +59,7 @@ def from_equinoctial(
         {
             "norad_id": np.arange(1, count + 1),
             "epoch_time_ns": np.broadcast_to(epoch_time_ns, (count,)),
-            "mean_motion_rev_per_day": motion * _DAY_S / (2 * np.pi),
+            "mean_motion_rev_per_day": motion * DAY_S / (2 * np.pi),
             "eccentricity": np.hypot(h, k),
             "inclination_deg": np.degrees(2 * np.arctan(np.hypot(p, q))),
             "raan_deg": np.degrees(node) % 360,
@@ -76,7 +77,7 @@ def to_equinoctial(elements: ElementSets) -> FloatArray:
     tilt = np.tan(np.radians(elements.inclination_deg) / 2)
     return np.stack(
         [
-            elements.mean_motion_rev_per_day * (2 * np.pi) / _DAY_S,
+            elements.mean_motion_rev_per_day * (2 * np.pi) / DAY_S,
             elements.eccentricity * np.sin(periapsis),
             elements.eccentricity * np.cos(periapsis),
             tilt * np.sin(node),

@@ -11,10 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import utc_to_tai_ns
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import nodes_around
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
+from sda_platform.units import SECOND_NS
 
 WITHIN_KM: Final = 0.01
 """How far a curve between two states may be off the orbit."""
@@ -22,7 +23,6 @@ _LOWEST_PERIGEE_KM: Final = 5_000.0
 _STEPS_PER_PERIOD: Final = 25
 """Enough of them, by the period of a circle at perigee, of any orbit."""
 _MISFIT: Final = 0.02
-_NS: Final = 1e9
 _AT_ONCE: Final = 10_000
 
 
@@ -45,7 +45,7 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
         speed, low = np.linalg.norm(state[row, 3:]), perigee_km[row]
         end = "on no closed orbit" if np.isnan(low) else f"on an orbit down to {low:.0f} km from the Earth's centre"
         return PathFault(row, f"state {row + 1} is {end}: its speed is {speed:.6g} km/s")
-    steps_s = np.diff(utc_to_tai_ns(time_ns)) / _NS
+    steps_s = np.diff(utc_to_tai_ns(time_ns)) / SECOND_NS
     if not len(steps_s):
         return None
     misfit, allowed = _misfits(steps_s, state)
@@ -76,7 +76,7 @@ def perigees_km(state: FloatArray) -> FloatArray:
 
 def interpolation_errors_km(time_ns: IntArray, state: FloatArray) -> FloatArray:
     """By how much the curve of `ephemerides.states_at` misses the orbit amid each two states, (n - 1,), km."""
-    elapsed_s = (utc_to_tai_ns(time_ns) - utc_to_tai_ns(time_ns[:1])) / _NS
+    elapsed_s = (utc_to_tai_ns(time_ns) - utc_to_tai_ns(time_ns[:1])) / SECOND_NS
     steps = np.arange(len(time_ns) - 1)
     parts = [_errors_km(elapsed_s, state, steps[start : start + _AT_ONCE]) for start in range(0, len(steps), _AT_ONCE)]
     return np.concatenate([np.empty(0), *parts])

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris, states_at
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import HOUR_NS, MINUTE_NS
 
 WITHIN_KM = 1.0
 """How far a set may be off the path in its term."""
 SEARCH_MARGIN_KM = 3.0
 """How much farther such a path is searched: the error at the end of a term, with that of the next set's begin."""
-_LONGEST_NS = 3600 * 1_000_000_000
-_SHORTEST_NS = 60 * 1_000_000_000
+_LONGEST_NS = HOUR_NS
+_SHORTEST_NS = MINUTE_NS
 _LOOKED_AT = np.array([0.0, 0.25, 0.75, 1.0])
 
 

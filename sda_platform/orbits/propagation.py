@@ -17,9 +17,11 @@ import numpy.typing as npt
 from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
 from sgp4.api import WGS72, Satrec, SatrecArray
 
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.formats.time_systems import utc_to_tai_ns
-from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, ElementSets, ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, ElementSets
 from sda_platform.orbits.usable_spans import IMPOSSIBLE, STATED_DECAY, UsableSpans
+from sda_platform.units import DAY_NS
 
 NOT_FINITE = 7
 SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
@@ -32,7 +34,6 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
 )
 """Why a set has no state at a time: the errors of the SGP4 library, and those of `usable_spans`."""
 
-_DAY_NS = 86_400_000_000_000
 _UNIX_EPOCH_JD = 2440587.5
 _TAI_MINUS_UTC_NS = 37_000_000_000
 # Rows of one object worth one array call instead of a loop of scalar calls.
@@ -247,8 +248,8 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
 
 
 def _julian(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-    whole, rest = np.divmod(time_ns, _DAY_NS)
-    return np.ascontiguousarray(whole + _UNIX_EPOCH_JD), np.ascontiguousarray(rest / _DAY_NS)
+    whole, rest = np.divmod(time_ns, DAY_NS)
+    return np.ascontiguousarray(whole + _UNIX_EPOCH_JD), np.ascontiguousarray(rest / DAY_NS)
 
 
 def _elapsed(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -259,7 +260,7 @@ def _elapsed(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
 
 def _leap_days(time_ns: IntArray) -> FloatArray:
     """Leap seconds at instants (n,) less those of today, in days: 0 since 2017."""
-    return np.asarray((utc_to_tai_ns(time_ns) - time_ns - _TAI_MINUS_UTC_NS) / _DAY_NS)
+    return np.asarray((utc_to_tai_ns(time_ns) - time_ns - _TAI_MINUS_UTC_NS) / DAY_NS)
 
 
 def _mark_unusable(

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import sgp4.model
 from sgp4.api import WGS72, Satrec
 
-from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, WGS72_RADIUS_KM, ElementSets, FloatArray, semi_major_axis_km
+from sda_platform.arrays import FloatArray
+from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, WGS72_RADIUS_KM, ElementSets, semi_major_axis_km
 
 _KE = 60.0 / np.sqrt(WGS72_RADIUS_KM**3 / 398600.8)
 _J2 = 0.001082616

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.small_matrices import along, dot, times, triple
 
 MU_EARTH_KM3_S2 = 398600.8

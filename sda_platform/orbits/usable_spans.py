@@ -17,29 +17,20 @@ import numpy as np
 import numpy.typing as npt
 from sgp4.api import Satrec
 
-from sda_platform.orbits.elements import (
-    FOREVER_NS,
-    WGS72_MU_KM3_S2,
-    WGS72_RADIUS_KM,
-    ElementSets,
-    ErrorArray,
-    FloatArray,
-    IntArray,
-    semi_major_axis_km,
-)
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.elements import FOREVER_NS, WGS72_MU_KM3_S2, WGS72_RADIUS_KM, ElementSets, semi_major_axis_km
 from sda_platform.orbits.secular_drag import secular_drag
+from sda_platform.units import DAY_MIN, MINUTE_NS
 
 STATED_DECAY: Final = 8
 IMPOSSIBLE: Final = 9
-MINUTE_NS: Final = 60_000_000_000
 BEFORE, AFTER = 0, 1
 """Sides of an epoch."""
 
 _MARGIN = 1.1
-_DAY_MIN = 1440.0
 _DEEP_BELOW_REV_PER_DAY, _MOST_PULL = 6.4, 0.2
-_FIRST_PROOFS_MIN = (2 * _DAY_MIN, 8 * _DAY_MIN, 16 * _DAY_MIN, 64 * _DAY_MIN)
-_FIRST_STRETCH_MIN = 2 * _DAY_MIN
+_FIRST_PROOFS_MIN = (2 * DAY_MIN, 8 * DAY_MIN, 16 * DAY_MIN, 64 * DAY_MIN)
+_FIRST_STRETCH_MIN = 2 * DAY_MIN
 _INSTANT_MIN = 1 / 60
 _MOST_REVOLUTIONS = 64
 # Dense about the perigee, where a decaying orbit is refused first.
@@ -228,7 +219,7 @@ class UsableSpans:
         return np.concatenate([[begin], within, [end]]), count <= _MOST_REVOLUTIONS
 
     def _codes(self, satrec: Satrec, row: int, side: int, minutes: FloatArray) -> ErrorArray:
-        days = (-minutes if side == BEFORE else minutes) / _DAY_MIN
+        days = (-minutes if side == BEFORE else minutes) / DAY_MIN
         whole = np.floor(days)
         day, fraction = satrec.jdsatepoch + whole, satrec.jdsatepochF + (days - whole)
         error, r_km, v_km_s = satrec.sgp4_array(day, fraction)

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
@@ -27,6 +27,7 @@ from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.review import REVIEWED, Balance, review
 from sda_platform.recovery.verification import broken_chain, duplicate_keys, unbalanced_segments
+from sda_platform.units import SECOND_NS
 
 # What every table with landing zones promises.
 _OF_ZONES: tuple[Balance, ...] = (unbalanced_segments, miscounted_segments)
@@ -62,7 +63,7 @@ class DataFreshness:
     @staticmethod
     def age_s(newest_ns: int | None, now_ns: int) -> float:
         """Mission seconds since ``newest_ns``; 0 without data."""
-        return 0.0 if newest_ns is None else (now_ns - newest_ns) / NANOSECONDS_PER_SECOND
+        return 0.0 if newest_ns is None else (now_ns - newest_ns) / SECOND_NS
 
 
 def table_checks(

@@ -22,7 +22,7 @@ import dagster as dg
 from deltalake.exceptions import DeltaError
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso
+from sda_platform.clock import MissionClock, iso
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
@@ -41,6 +41,7 @@ from sda_platform.published import COLLECTOR, published
 from sda_platform.runtime import liveness, platform_home
 from sda_platform.runtime.pages import Page, PageAnswer, Pages
 from sda_platform.settings import Settings
+from sda_platform.units import SECOND_NS
 
 # A busy engine may leave one question unanswered.
 _QUESTIONS = 2
@@ -89,10 +90,10 @@ def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
         problems.append(f"the vitals were evaluated {age_s:,.0f} s ago")
     content = {
         "healthy": not problems,
-        "evaluated": iso(round(found.at_s * NANOSECONDS_PER_SECOND)) if found.vitals else None,
+        "evaluated": iso(round(found.at_s * SECOND_NS)) if found.vitals else None,
         "problems": problems,
         "vitals": {
-            name: {**each.reading.to_dict(), "since": iso(round(each.since_s * NANOSECONDS_PER_SECOND))}
+            name: {**each.reading.to_dict(), "since": iso(round(each.since_s * SECOND_NS))}
             for name, each in found.vitals.items()
         },
     }

@@ -9,10 +9,10 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.view import View
+from sda_platform.units import DAY_NS
 
 MOST_STATES = 100_000
 """Bound of the states of one answer."""
-_DAY_NS = 86_400 * 10**9
 
 
 class TooMany(Exception):
@@ -49,7 +49,7 @@ def _state(found: StoredElements, time_ns: int, code: int, r: list[float], v: li
         "norad_id": found.norad_id,
         "time_ns": time_ns,
         "elements_epoch_ns": found.epoch_time_ns,
-        "elements_age_days": (time_ns - found.epoch_time_ns) / _DAY_NS,
+        "elements_age_days": (time_ns - found.epoch_time_ns) / DAY_NS,
         "frame": "TEME",
     }
     if code:

@@ -15,15 +15,15 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.special import ndtri
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.optical import OBSERVER, RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import radec, sun_teme_km, sunlit_fraction
 from sda_platform.orbits.sensing.light import seen_state
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.time_tag_biases import stamped_times
+from sda_platform.units import SECOND_NS
 
-_SECOND_NS: Final = 1_000_000_000
 _SUN_FREE: Final = np.cos(np.radians(30.0))
 _TRIED: Final = 4.0
 """How many observers look for a transit, for each that is to report one."""
@@ -67,7 +67,7 @@ class Transits:
 
 def transits(sky: Sky, constellation: Constellation, seed: int, start_time_ns: int, stop_time_ns: int) -> Transits:
     """The transits that the constellation's objects in ``sky`` report in [start, stop), at whole seconds."""
-    seconds = np.arange(-(-start_time_ns // _SECOND_NS), -(-stop_time_ns // _SECOND_NS)) * _SECOND_NS
+    seconds = np.arange(-(-start_time_ns // SECOND_NS), -(-stop_time_ns // SECOND_NS)) * SECOND_NS
     watching = np.array([row for row, name in enumerate(sky.object_name) if name.startswith(constellation.name)], int)
     r_teme_km = sky.coarse(seconds)
     seen = [_seen(sky, constellation, seed, t, r_teme_km[:, n], watching) for n, t in enumerate(seconds.tolist())]

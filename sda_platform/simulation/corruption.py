@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 
 LATENESS_BOUND_NS: Final[Mapping[str, int]] = {

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import SECOND_NS
 
-_STRETCH_NS = 600 * 10**9
+_STRETCH_NS = 600 * SECOND_NS
 # Knots between which cubics are exact to a hundredth of a millimetre.
-_KNOT_NS = 5 * 10**9
+_KNOT_NS = 5 * SECOND_NS
 _KNOTS = _STRETCH_NS // _KNOT_NS + 1
 
 

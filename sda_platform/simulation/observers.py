@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.angle_corrections import references, reported_directions, reported_echoes
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, references_of, sensor_registry
 from sda_platform.orbits.sensing.visibility import LinesOfSight
@@ -26,8 +26,8 @@ from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.time_tag_biases import stamped_times
 from sda_platform.simulation.visibility import ScheduledTime, tick_times, visible_lines_of_sight
+from sda_platform.units import HOUR_NS
 
-_HOUR_NS: Final = 3_600_000_000_000
 _POSITION_SIGMA_M: Final = 5.0
 _VELOCITY_SIGMA_M_S: Final = 0.01
 _DRIFTING_SHARE: Final = 0.2
@@ -197,7 +197,7 @@ class Observers:
 
     def _track_ids(self, source_id: npt.NDArray[np.str_], lines: LinesOfSight) -> IntArray:
         """The array's own track number: new for every object and hour, so that it does not identify the object."""
-        numbers = (source_id.tolist(), self.sky.norad_id[lines.index].tolist(), (lines.time_ns // _HOUR_NS).tolist())
+        numbers = (source_id.tolist(), self.sky.norad_id[lines.index].tolist(), (lines.time_ns // HOUR_NS).tolist())
         keys = list(zip(*numbers, strict=True))
         distinct = list(dict.fromkeys(keys))
         hashed = keyed_integers(self.seed, "track", distinct) % np.uint64(2**32)

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import ndtri
 
-from sda_platform.orbits.elements import ElementSets, ErrorArray, FloatArray, IntArray
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.motion import Motion
 from sda_platform.simulation.randomness import keyed_uniform

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.cdm import Cdm, CdmObject
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.element_set import ElementSet
@@ -18,12 +19,12 @@ from sda_platform.formats.instants import format_epoch
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.simulation.reference import reference_elements
 from sda_platform.simulation.scenarios import Incidents, Manoeuvre, Newcomer, Outage, file_segment
 from sda_platform.simulation.sky import Sky
+from sda_platform.units import MINUTE_NS
 
 SATELLITE: Final = 41335
 _SATELLITE_NAME: Final = "SENTINEL-3A"
@@ -34,7 +35,6 @@ _FRAGMENT_DRAG: Final = 2e-4
 _CROSSING_RAD: Final = np.radians(70.0)
 SILENT_RADAR: Final = "radar-1"
 _MISS_KM: Final = 0.015
-_MINUTE_NS: Final = 60_000_000_000
 # What the other centre states: the fragment higher, and sigmas (radial, in-track, cross-track).
 _OTHER_HEIGHT_KM: Final = 0.6
 _OTHER_SIGMA_KM: Final = (0.1, 0.5, 0.1)
@@ -77,7 +77,7 @@ class Story:
 
     def at(self, minutes: float) -> int:
         """The time of a chapter, ns since the Unix epoch; a whole second, as element sets give it."""
-        return (self.begin_ns + round(minutes * _MINUTE_NS)) // 1_000_000_000 * 1_000_000_000
+        return (self.begin_ns + round(minutes * MINUTE_NS)) // 1_000_000_000 * 1_000_000_000
 
     @property
     def chapters(self) -> tuple[tuple[int, str], ...]:

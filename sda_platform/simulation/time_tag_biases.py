@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.simulation.randomness import keyed_uniform
 
 _SYNC_PERIOD_S: Final = {"gps_locked": 1.0, "ntp_synced": 1024.0, "onboard_drift": 600.0}

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import IntArray
 from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.orbits.sensing.visibility import LinesOfSight, comes_near, lines_of_sight
 from sda_platform.simulation.randomness import keyed_uniform

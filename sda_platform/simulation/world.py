@@ -29,10 +29,11 @@ from sda_platform.simulation.scenarios import (
 from sda_platform.simulation.segments import SegmentCollector, SimulatedSegment, write_truth
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
+from sda_platform.units import MINUTE_NS
 
 __all__ = ["SimulatedSegment", "simulate", "write_truth"]
 
-_STRETCH_NS: Final = 60_000_000_000
+_STRETCH_NS: Final = MINUTE_NS
 _FEEDS: Final = ("isl", "optical", "radar")
 
 

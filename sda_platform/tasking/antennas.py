@@ -6,7 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-_NANOSECONDS = 1_000_000_000
+from sda_platform.units import SECOND_NS
+
 # What is looked at in a window of hours that many share; a pass of minutes has fewer neighbours.
 _MOST_NEIGHBOURS, _MOST_CANDIDATES = 6, 24
 
@@ -73,7 +74,7 @@ class Antenna:
         """Least time between the end of one observation and the start of the next, ns."""
         azimuth_deg = abs(before.end_deg[0] - after.start_deg[0]) % 360.0
         angle_deg = max(min(azimuth_deg, 360.0 - azimuth_deg), abs(before.end_deg[1] - after.start_deg[1]))
-        return round((self.setup_s + angle_deg / self.slew_deg_s) * _NANOSECONDS)
+        return round((self.setup_s + angle_deg / self.slew_deg_s) * SECOND_NS)
 
 
 class AntennaTimeline:

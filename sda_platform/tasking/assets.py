@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.ground.tables import FLEET_MEMBERSHIP
@@ -35,10 +35,10 @@ from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, sh
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform.units import DAY_NS, SECOND_NS
 
-REFRESH_NS = 600 * NANOSECONDS_PER_SECOND
+REFRESH_NS = 600 * SECOND_NS
 """Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
 @table_asset(OBSERVATION_REQUESTS, jobs=[SENSOR_TASKING])
@@ -60,7 +60,7 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
             CONJUNCTION_ASSESSMENTS,
             demand.ASSESSMENT_COLUMNS,
             # The TCA of one event moves by minutes: of those ahead, every entry is read.
-            ds.field("tca_time_ns") > plan.as_of_ns - _DAY_NS,
+            ds.field("tca_time_ns") > plan.as_of_ns - DAY_NS,
         ),
         store.log(TRACKS).rows(demand.TRACK_COLUMNS, version=plan.window(TRACKS).upto_version),
         _numbers(store, plan),
@@ -142,7 +142,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         {name: antenna for name, antenna in antennas.items() if name not in out},
         {sensor.source_id: sensor.min_elevation_deg for sensor in tasking.network().values()},
         as_of_ns=plan.as_of_ns,
-        observation_ns=round(tasking.observation_s * NANOSECONDS_PER_SECOND),
+        observation_ns=round(tasking.observation_s * SECOND_NS),
         rules=tasking.rules(),
     )
     rows = with_causes(rows, _catalogue(store, plan), *windows.span(plan.as_of_ns, tasking.horizon_h))

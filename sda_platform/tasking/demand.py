@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.fusion.track_states import LOST as LOST_STATE
 from sda_platform.fusion.track_states import NEW
 from sda_platform.tasking.information import expected_pass, position_gain
 from sda_platform.tasking.tables import ANALYST, CONJUNCTION, LOST, MANOEUVRE, RESIDUAL, STALE
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 ASSESSMENT_COLUMNS: Final = (
     "norad_id_1", "norad_id_2", "tca_time_ns", "risk", "maximum_probability", "hard_body_radius_m",
@@ -32,7 +32,6 @@ CATALOGUE: Final = "catalogue"
 """Owner of what is observed for the catalogue itself."""
 
 _NAMESPACE: Final = uuid.UUID("5f0a53c6-1cb6-5d1c-9c3a-0a0f7a1c2b11")
-_HOUR_NS: Final = 3600 * NANOSECONDS_PER_SECOND
 # Below this a pass has next to no effect: the ellipse shrinks by less than a tenth.
 _LEAST_GAIN: Final = 0.1
 # A normalised squared innovation beyond this many times its degrees of freedom has a chance below 1e-6 (for 6).
@@ -45,11 +44,11 @@ _UNTRACKED_SIGMA_KM: Final = 1.0
 class DemandRules:
     """When something is worth observing."""
 
-    decision_lead_ns: int = 2 * _HOUR_NS
+    decision_lead_ns: int = 2 * HOUR_NS
     """A conjunction's observation must be done so long before TCA, so that a manoeuvre can follow."""
-    stale_after_ns: int = 12 * _HOUR_NS
-    upkeep_within_ns: int = 24 * _HOUR_NS
-    urgent_within_ns: int = 6 * _HOUR_NS
+    stale_after_ns: int = 12 * HOUR_NS
+    upkeep_within_ns: int = 24 * HOUR_NS
+    urgent_within_ns: int = 6 * HOUR_NS
 
 
 def requests(
@@ -101,7 +100,7 @@ def _of_conjunctions(
     covariances = [covariance_from_lower([row[f"covariance_{side}"] for row in rows]) for side in (1, 2)]
     radius_m = np.array([row["hard_body_radius_m"] for row in rows])
     # Expected in the middle of the time that is left.
-    lead_s = np.array([(row["tca_time_ns"] - as_of_ns) / 2 / NANOSECONDS_PER_SECOND for row in rows])
+    lead_s = np.array([(row["tca_time_ns"] - as_of_ns) / 2 / SECOND_NS for row in rows])
     for side in (0, 1):
         after = expected_pass(
             states[side], covariances[side], states[1 - side], covariances[1 - side], radius_m, lead_s

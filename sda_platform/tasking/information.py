@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.risk.probability import collision_probability_2d
 from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.two_body import two_body_stm

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.formats.membership_events import DEAD, LEFT, STATUS_NAMES
 from sda_platform.tasking.tables import SCHEDULED
+from sda_platform.units import SECOND_NS
 
 FLEET_COLUMNS: Final = (
     "member", "is_registered", "status", "since_time_ns", "alive_views", "other_views", "own_report_time_ns",
@@ -35,7 +36,7 @@ def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_
     """The ``sensors`` out of service at ``as_of_ns``, by the rows of `fleet_membership`."""
     rows = list(fleet)
     newest_ns = max((row["own_report_time_ns"] or 0 for row in rows), default=0)
-    if as_of_ns - newest_ns > EVIDENCE_S * NANOSECONDS_PER_SECOND:
+    if as_of_ns - newest_ns > EVIDENCE_S * SECOND_NS:
         return {}
     return {
         row["member"]: SensorOutage(row["member"], row["status"], row["since_time_ns"], row["other_views"])

@@ -10,9 +10,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from sda_platform.units import HOUR_NS
+
 _COLOURS = {0: "#c62828", 1: "#f9a825", 2: "#607d8b"}
 _NAMES = {0: "class 0: red alerts", 1: "class 1", 2: "class 2: upkeep"}
-_HOUR_NS = 3_600_000_000_000
 
 
 def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
@@ -22,8 +23,8 @@ def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
     axes = figure.subplots()
     for priority_class, colour in _COLOURS.items():
         chosen = [task for task in tasks if task["priority_class"] == priority_class]
-        start_h = [(task["start_time_ns"] - as_of_ns) / _HOUR_NS for task in chosen]
-        length_h = [(task["end_time_ns"] - task["start_time_ns"]) / _HOUR_NS for task in chosen]
+        start_h = [(task["start_time_ns"] - as_of_ns) / HOUR_NS for task in chosen]
+        length_h = [(task["end_time_ns"] - task["start_time_ns"]) / HOUR_NS for task in chosen]
         place = [sensors.index(task["source_id"]) for task in chosen]
         axes.barh(place, length_h, left=start_h, color=colour, label=f"{_NAMES[priority_class]} ({len(chosen)})")
     axes.set_yticks(range(len(sensors)), sensors)
@@ -50,7 +51,7 @@ def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
 def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
     """Markdown of the requested objects that each sensor can see in each hour ahead; numbers: observations booked."""
     sensors = sorted({each["source_id"] for each in (*windows, *tasks)})
-    hours = max(1, -(-max(window["los_time_ns"] - as_of_ns for window in windows) // _HOUR_NS))
+    hours = max(1, -(-max(window["los_time_ns"] - as_of_ns for window in windows) // HOUR_NS))
     seen = np.zeros((len(sensors), hours))
     objects = {
         (sensors.index(window["source_id"]), hour, window["norad_id"])
@@ -74,7 +75,7 @@ def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[s
 
 def _hour(time_ns: int, as_of_ns: int) -> int:
     """The hour ahead, 0 for what has begun."""
-    return max(0, (time_ns - as_of_ns) // _HOUR_NS)
+    return max(0, (time_ns - as_of_ns) // HOUR_NS)
 
 
 def _markdown(figure: Figure, caption: str) -> str:

@@ -2,15 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.tasking.tables import SCHEDULED
-
-_MINUTE_NS: Final = 60_000_000_000
+from sda_platform.units import MINUTE_NS
 
 
 def shown_schedule(
@@ -81,7 +80,7 @@ def sensor_use(windows: Iterable[Mapping[str, Any]], scheduled: Iterable[Mapping
 def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
     """Antenna time of the rows that are scheduled, minutes."""
     times_ns = (row["end_time_ns"] - row["start_time_ns"] for row in rows if row["status"] == SCHEDULED)
-    return float(sum(times_ns)) / _MINUTE_NS
+    return float(sum(times_ns)) / MINUTE_NS
 
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:

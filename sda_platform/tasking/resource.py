@@ -6,13 +6,13 @@ from pathlib import Path
 from pydantic import Field
 from typing_extensions import override
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SchedulingSettings
 from sda_platform.tasking.antennas import Antenna
 from sda_platform.tasking.scheduling import Rules
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 
 class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
@@ -55,9 +55,9 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
     def rules(self) -> Rules:
         """How requests are weighed."""
         return Rules(
-            aging_ns=round(self.aging_h * 3600 * NANOSECONDS_PER_SECOND),
+            aging_ns=round(self.aging_h * HOUR_NS),
             weights=self.weights,
-            freeze_ns=round(self.freeze_s * NANOSECONDS_PER_SECOND),
+            freeze_ns=round(self.freeze_s * SECOND_NS),
         )
 
     def _antenna(self, sensor: Sensor) -> Antenna:

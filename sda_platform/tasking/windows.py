@@ -17,8 +17,8 @@ from sda_platform.orbits.sensing.passes import find_passes
 from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.spark.priority import give_way
 from sda_platform.tasking.tables import PASS_WINDOWS
+from sda_platform.units import HOUR_NS
 
-HOUR_NS: Final = 3_600_000_000_000
 OBJECTS_PER_TASK: Final = 256
 
 _NAMESPACE: Final = uuid.UUID("0d9df5f4-7c9f-5d5e-8f57-2b8de3f6b6c1")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from sda_platform import failpoints
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.campaign.disk import LOSSES, Loss
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises, waiting
@@ -25,7 +25,7 @@ Story = Literal["plain", "twice", "nights", "bulk"]
 IDLE_NIGHTS = 60
 DRAINING_RUNS = 12
 REFUSED = "O8: it does not start"
-NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
+NANOSECONDS_PER_HOUR = 3600 * SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _drain(world: World) -> list[str]:
         world.start("lander", world.land_all)
         run = world.start("drain", world.run_tables)
         world.scheduler.run(_newest)
-        world.now_ns += 2 * round(ORPHAN_GRACE_S) * NANOSECONDS_PER_SECOND
+        world.now_ns += 2 * round(ORPHAN_GRACE_S) * SECOND_NS
         failure = run.failure
         quiet_runs = quiet_runs + 1 if failure is None and not world.unsent and not waiting(world) else 0
         if quiet_runs == 2:  # the second has seen what the first left to the grace time of orphans

@@ -17,7 +17,7 @@ from upath import UPath
 
 from sda_platform import failpoints
 from sda_platform.archive.compaction import compact
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.subscriber import Subscriber
@@ -42,6 +42,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration import landing_table
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import LostCommit, recover
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_delta import SimulatedLog
@@ -192,7 +193,7 @@ class World:
     @property
     def now_s(self) -> float:
         """Wall time, which runs as mission time does."""
-        return self.now_ns / NANOSECONDS_PER_SECOND
+        return self.now_ns / SECOND_NS
 
     def new_nonce(self) -> str:
         """The random value that identifies one attempt of a commit."""
@@ -213,7 +214,7 @@ class World:
     def outlive_clock_jumps(self) -> None:
         """Have no file be younger than the clock states, which may have been set back."""
         newest_s = max((file.mtime_s for file in self.disk.names.values() if file is not None), default=0.0)
-        self.now_ns = max(self.now_ns, round(newest_s * NANOSECONDS_PER_SECOND))
+        self.now_ns = max(self.now_ns, round(newest_s * SECOND_NS))
 
     def land_all(self) -> None:
         """The lander: takes over the partner's files, each tried once."""
@@ -280,7 +281,7 @@ class World:
     def pass_nights(self, nights: int) -> None:
         """Another tool compacts and vacuums every table night after night; the disk has all of it in the end."""
         for _ in range(nights):
-            self.now_ns += 24 * 3600 * NANOSECONDS_PER_SECOND
+            self.now_ns += 24 * 3600 * SECOND_NS
             for table in self._tables():
                 path = delta_log.table_directory(self.lake().log(table).uri).path
                 self.engine.compact(path)

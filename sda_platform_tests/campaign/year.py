@@ -29,7 +29,7 @@ from upath import UPath
 
 from sda_platform import failpoints
 from sda_platform.archive.maintenance import maintain_all, maintenance_job, nightly
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
+from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.assets import alert_deliveries
@@ -57,6 +57,7 @@ from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import LostCommit, recover
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_partner import Delivery, delivery
 from sda_platform_tests.campaign.simulated_platform import alert, decode
@@ -144,7 +145,7 @@ class Year:
         self._is_upgraded = False
         job = maintenance_job(TABLES)
         cron = str(nightly(job).cron_schedule)
-        begin_s = self.now_ns / NANOSECONDS_PER_SECOND
+        begin_s = self.now_ns / SECOND_NS
         self._due = (at.timestamp() for at in schedule_execution_time_iterator(begin_s, cron, "UTC"))
         self._next_night_s = next(self._due)
 
@@ -157,7 +158,7 @@ class Year:
             number += 1
             self.now_ns += step_ns
             if not after_leap and self.now_ns >= LEAP_NS:
-                self.now_ns, after_leap = self.now_ns - NANOSECONDS_PER_SECOND, True  # the clock repeats 23:59:59
+                self.now_ns, after_leap = self.now_ns - SECOND_NS, True  # the clock repeats 23:59:59
             self._receive(number)
             self._live_through_the_day()
             self._run()
@@ -166,7 +167,7 @@ class Year:
             if self.now_ns >= next_vitals_ns:
                 self._evaluate()
                 next_vitals_ns = self.now_ns + 6 * HOUR_NS
-            while self.now_ns >= self._next_night_s * NANOSECONDS_PER_SECOND:
+            while self.now_ns >= self._next_night_s * SECOND_NS:
                 self._pass_night()
         self._account()
         return self.found
@@ -318,7 +319,7 @@ class Year:
 
     def _evaluate(self) -> None:
         """A round of the watchdog."""
-        lake, wall_s = self.lake(), self.now_ns / NANOSECONDS_PER_SECOND
+        lake, wall_s = self.lake(), self.now_ns / SECOND_NS
         found = lake_facts(
             lake,
             str(self.root / "landing"),

@@ -5,12 +5,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.observability.vitals.notices import Notice
+from sda_platform.units import SECOND_NS
 
 FEEDS = ("radar", "optical")
 LANDED = replace(RAW_RECORDS, zones=FEEDS)
@@ -21,7 +22,7 @@ IN_EACH_RUN = 4
 AT_FAULT = {"sources_report": "sources", "disk_has_space": "machine", "subscriber_is_level": "subscriber"}
 """The vitals that the year turns red, and the side that each names."""
 LEAP_NS = parse_iso_ns("2017-01-01T00:00:00Z")
-HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+HOUR_NS = 3600 * SECOND_NS
 DAY_NS = 24 * HOUR_NS
 ADDED_COLUMNS = frozenset({"clock_age_s", "maximum_probability", "velocity_sigma_m_s"})
 """What only the upgraded platform writes; earlier rows of theirs read as null."""

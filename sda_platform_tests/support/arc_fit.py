@@ -10,9 +10,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import Measurements
 
 _STEPS = 15

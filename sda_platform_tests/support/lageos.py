@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.earth_orientation import gcrf_to_itrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 
 DATA = Path(__file__).parents[1] / "data/tracking"
 _MJD_1970 = 40587

@@ -7,7 +7,7 @@ L14602), mapping function FCULa of Mendes et al. (2002, Geophysical Research Let
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 
 _CARBON_DIOXIDE = 1 + 0.534e-6 * (375 - 450)
 # Of the continued fraction's three terms: constant, by degrees Celsius, by cosine of latitude, by metres of height.

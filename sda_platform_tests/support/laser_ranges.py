@@ -8,12 +8,12 @@ from pathlib import Path
 import erfa
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.forces import GM_MOON_KM3_S2, GM_SUN_KM3_S2, Forces
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.earth_orientation import gcrf_to_itrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_S
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurement_model import RADAR

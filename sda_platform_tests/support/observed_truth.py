@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import sensor_registry

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import tai_to_utc_ns
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform_tests.support import skyfield_frames
 
 _POINTS = 10

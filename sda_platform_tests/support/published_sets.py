@@ -10,9 +10,10 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.window_information import WindowFits, observation_information

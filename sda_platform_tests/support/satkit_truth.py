@@ -14,7 +14,7 @@ from typing import Any
 import astropy_iers_data
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 AVAILABLE = find_spec("satkit") is not None and find_spec("satkit_data") is not None
 WHY_NOT = "satkit and satkit-data are not installed"

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 import sda_platform
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.formats.registry import ZONES
@@ -19,6 +19,7 @@ from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
+from sda_platform.units import SECOND_NS
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[2] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
@@ -31,7 +32,7 @@ def put(zone: LandingZone, name: str, data: bytes) -> None:
 
 def after(seconds: float) -> int:
     """The instant ``seconds`` after the start of the data's day, ns."""
-    return START_NS + round(seconds * NANOSECONDS_PER_SECOND)
+    return START_NS + round(seconds * SECOND_NS)
 
 
 def radar_payloads(count: int, *, first_track: int = 0, seconds: float = 0.0) -> list[bytes]:

@@ -11,7 +11,7 @@ from skyfield.framelib import itrs
 from skyfield.sgp4lib import TEME
 from skyfield.timelib import Time, Timescale
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 _DAY_NS = 86_400 * 10**9
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
@@ -39,13 +39,14 @@ from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import Incidents, Manoeuvre, with_manoeuvre
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import simulate
+from sda_platform.units import SECOND_NS
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
-HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
-WINDOW_NS, STEP_NS = 30 * NANOSECONDS_PER_SECOND, 10 * NANOSECONDS_PER_SECOND
+HOUR_NS = 3600 * SECOND_NS
+WINDOW_NS, STEP_NS = 30 * SECOND_NS, 10 * SECOND_NS
 BEFORE_TCA_NS = 5 * HOUR_NS
 WANTED_KM = 0.06
-SAME_EVENT_NS = 600 * NANOSECONDS_PER_SECOND
+SAME_EVENT_NS = 600 * SECOND_NS
 WAIT_S = 600.0
 """Longest time from the burn to the first observation that follows it."""
 SCREENING, POLICY = ScreeningSettings(), AlertPolicy(AlertSettings())

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.orbit_determination.recognition import REACH_NS, earlier_sets
 from sda_platform.orbit_determination.tracklets import tracklets
@@ -26,7 +27,6 @@ from sda_platform.orbits import frames
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.earth_orientation import gcrf_of_teme
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import equinoctial_covariance
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform_tests.support import satkit_truth

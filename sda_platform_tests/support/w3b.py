@@ -10,10 +10,10 @@ from skyfield import api
 from skyfield.framelib import ICRS_to_J2000
 from skyfield.timelib import Time
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS, in_order, window_fuser
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -21,7 +22,6 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import enu_basis_teme, radec, towards
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator

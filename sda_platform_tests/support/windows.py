@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 from sda_platform_tests.support.scenes import (

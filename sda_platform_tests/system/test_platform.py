@@ -24,7 +24,6 @@ import pytest
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.alerts import CurrentAlert
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES, SCREENED_FROM
 from sda_platform.dead_letters.tables import DEAD_LETTERS
@@ -51,6 +50,7 @@ from sda_platform.simulation.world import simulate
 from sda_platform.spark.channel import token_file, without_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import probe
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.browser import Page, opened
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
@@ -62,7 +62,7 @@ pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(sys.platform != "lin
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 # A bound for a machine that is busy with other work; `benchmarks/latency.py` measures how fast the platform is.
 TIMEOUT_S = 300.0
-DAY_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+DAY_NS = 24 * 3600 * SECOND_NS
 LETTERS = {
     ("torn.radar", -1),
     ("altered.radar", -1),

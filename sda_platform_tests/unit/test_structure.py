@@ -1,10 +1,13 @@
 """The structure of the code: sizes of modules, names of classes, and imports without a circle."""
 
 import ast
+import re
 import statistics
 from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+from sda_platform import arrays, units
 
 PACKAGE = Path(__file__).parents[2] / "sda_platform"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -40,3 +43,19 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         wanted = {whole if whole in names else source for source, part in parts for whole in [f"{source}.{part}"]}
         imported[name] = wanted & set(names) - {name}
     TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
+
+
+def test_units_of_time_and_kinds_of_arrays_have_one_home() -> None:
+    """A constant of a module that is just a unit, or a kind of array of `arrays`, is imported instead."""
+    values = {value for name, value in vars(units).items() if name.isupper()}
+    unit = re.compile(r"_?([A-Z]+_PER_)?(NS|NANOSECONDS?|((MICRO|MILLI)?SECOND|MINUTE|HOUR|DAY)S?)(_[A-Z]+){0,3}")
+    second = []
+    for module in MODULES:
+        for node in ast.parse(module.read_text()).body if module.stem not in ("units", "arrays") else []:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            if not isinstance(target, ast.Name) or not isinstance(node, (ast.Assign, ast.AnnAssign)):
+                continue
+            is_number = isinstance(node.value, ast.Constant) and node.value.value in values
+            if (is_number and unit.fullmatch(target.id)) or target.id in vars(arrays):
+                second.append(f"{module.relative_to(PACKAGE)}: {target.id}")
+    assert second == []

@@ -24,6 +24,7 @@ from sda_platform.edge.optical_records import NoRecords, Piece, read_piece
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, SourceFailed
 from sda_platform.resilience import BreakerState
+from sda_platform.units import SECOND_NS
 
 _REMEMBERED: Final = 100_000
 _LONG_POLL_GRACE_S: Final = 2.0
@@ -31,7 +32,7 @@ _FUTURE_NS: Final = 5_000_000_000
 _PIECE_BYTES: Final = 2**18
 _UNSEALED: Final = 8
 _LONGEST_ANSWER_S: Final = 1_800.0
-_LEAST_WINDOW_NS: Final = 1_000_000_000
+_LEAST_WINDOW_NS: Final = SECOND_NS
 _HTTP_BOUNDS: Final = HttpBounds(attempts=1, total_s=60.0, max_bytes=16 * 2**20)
 
 

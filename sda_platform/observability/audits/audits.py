@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.bypasses import bypasses
@@ -25,9 +24,9 @@ from sda_platform.recovery.repair import recover
 from sda_platform.registry import TABLES, landing_zones
 from sda_platform.replay.history import Span
 from sda_platform.replay.shadow import remove_shadow
+from sda_platform.units import DAY_NS
 
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
-_REPLAYABLE_NS = 7 * _DAY_NS
+_REPLAYABLE_NS = 7 * DAY_NS
 _COMMITS_AT_ONCE = 20
 _RECONCILED_COMMITS = 24
 _SHOWN = 10
@@ -60,7 +59,7 @@ def deep_verification(scope: AuditScope) -> AuditOutcome:
 
 def replay_sample(scope: AuditScope) -> AuditOutcome:
     """Make one commit of each table again, drawn from those of the week by the day's own seed."""
-    draw = random.Random(scope.day_ns // _DAY_NS)
+    draw = random.Random(scope.day_ns // DAY_NS)
     problems, replayed = [], 0
     with _shadow(scope) as uri:
         for table in TABLES:
@@ -82,7 +81,7 @@ def conservation(scope: AuditScope) -> AuditOutcome:
     """Follow every record of the day from landing to the subscriber: counts, keys, places of files, deliveries."""
     problems, reviewed = [], 0
     for table in TABLES:
-        commits = list(_commits(scope, table, _DAY_NS))
+        commits = list(_commits(scope, table, DAY_NS))
         reviewed += len(commits)
         for begin in range(0, len(commits), _COMMITS_AT_ONCE):
             problems += unbalanced_commits(scope.lake, table, commits[begin : begin + _COMMITS_AT_ONCE])
@@ -101,7 +100,7 @@ def reconciliation(scope: AuditScope) -> AuditOutcome:
     problems, compared = [], 0
     with _shadow(scope) as uri:
         for table in TABLES:
-            commits = list(_commits(scope, table, _DAY_NS))[:_RECONCILED_COMMITS]
+            commits = list(_commits(scope, table, DAY_NS))[:_RECONCILED_COMMITS]
             if not commits:
                 continue
             span = Span(from_sequence=commits[-1].sequence, to_sequence=commits[0].sequence)
@@ -126,7 +125,7 @@ def restore_drill(scope: AuditScope) -> AuditOutcome:
 
 def lineage(scope: AuditScope) -> AuditOutcome:
     """Find changes of rows that no commit of the platform made, in the day and since."""
-    problems = [line for table in TABLES for line in bypasses(scope.lake.log(table), scope.day_ns - _DAY_NS)]
+    problems = [line for table in TABLES for line in bypasses(scope.lake.log(table), scope.day_ns - DAY_NS)]
     return AuditOutcome(tuple(problems), {"tables": len(TABLES)})
 
 
@@ -167,7 +166,7 @@ def _shadow(scope: AuditScope) -> Iterator[str]:
     lake = location(scope.lake.uri)
     for left in lake.parent.glob(f"{lake.name}{_SHADOW}*"):
         made_ns = left.name.rpartition("-")[2]
-        if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - _DAY_NS:
+        if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - DAY_NS:
             remove_shadow(left)
     shadow = location(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
     try:

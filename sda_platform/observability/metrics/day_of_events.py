@@ -9,14 +9,9 @@ from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
-from sda_platform.observability.objectives import (
-    DAY_NS,
-    ObjectiveEvents,
-    alert_latency_s,
-    broken_promises,
-    commit_events,
-)
+from sda_platform.observability.objectives import ObjectiveEvents, alert_latency_s, broken_promises, commit_events
 from sda_platform.registry import TABLES
+from sda_platform.units import DAY_NS
 
 
 @dataclass

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
@@ -25,6 +24,7 @@ from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.registry import TABLES
+from sda_platform.units import SECOND_NS
 
 _WINDOWS_SHOWN = 10_000
 # Bounds the series of one vital; its notices name all.
@@ -38,7 +38,7 @@ class PlatformMetrics:
     """
 
     def __init__(self, lake: Lake, *, window_s: int) -> None:
-        self._lake, self._window_ns = lake, window_s * NANOSECONDS_PER_SECOND
+        self._lake, self._window_ns = lake, window_s * SECOND_NS
         self._followed = {table.name: lake.log(table).head().sequence for table in TABLES}
         now_ns = lake.clock.now_ns()
         self._events = DayOfEvents(lake, now_ns)
@@ -110,7 +110,7 @@ class PlatformMetrics:
             commit = heads[table.name].commit
             if commit is None:
                 continue
-            age_s = (now_ns - commit.manifest.as_of_ns) / NANOSECONDS_PER_SECOND
+            age_s = (now_ns - commit.manifest.as_of_ns) / SECOND_NS
             yield MetricSample("checkpoint_age_seconds", (table.name,), age_s)
             lag = sum(unconsumed_commits(table, heads).values())
             yield MetricSample("upstream_lag_commits", (table.name,), float(lag))
@@ -139,9 +139,7 @@ class PlatformMetrics:
 def availability(history: VitalHistory, lake: Lake) -> list[ObjectiveEvents]:
     """The rounds of the watchdog as events; their wall hours in mission time."""
     return [
-        ObjectiveEvents(
-            "availability", lake.clock.now_ns(round(hour_s * NANOSECONDS_PER_SECOND)), float(good), float(total)
-        )
+        ObjectiveEvents("availability", lake.clock.now_ns(round(hour_s * SECOND_NS)), float(good), float(total))
         for hour_s, (good, total) in history.rounds.items()
     ]
 
@@ -154,7 +152,7 @@ def _landing_states(facts: Facts) -> Iterator[MetricSample]:
 
 def _command_states(oldest_ns: dict[tuple[str, int], int], now_ns: int) -> Iterator[MetricSample]:
     for (station, priority), issued_ns in oldest_ns.items():
-        age_s = (now_ns - issued_ns) / NANOSECONDS_PER_SECOND
+        age_s = (now_ns - issued_ns) / SECOND_NS
         yield MetricSample("command_oldest_seconds", (station, str(priority)), age_s)
 
 

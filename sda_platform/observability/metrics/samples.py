@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
@@ -14,6 +13,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.landing.decoding import FATES
+from sda_platform.units import SECOND_NS
 
 KINDS = tuple(feed.name for feed in OBSERVATION_FEEDS)
 _MS_PER_S = 1000.0
@@ -71,6 +71,6 @@ def _fusion_samples(counts: Mapping[str, int], marks: Mapping[str, int]) -> Iter
             if lag_ms is not None:
                 yield MetricSample(f"{whose}_lag_seconds", (kind,), lag_ms / _MS_PER_S)
         if kind in marks:
-            yield MetricSample("source_watermark_seconds", (kind,), marks[kind] / NANOSECONDS_PER_SECOND)
+            yield MetricSample("source_watermark_seconds", (kind,), marks[kind] / SECOND_NS)
     if PIPELINE in marks:
-        yield MetricSample("pipeline_watermark_seconds", (), marks[PIPELINE] / NANOSECONDS_PER_SECOND)
+        yield MetricSample("pipeline_watermark_seconds", (), marks[PIPELINE] / SECOND_NS)

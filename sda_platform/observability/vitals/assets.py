@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.evaluation import VITALS, evaluate
 from sda_platform.observability.vitals.faults import RUNBOOK, Reading, VitalState
@@ -21,6 +21,7 @@ from sda_platform.observability.vitals.notices import Lasting
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.settings import Settings
+from sda_platform.units import SECOND_NS
 
 GROUP = "observability"
 KEY = dg.AssetKey(["platform", "vitals"])
@@ -119,7 +120,7 @@ def evaluation(lasting: Lasting, at_s: float) -> dg.AssetCheckEvaluation:
     """The outcome of a vital's check, evaluated at wall ``at_s``, as an event without a run."""
     reading = lasting.reading
     times = {"since": lasting.since_s, "evaluated_at": at_s}
-    shown = {name: iso(round(seconds * NANOSECONDS_PER_SECOND)) for name, seconds in times.items()}
+    shown = {name: iso(round(seconds * SECOND_NS)) for name, seconds in times.items()}
     return dg.AssetCheckEvaluation(
         asset_key=KEY,
         check_name=reading.vital,

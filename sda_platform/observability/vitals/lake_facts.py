@@ -11,7 +11,6 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
@@ -35,6 +34,7 @@ from sda_platform.observability.red_tables import red_tables
 from sda_platform.observability.vitals.facts import Finding, OrphanFacts, WatermarkFacts
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 WAY_TO_ALERTS: Final = (
     (RAW_RECORDS, OBSERVATIONS),
@@ -44,8 +44,8 @@ WAY_TO_ALERTS: Final = (
 )
 """What every run of `observations_to_alerts` hands on: table and reader. Screenings commit at their own pace."""
 _LETTER_COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
-_REFUSED_WITHIN_NS: Final = 3600 * NANOSECONDS_PER_SECOND
-_REVIEWED_NS = (SUSTAINED_MIN + BASELINE_MIN) * 60 * NANOSECONDS_PER_SECOND
+_REFUSED_WITHIN_NS: Final = HOUR_NS
+_REVIEWED_NS = (SUSTAINED_MIN + BASELINE_MIN) * 60 * SECOND_NS
 # How far back an advance of the watermark is looked for; a longer stall counts from there.
 _LOOKED_BACK = 50
 # A platform that has element sets and never screened them is at fault from here on.
@@ -67,7 +67,7 @@ def lake_facts(
     ``way``: tables and readers on the way to alerts. A table or a directory that cannot be read is among
     ``red_tables``, and leaves out what it would have given.
     """
-    now_ns = lake.clock.now_ns(round(wall_s * NANOSECONDS_PER_SECOND))
+    now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
     readers: Mapping[str, Callable[[], Any]] = {
         "backlogs": lambda: {feed: backlog_of(LandingZone(landing_root, feed), wall_s) for feed in ZONES},
         "unconsumed_s": lambda: {
@@ -104,10 +104,10 @@ def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: V
     """Who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be decoded."""
     decoded_ns = _decoded_upto_ns(lake, now_ns)
     upto = {
-        feed: min(now_ns - round((backlog.oldest_s or 0.0) * NANOSECONDS_PER_SECOND), decoded_ns)
+        feed: min(now_ns - round((backlog.oldest_s or 0.0) * SECOND_NS), decoded_ns)
         for feed, backlog in backlogs.items()
     }
-    all_after_ns = round(rules.silence_of_all_s * NANOSECONDS_PER_SECOND)
+    all_after_ns = round(rules.silence_of_all_s * SECOND_NS)
     return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
 
 
@@ -191,7 +191,7 @@ def _refused_rows(lake: Lake, now_ns: int) -> Iterator[Finding]:
     ordered = letters.sort_by([("stage", "ascending"), ("rejected_time_ns", "ascending")]).to_pylist()
     for table, found in groupby(ordered, key=itemgetter("stage")):
         rows = list(found)
-        lasted_s = (now_ns - rows[0]["rejected_time_ns"]) / NANOSECONDS_PER_SECOND
+        lasted_s = (now_ns - rows[0]["rejected_time_ns"]) / SECOND_NS
         yield Finding(table, f"{len(rows):,} computed rows broke a contract, the last: {rows[-1]['error']}", lasted_s)
 
 
@@ -208,14 +208,14 @@ def watermark_facts(lake: Lake) -> WatermarkFacts:
         if manifest.watermarks.get(PIPELINE) != mark:
             break
         since_ns = manifest.as_of_ns
-    stalled_s = (newest.as_of_ns - since_ns) / NANOSECONDS_PER_SECOND
+    stalled_s = (newest.as_of_ns - since_ns) / SECOND_NS
     return WatermarkFacts(stalled_s, _slowest(newest.watermarks))
 
 
 def unconsumed_s(lake: Lake, source: Table, reader: Table, now_ns: int) -> float:
     """Mission seconds since the oldest commit of ``source`` that ``reader`` has not consumed; 0: there is none."""
     oldest_ns = min((each.manifest.as_of_ns for each in _waiting(lake, source, reader)), default=now_ns)
-    return max(now_ns - oldest_ns, 0) / NANOSECONDS_PER_SECOND
+    return max(now_ns - oldest_ns, 0) / SECOND_NS
 
 
 def _waiting(lake: Lake, source: Table, reader: Table) -> list[Commit]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 MIN_ARC_OBSERVATIONS = 6
 """Twelve components for six unknowns: with fewer, noise could hardly contradict any orbit."""

@@ -10,9 +10,10 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
 from sda_platform.orbits.determination.least_squares import ArcPrior, GoodnessOfFit, solve
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import (
     DIFFERENCE,
     from_equinoctial,

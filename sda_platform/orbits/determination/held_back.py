@@ -9,11 +9,11 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.determination.track_elements import following_elements
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.track_filter import filter_tracks

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state, two_body_stm
 
 _EARTH_RADIUS_KM = 6378.137

@@ -6,15 +6,12 @@ import dataclasses
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import chi2
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-
-BoolArray = npt.NDArray[np.bool_]
 
 _STEPS = 100
 _NOTHING_TO_GAIN = 1e-2

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.determination.differential_correction import UncertainElements
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
 from sda_platform.orbits.propagation import Propagator
-
-BoolArray = npt.NDArray[np.bool_]
+from sda_platform.units import DAY_S
 
 GATE = float(chi2.ppf(0.999, 6))
 """Gate of the squared distance between two orbits of one object: chance exceeds it once in 1,000."""
@@ -30,7 +29,6 @@ _VAGUEST_LONGITUDE_RAD = 0.5
 # other elements.
 _MOTION_DRIFT_PER_DAY = 3e-5
 _ELEMENT_DRIFT_PER_DAY = 1e-4
-_DAY_S = 86_400.0
 # Earlier orbits that are propagated together: with 2,000 later ones they take 50 MB.
 _AT_ONCE = 512
 
@@ -143,15 +141,15 @@ def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray
     to mean elements.
     """
     motion = elements.mean_motion_rev_per_day
-    to_rev_per_day = _DAY_S / (2 * np.pi)
-    drift = _MOTION_DRIFT_PER_DAY * motion * (epochs[later] - epochs) / 1e9 / _DAY_S
+    to_rev_per_day = DAY_S / (2 * np.pi)
+    drift = _MOTION_DRIFT_PER_DAY * motion * (epochs[later] - epochs) / 1e9 / DAY_S
     spread = (covariance[:, 0, 0] + covariance[later, 0, 0]) * to_rev_per_day**2 + drift**2
     return np.asarray((motion - motion[later]) ** 2 <= 2 * GATE * spread)
 
 
 def _propagated_covariances(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:
     """Covariances (n, 6, 6) after ``elapsed_s`` (n,): longitude drifts by the error of the mean motion."""
-    days = elapsed_s / _DAY_S
+    days = elapsed_s / DAY_S
     drift = np.zeros_like(covariance)
     drift[:, np.arange(6), np.arange(6)] = (_ELEMENT_DRIFT_PER_DAY * days[:, None]) ** 2
     motion_sigma = _MOTION_DRIFT_PER_DAY * days * motion_rad_s

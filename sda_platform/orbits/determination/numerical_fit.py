@@ -10,12 +10,12 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.least_squares import ArcPrior, GoodnessOfFit, LeastSquares, solve
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, gcrf_to_teme
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
 

@@ -11,20 +11,21 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbits_of_teme
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
+from sda_platform.units import SECOND_NS
 
 SPAN_S = 86_400
 """The time that elements are for: from the newest window on."""
 _STEP_S = 600
-_SECOND_NS = 1_000_000_000
 # Times at which the covariance of prediction is averaged over the span.
 _QUARTERS = np.array([0.25, 0.5, 0.75, 1.0])
 _ROUNDS = 15
@@ -129,7 +130,7 @@ def _predicted(orbit: UncertainOrbits, dynamics: Dynamics, span_s: int) -> tuple
     epoch_ns = int(orbit.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
     if not np.isfinite(orbit.state).all():
         raise NoFit("the track has no state")
-    time_ns: IntArray = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
+    time_ns: IntArray = epoch_ns + np.arange(0, span_s + 1, _STEP_S, dtype=np.int64) * SECOND_NS
     # The epoch may be up to a microsecond before the track's.
     ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
     predicted = teme_of_gcrf(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
@@ -178,7 +179,7 @@ def elements_of_states(states: FloatArray, time_ns: IntArray, like: ElementSets)
 
 
 def _predicted_sigma_km(orbit: UncertainOrbits, dynamics: Dynamics) -> float:
-    time_ns = int(orbit.epoch_ns[0]) + (_QUARTERS * SPAN_S).astype(np.int64) * _SECOND_NS
+    time_ns = int(orbit.epoch_ns[0]) + (_QUARTERS * SPAN_S).astype(np.int64) * SECOND_NS
     several = orbit.take(np.zeros(len(_QUARTERS), np.int64)).at(dynamics, time_ns)
     return float(np.sqrt(np.mean(np.trace(several.covariance[:, :3, :3], axis1=1, axis2=2))))
 

@@ -6,16 +6,16 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, ProductSigmas, published_sigma_km
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, orbits_of_teme
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
+from sda_platform.units import SECOND_NS
 
-_SECOND_NS = 1_000_000_000
 # A step between states in local dynamical times, sqrt(r^3/GM): three minutes in low orbits; and the longest one.
 _STEP, _LONGEST_S = 0.2, 600.0
 # Between these the radius of the orbit decides the steps.
@@ -47,7 +47,7 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
         raise NoFit("the track has no state")
     orbit = orbits_of_teme(track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
     ephemeris = ephemeris_of_orbit(orbit, dynamics)
-    sampled_ns = ephemeris.usable_from_ns + _SAMPLED_S * _SECOND_NS
+    sampled_ns = ephemeris.usable_from_ns + _SAMPLED_S * SECOND_NS
     predicted, covariance = ephemeris.at(sampled_ns)
     sigma_km = _sigma_km(covariance)
     return TrackEphemeris(
@@ -79,7 +79,7 @@ def _steps_ns(state: FloatArray) -> IntArray:
     if not np.isfinite(elapsed).all():
         raise NoFit("the track's orbit is not closed")
     wanted = np.linspace(0.0, elapsed[-1], 2 * int(np.ceil(elapsed[-1] / (2 * _STEP))) + 1)
-    return np.asarray(np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * _SECOND_NS)
+    return np.asarray(np.rint(np.interp(wanted, elapsed, seconds)).astype(np.int64) * SECOND_NS)
 
 
 def _sigma_km(covariance: FloatArray) -> float:

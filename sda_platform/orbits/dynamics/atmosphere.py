@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
+from sda_platform.units import DAY_NS
 
 BOTTOM_KM, TOP_KM = 120.0, 1500.0
 """Below, the density of the bottom counts with a constant scale height; above, there is no drag."""
 _DENSE_KM = 6.0
 _EARTH_KM, _GRAVITY_M_S2, _BOLTZMANN, _ATOMIC_KG = 6356.77, 9.447, 1.380649e-23, 1.66053907e-27
 _BOTTOM_K = 355.0
-_NANOSECONDS_A_DAY = 86_400 * 10**9
 _MJD_1970, _MJD_JACCHIA, _TROPICAL_YEAR_DAYS = 40587.0, 36204.0, 365.2422
 
 
@@ -38,7 +38,7 @@ def geomagnetic_temperature_k(ap: npt.ArrayLike) -> FloatArray:
 
 def season(time_ns: npt.ArrayLike) -> FloatArray:
     """Factor g(t) of the semiannual variation."""
-    days = np.asarray(time_ns, dtype=np.int64) / _NANOSECONDS_A_DAY + (_MJD_1970 - _MJD_JACCHIA)
+    days = np.asarray(time_ns, dtype=np.int64) / DAY_NS + (_MJD_1970 - _MJD_JACCHIA)
     phase = days / _TROPICAL_YEAR_DAYS
     wave = 0.5 + 0.5 * np.sin(2 * np.pi * phase + 6.035)
     tau = phase + 0.09544 * (wave**1.650 - 0.5)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 
 GM_KM3_S2, RADIUS_KM = 398600.4415, 6378.1363
 MAX_DEGREE = 36

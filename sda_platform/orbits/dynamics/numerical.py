@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.dynamics.forces import Forces, model
 from sda_platform.orbits.dynamics.integrator import trajectories
 from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, SpaceWeather
 from sda_platform.orbits.dynamics.surroundings import Surroundings, surroundings
-from sda_platform.orbits.elements import FloatArray, IntArray
 
 _LEAST_ROWS = 32
 

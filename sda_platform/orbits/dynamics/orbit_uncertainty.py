@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, gcrf_to_teme, teme_of_gcrf, to_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.two_body import two_body_stm
 
 # Relative error of the density of quiet and disturbed days, and the time in which it changes.

@@ -16,19 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.listings import ListingError
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.units import DAY_NS
 
 DEFAULT_F107, DEFAULT_AP = 150.0, 15.0
-_DAY_NS = 86_400 * 10**9
 _UNIX_DAY = date(1970, 1, 1).toordinal()
 _COLUMNS = ("DATE", "AP_AVG", "F10.7_OBS", "F10.7_OBS_CENTER81")
 AP_A_DAY = 8
 """Values of Ap a day, of three hours each."""
 _AP_COLUMNS = tuple(f"AP{number}" for number in range(1, AP_A_DAY + 1))
-_AP_NS = _DAY_NS // AP_A_DAY
+_AP_NS = DAY_NS // AP_A_DAY
 # The atmosphere follows geomagnetic activity after 6.7 hours.
-_DELAY_NS = _DAY_NS * 67 // 240
+_DELAY_NS = DAY_NS * 67 // 240
 
 
 class SpaceWeatherError(ListingError):
@@ -66,7 +66,7 @@ class SpaceWeather:
 
         Days without a value have the defaults.
         """
-        before, same = (np.floor_divide(time_ns - delay_ns, _DAY_NS) - self.first_day for delay_ns in (_DAY_NS, 0))
+        before, same = (np.floor_divide(time_ns - delay_ns, DAY_NS) - self.first_day for delay_ns in (DAY_NS, 0))
         interval = np.floor_divide(time_ns - _DELAY_NS, _AP_NS) - AP_A_DAY * self.first_day
         mean = _value(self.f107_mean, same, DEFAULT_F107)
         daily = _value(self.f107, before, math.nan)

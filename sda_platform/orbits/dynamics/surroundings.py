@@ -13,18 +13,18 @@ import erfa
 import numpy as np
 from numba import njit
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.time_systems import tai_to_utc_ns, utc_to_tai_ns
 from sda_platform.orbits.dynamics.atmosphere import geomagnetic_temperature_k, night_temperature_k, season
 from sda_platform.orbits.dynamics.space_weather import SpaceWeather
 from sda_platform.orbits.earth_orientation import gcrf_to_itrf
 from sda_platform.orbits.earth_parameters import terrestrial_time
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_S
+from sda_platform.units import DAY_NS
 
 # Cubics over half an hour interpolate the Moon to metres, and the rest better.
 GRID_S = 1800.0
 _MARGIN = 3
-_DAY_NS = 86_400 * 10**9
 
 
 class Surroundings(NamedTuple):
@@ -40,13 +40,13 @@ class Surroundings(NamedTuple):
 
 def surroundings(first_ns: int, last_ns: int, weather: SpaceWeather) -> Surroundings:
     """Tables that cover the times from ``first_ns`` to ``last_ns``, whole days of UTC."""
-    return _of_days(first_ns // _DAY_NS, -(-(last_ns + 1) // _DAY_NS), weather)
+    return _of_days(first_ns // DAY_NS, -(-(last_ns + 1) // DAY_NS), weather)
 
 
 @lru_cache(maxsize=16)
 def _of_days(first: int, end: int, weather: SpaceWeather) -> Surroundings:
-    step_ns, zero_ns = int(GRID_S * 1e9), int(utc_to_tai_ns(first * _DAY_NS))
-    count = (end - first) * (_DAY_NS // step_ns) + 2 * _MARGIN + 1
+    step_ns, zero_ns = int(GRID_S * 1e9), int(utc_to_tai_ns(first * DAY_NS))
+    count = (end - first) * (DAY_NS // step_ns) + 2 * _MARGIN + 1
     elapsed_ns = (np.arange(count, dtype=np.int64) - _MARGIN) * step_ns
     time_ns = tai_to_utc_ns(zero_ns + elapsed_ns)
     spin = EARTH_ROTATION_RAD_S * elapsed_ns / 1e9

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable

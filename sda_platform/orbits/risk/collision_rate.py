@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 from scipy.special import ndtr
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit
 from sda_platform.orbits.risk.overlap import Overlap, log_overlap, overlap
 from sda_platform.orbits.risk.work_budget import WorkBudget

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
+from sda_platform.arrays import BoolArray, FloatArray
 
 # Part of the largest eigenvalue. Rotating a singular block leaves 1e-16; a metre against 1,000 km is 1e-12.
 _SINGULAR = 1e-14

@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, plane_axes, square_root
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 

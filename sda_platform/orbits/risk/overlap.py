@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, states_at
 from sda_platform.orbits.risk.degenerate import solve_or_nan
 from sda_platform.orbits.risk.work_budget import WorkBudget

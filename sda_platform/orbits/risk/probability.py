@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import encounter_plane
 
 HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}

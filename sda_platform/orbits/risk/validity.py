@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.risk.degenerate import is_rank_deficient, solve_or_nan
 from sda_platform.orbits.two_body import orbital_period_s
 

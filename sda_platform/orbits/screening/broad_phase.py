@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.cell_list import near_pairs
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+from sda_platform.units import SECOND_NS
 
 KNOT_S = 240
 STEP_S = 30
@@ -26,7 +27,6 @@ STEPS_PER_KNOT = KNOT_S // STEP_S
 # a straight line through a sample strays more within half a step.
 STRAIGHT_ERROR_RATIO = 1 + 16 * (STEP_S / 2 / KNOT_S) ** 2
 
-_NS = 1_000_000_000
 _STEP_FRACTION = (np.arange(STEPS_PER_KNOT) + 0.5) / STEPS_PER_KNOT
 # Osculating perigee and apogee of one instant represent two hours: J2 and J3 move them by up to 25 km in between,
 # and the apogee of an eccentric orbit by up to one per cent of its axis.
@@ -98,7 +98,7 @@ class Nearby:
 
 def step_time_ns(knot_time_ns: IntArray, interval: IntArray, step: IntArray) -> IntArray:
     """Centre of each step, shape (m,)."""
-    return np.asarray(knot_time_ns[interval] + (2 * step + 1) * (STEP_S * _NS // 2), dtype=np.int64)
+    return np.asarray(knot_time_ns[interval] + (2 * step + 1) * (STEP_S * SECOND_NS // 2), dtype=np.int64)
 
 
 def hermite_basis(fraction: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 SLACK_KM = 0.05
 

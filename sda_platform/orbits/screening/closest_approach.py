@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
@@ -24,11 +24,11 @@ from sda_platform.orbits.screening.broad_phase import (
     step_time_ns,
 )
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+from sda_platform.units import SECOND_NS
 
 SLOWEST_EVENT_KM_S = 0.010
 """A minimum of distance at a lower relative speed is a slow approach, or that of a pair that moves together."""
 
-_NS = 1_000_000_000
 _NEWTON_STEPS = 12
 _NEWTON_TOLERANCE_NS = 100
 _MILLISECOND_NS = 1_000_000
@@ -111,7 +111,7 @@ def seed_approaches(
     slow = distance_km <= threshold_km + SLOWEST_EVENT_KM_S * STEP_S / 2 + strayed_km
     slow &= speed_km_s < SLOWEST_EVENT_KM_S + turned_km_s
     time_ns = step_time_ns(primaries.knot_time_ns, nearby.interval, nearby.step)
-    guess_ns = time_ns + np.round(np.clip(offset_s, -STEP_S, STEP_S) * _NS).astype(np.int64)
+    guess_ns = time_ns + np.round(np.clip(offset_s, -STEP_S, STEP_S) * SECOND_NS).astype(np.int64)
     first, second = primaries.index[nearby.primary], secondaries.index[nearby.secondary]
     samples = Seeds(first, second, time_ns)
     return (
@@ -154,7 +154,7 @@ def _newton_step_ns(propagator: Propagator, seeds: Seeds, time_ns: IntArray) -> 
     with np.errstate(all="ignore"):
         step_s = np.nan_to_num(-np.einsum("mi,mi->m", dr, dv) / np.abs(slope))
     step_s = np.clip(step_s, -_LONGEST_NEWTON_STEP_S, _LONGEST_NEWTON_STEP_S)
-    return np.asarray(np.round(step_s * _NS), dtype=np.int64)
+    return np.asarray(np.round(step_s * SECOND_NS), dtype=np.int64)
 
 
 def _relative(

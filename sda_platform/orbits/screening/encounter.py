@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 
 

@@ -9,7 +9,8 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from sda_platform.orbits.elements import ElementSets, IntArray
+from sda_platform.arrays import IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms

@@ -12,12 +12,13 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, ScreeningResult
+from sda_platform.units import SECOND_NS
 
-REACH_NS = 600 * 1_000_000_000
+REACH_NS = 600 * SECOND_NS
 """How far beyond its term a row is searched; a pair's minima this near on both sides of a border are one encounter.
 
 A pair within 5 km at 10 m/s or more passes its minimum within this time; encounters are a quarter of an orbit apart.

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (
@@ -37,12 +37,12 @@ from sda_platform.orbits.screening.closest_approach import (
 )
 from sda_platform.orbits.screening.slow_approaches import slow_approaches
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import SECOND_NS
 
-_NS = 1_000_000_000
-_KNOT_NS = KNOT_S * _NS
+_KNOT_NS = KNOT_S * SECOND_NS
 # Two hours: long enough that per-block overhead vanishes, short enough that 27,000 objects fit in 100 MB.
 _BLOCK_NS = 30 * _KNOT_NS
-_SAME_EVENT_NS = _NS
+_SAME_EVENT_NS = SECOND_NS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

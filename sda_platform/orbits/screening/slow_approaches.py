@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import (
@@ -21,21 +21,22 @@ from sda_platform.orbits.screening.closest_approach import (
 )
 from sda_platform.orbits.screening.encounter import rotating_frame_states
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import DAY_NS, SECOND_NS
 
 TOGETHER_KM = 5.0
 """A pair that is never farther apart than this within a day of a minimum moves together."""
-NEIGHBOURHOOD_NS = 86_400 * 1_000_000_000
+NEIGHBOURHOOD_NS = DAY_NS
 """A stay is examined so long before and after a minimum."""
 SAMPLE_S = 60
 
-_SAMPLE_NS = SAMPLE_S * 1_000_000_000
+_SAMPLE_NS = SAMPLE_S * SECOND_NS
 # Half a sample at the limit of speed: how much farther than its minimum the nearest sample of a slow pair can be.
 _BETWEEN_SAMPLES_KM = SLOWEST_EVENT_KM_S * SAMPLE_S / 2
 _PAIRS_AT_ONCE = 64
 # Distances this near are equal. Of equal minima, as those of a repeating path, the earlier one is the approach.
 _EQUAL_KM = 1e-4
 # A parabola through distances so far apart is exact to a tenth of a second, and their rounding errors do not matter.
-_PARABOLA_NS = 10 * 1_000_000_000
+_PARABOLA_NS = 10 * SECOND_NS
 
 
 def slow_approaches(

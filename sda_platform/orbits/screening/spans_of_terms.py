@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms

@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
@@ -22,8 +22,8 @@ from sda_platform.orbits.screening.search import Events, ScreeningResult, joined
 from sda_platform.orbits.screening.uncertain_approaches import miss_in_sigmas
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+from sda_platform.units import SECOND_NS
 
-_NS = 1_000_000_000
 # An object this near to the border counts as inside; else a path along it needs ever smaller steps.
 _BORDER_KM = 0.001
 _SHORTEST_STEP_S = 1e-6
@@ -104,7 +104,7 @@ def enters(
         active = np.flatnonzero(~inside)
         since_tca_s = np.zeros(len(tca_time_ns))
         while len(active):
-            time_ns = tca_time_ns[active] + np.rint(since_tca_s[active] * _NS).astype(np.int64)
+            time_ns = tca_time_ns[active] + np.rint(since_tca_s[active] * SECOND_NS).astype(np.int64)
             error_1, r1, v1 = propagator.at(protected[active], time_ns)
             error_2, r2, v2 = propagator.at(other[active], time_ns)
             place, rate = rotating_frame_states(r1, v1, r2, v2)

@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, perigee_altitude_km
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets, perigee_altitude_km
 
 Shape = Literal["sphere", "box", "ellipsoid"]
 REGIMES = ("LEO1", "LEO2", "LEO3", "LEO4", "MEO", "GEO", "HEO")

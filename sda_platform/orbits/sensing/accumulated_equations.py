@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.small_matrices import cholesky, square
 
 SIZE = 28

@@ -23,18 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.orbits.earth_orientation import earth_velocity_km_s, gcrf_to_teme, to_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import enu_basis_teme, radec, site_to_teme, towards
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
-
-BoolArray = npt.NDArray[np.bool_]
+from sda_platform.units import HOUR_NS
 
 # Within an hour, frames and the direction of the Earth's velocity are linear to 10 microarcseconds.
-_NODE_NS = 3_600_000_000_000
+_NODE_NS = HOUR_NS
 _ROUNDS = 8
 _DIRECTION, _ECHO = ("right_ascension_rad", "declination_rad"), ("elevation_rad", "range_m")
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.small_matrices import (

@@ -14,8 +14,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray, TextArray
 from sda_platform.orbits import frames
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurement_model import (
     ISL,
     OPTICAL,
@@ -24,10 +24,8 @@ from sda_platform.orbits.sensing.measurement_model import (
     MeasurementColumns,
     linearised,
 )
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import Sensor
-
-BoolArray = npt.NDArray[np.bool_]
 
 _KINDS = {"radar": RADAR, "optical": OPTICAL, "isl": ISL}
 # Components that each kind requires; a range rate or a velocity is optional.

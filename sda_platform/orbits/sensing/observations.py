@@ -12,12 +12,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.angle_corrections import geometric, references
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
-
-TextArray = npt.NDArray[np.str_]
 
 _TEXT_COLUMNS = frozenset({"source_kind", "source_id", "clock_quality"})
 _REQUIRED_COLUMNS = ("source_kind", "source_id", "sensor_time_ns")

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import (
     DARK_SUN_ELEVATION_RAD,
     enu_basis_itrf,
@@ -27,11 +28,11 @@ from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import pass_search
 from sda_platform.orbits.sensing.sensors import Sensor
+from sda_platform.units import SECOND_NS
 
 _STEPS_S = (30, 60, 120, 180, 240, 300, 600)
 _NODES_PER_REVOLUTION = 28
 _OBJECTS_AT_ONCE = 256
-_SECOND_NS = 1_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,8 +88,8 @@ def find_passes(
         return _windows(*_NOTHING)
     from_ns, until_ns, _ = propagator.usable_parts(start_ns, end_ns)
     # The ends of a part are refused, if only just.
-    from_ns = from_ns + np.where(from_ns > start_ns, _SECOND_NS, 0)
-    until_ns = until_ns - np.where(until_ns < end_ns, _SECOND_NS, 0)
+    from_ns = from_ns + np.where(from_ns > start_ns, SECOND_NS, 0)
+    until_ns = until_ns - np.where(until_ns < end_ns, SECOND_NS, 0)
     if terms is not None:
         from_ns, until_ns = np.maximum(from_ns, terms.from_ns), np.minimum(until_ns, terms.until_ns)
     whole = (from_ns == start_ns) & (until_ns == end_ns)
@@ -125,7 +126,7 @@ def _joined(
     order = np.lexsort((time_ns[:, 0], sensor, norad_id[index]))
     index, sensor, time_ns, found = index[order], sensor[order], time_ns[order], found[order]
     goes_on = (norad_id[index[1:]] == norad_id[index[:-1]]) & (sensor[1:] == sensor[:-1])
-    goes_on &= time_ns[1:, 0] - time_ns[:-1, 2] <= _SECOND_NS
+    goes_on &= time_ns[1:, 0] - time_ns[:-1, 2] <= SECOND_NS
     kept = []
     for row in range(len(index)):
         if not (row and goes_on[row - 1]):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 
 _ZENITH_DELAY_KM = 2.4e-3
 _SCALE_HEIGHT_M = 8000.0

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.frames import (
     enu_basis_itrf,
     geodetic_to_itrf_km,

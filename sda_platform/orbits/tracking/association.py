@@ -16,18 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
+from sda_platform.arrays import BoolArray, ErrorArray, FloatArray, IntArray, TextArray
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import ISL, innovations
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.assignment import Assignment, assign
 from sda_platform.orbits.tracking.gating import coarse_candidates
 
 __all__ = ["Association", "ObservationArrays", "Reason", "associate"]
 
-BoolArray = npt.NDArray[np.bool_]
 States = Callable[[IntArray, IntArray], tuple[ErrorArray, FloatArray, FloatArray]]
 """Error, position and velocity (n, ...) of catalogue objects (n,) at times (n,), as ``Propagator.at``."""
 

@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.fit_kernels import apply_step, deletion_residuals, normal_equations
 from sda_platform.orbits.sensing.measurement_model import ISL, OPTICAL, RADAR
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.problem import Problem, pose, states
-
-BoolArray = npt.NDArray[np.bool_]
 
 _MAX_ITERATIONS = 12
 # In units of the fit's own sigmas. The last step is applied; its remainder is of second order.

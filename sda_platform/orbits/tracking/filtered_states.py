@@ -6,13 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.tracking.kept_orbits import KeptOrbits
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

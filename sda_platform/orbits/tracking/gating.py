@@ -16,19 +16,16 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurement_model import OPTICAL, RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.tracking.rays import rays_near
-
-BoolArray = npt.NDArray[np.bool_]
 
 # Cubic Hermite errs by step^4 / 384 times the fourth derivative: metres in a low circular orbit, tens of
 # metres at an eccentric perigee.

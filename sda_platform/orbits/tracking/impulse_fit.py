@@ -14,10 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, white_noise
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.window_information import Evidence
 
 # One sigma of each component of the change of velocity.

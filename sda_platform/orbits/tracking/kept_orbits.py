@@ -12,9 +12,9 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import IntArray
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 
 KEPT_BEFORE_NS = 180_000_000_000

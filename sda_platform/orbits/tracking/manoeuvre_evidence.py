@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.window_information import Evidence, innovation_of, updated_by
 
 # Probabilities below which a window contradicts the track: any window, and one of a part of the state after another.

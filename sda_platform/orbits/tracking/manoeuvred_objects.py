@@ -13,18 +13,19 @@ import dataclasses
 import numpy as np
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import BoolArray, IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.association import possible_pairs
-from sda_platform.orbits.tracking.estimation import BoolArray, StateFits, fit_windows
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
 from sda_platform.orbits.tracking.observer_halves import leading_observers
 from sda_platform.orbits.tracking.window import FusedWindow
+from sda_platform.units import SECOND_NS
 
 # Two objects within the gate at one time are some kilometres apart a second later, unless they move together.
-_APART_NS = 1_000_000_000
+_APART_NS = SECOND_NS
 _IMPLAUSIBLE = 1e-3
 _STATE = 6
 

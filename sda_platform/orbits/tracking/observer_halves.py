@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.tracking.estimation import BoolArray, fit_windows
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.manoeuvre_evidence import MANOEUVRE_COVARIANCE
 from sda_platform.orbits.tracking.window import FusedWindow
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.sensing import accumulated_equations
 from sda_platform.orbits.tracking.estimation import MAX_SELECTIONS, OUTLIER_PROBABILITY, REJECT_TOGETHER
-
-BoolArray = npt.NDArray[np.bool_]
 
 # Without a twentieth of the observations the sigmas grow by a fortieth.
 _NEGLIGIBLE_SHARE = 0.05

@@ -10,18 +10,15 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import whiten
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, accumulate_slices
 from sda_platform.orbits.tracking.window import FitWindow, FusedWindow

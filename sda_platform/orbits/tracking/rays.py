@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from scipy.spatial import KDTree
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray
 
 _TOGETHER = 32
 

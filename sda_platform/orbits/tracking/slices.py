@@ -12,17 +12,14 @@ import math
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from sda_platform.orbits.elements import ErrorArray, FloatArray, IntArray
+from sda_platform.arrays import BoolArray, ErrorArray, FloatArray, IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import accumulated_equations
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.association import hypotheses, possible_pairs
 from sda_platform.orbits.tracking.problem import Prior, Problem, prior_at
-
-BoolArray = npt.NDArray[np.bool_]
 
 SLICE_NS = 500_000_000
 # Through six states ten seconds apart a polynomial errs by micrometres in a low orbit. Positions and velocities

@@ -13,16 +13,14 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.fit_kernels import normal_equations
 from sda_platform.orbits.sensing.measurement_model import whitened_rates
 from sda_platform.orbits.sensing.measurements import clock_bound_s
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.problem import Problem, pose
-
-BoolArray = npt.NDArray[np.bool_]
 
 _ROUNDS = 4
 

@@ -22,14 +22,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics, rotated
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, to_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.filtered_states import BoolArray, FilteredStates
+from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.impulse_fit import Impulse, search_impulse
 from sda_platform.orbits.tracking.kept_orbits import KEPT_BEFORE_NS, KeptOrbits, basis_of
 from sda_platform.orbits.tracking.manoeuvre_evidence import by_both_halves, contradicts, leaves_set, manoeuvre_noise

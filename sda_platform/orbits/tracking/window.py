@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import accumulated_equations
 from sda_platform.orbits.sensing.measurement_model import ISL, OPTICAL, RADAR
@@ -26,8 +25,6 @@ from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.outlier_rejection import consistent_blocks, normalised_deletion_residuals, solve
 from sda_platform.orbits.tracking.problem import states
 from sda_platform.orbits.tracking.slices import Reference, Slice
-
-BoolArray = npt.NDArray[np.bool_]
 
 # Wider than the gate of one observation.
 _PLAUSIBLE_SIGMAS = 6.0

@@ -10,11 +10,11 @@ import dataclasses
 
 import numpy as np
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.numerical import rotated
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, to_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 
 # A direction in which a fit reduces the variance by less than a thousandth has no testable innovation.
 _LEAST_INFORMATION = 1e-3

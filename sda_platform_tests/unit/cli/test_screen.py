@@ -14,8 +14,9 @@ import sda_platform
 from sda_platform.cli.main import main
 from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.cli.set_ages import age_warning
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.omm import OMM_CSV_COLUMNS
+from sda_platform.units import SECOND_NS
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 TRUTH = Path(__file__).parents[2] / "data" / "screening"
@@ -30,7 +31,7 @@ def sda_screen(*arguments: str) -> Result:
 
 
 def published(hours: float) -> list[dict[str, str]]:
-    end = parse_iso_ns(START) + hours * 3600 * NANOSECONDS_PER_SECOND
+    end = parse_iso_ns(START) + hours * 3600 * SECOND_NS
     with gzip.open(TRUTH / "celestrak_2024-11-01_events_24h_5km.csv.gz", "rt") as file:
         return [row for row in csv.DictReader(file) if parse_iso_ns(row["tca_utc"]) < end]
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND as NS
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
 from sda_platform.conjunction.manoeuvred_paths import MOST_OBJECTS, paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
@@ -20,12 +19,13 @@ from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.unit.conjunction.test_screening_tasks import BEGIN_NS
 from sda_platform_tests.unit.conjunction.test_stated_paths import END_NS, sampled, shell
 
 MOVER = 26086
 SPHERE, REACH_KM, SIGMAS = Volume.sphere(5.0), 60.0, 3.0
-BURNED_NS = BEGIN_NS - 600 * NS
+BURNED_NS = BEGIN_NS - 600 * SECOND_NS
 
 
 @cache
@@ -93,12 +93,12 @@ def test_fleet_and_manoeuvred_object_are_candidates_where_sigmas_of_the_track_re
     # Misses at the border of either volume are left to rounding and to the interpolation of covariances.
     expected, either = [], 0
     for other, since_s, miss_km in near:
-        sigmas = in_sigmas(other, BEGIN_NS + round(since_s * NS))
+        sigmas = in_sigmas(other, BEGIN_NS + round(since_s * SECOND_NS))
         border = 0.8 * SIGMAS < sigmas < 1.25 * SIGMAS
         either += border
         if (sigmas < SIGMAS or miss_km < 5.0) and not border:
             expected.append((other, round(since_s)))
-    seen = sorted((sum(key[:2]) - MOVER, round((key[2] - BEGIN_NS) / NS)) for key in found)
+    seen = sorted((sum(key[:2]) - MOVER, round((key[2] - BEGIN_NS) / SECOND_NS)) for key in found)
     assert len(expected) >= 3 and set(expected) <= set(seen)
     assert len(seen) <= len(expected) + either
     assert max(found.values()) > 5.0, "farther than the sphere"
@@ -131,7 +131,7 @@ def test_a_part_finds_what_the_whole_finds_of_the_object(scope: Scope) -> None:
 def test_the_path_is_that_of_the_track_for_a_day_with_its_covariance() -> None:
     one = paths(track(MOVER)).ephemerides[0]
     assert (one.usable_from_ns, one.usable_until_ns) == (BEGIN_NS, BEGIN_NS + TRACK_REACH_NS)
-    at = BEGIN_NS + np.array([1_000, 20_000, 80_000]) * NS
+    at = BEGIN_NS + np.array([1_000, 20_000, 80_000]) * SECOND_NS
     state, covariance = one.at(at)
     known, spread = Tracks.of(table(track(MOVER))).at(np.zeros(3, np.int64), at)
     assert np.abs(state - known)[:, :3].max() < 1e-3
@@ -141,13 +141,13 @@ def test_the_path_is_that_of_the_track_for_a_day_with_its_covariance() -> None:
 
 def test_only_the_newest_suspicions_that_no_set_and_no_ephemeris_knows_have_a_path() -> None:
     ids = shell().norad_id[: MOST_OBJECTS + 3].tolist()
-    rows = [track(number, manoeuvre_ns=BURNED_NS - n * NS) for n, number in enumerate(ids)]
+    rows = [track(number, manoeuvre_ns=BURNED_NS - n * SECOND_NS) for n, number in enumerate(ids)]
     assert set(paths(*rows).norad_id.tolist()) == set(ids[:MOST_OBJECTS])
     assert not len(paths(track(MOVER, manoeuvre_ns=1)).norad_id), "the element set is newer"
     assert not len(paths().norad_id)
     known = paths(track(MOVER))
     announced = OperatorEphemerides(
-        known.norad_id, known.created_ns + 60 * NS, ("a:0",), known.ephemerides, known.source
+        known.norad_id, known.created_ns + 60 * SECOND_NS, ("a:0",), known.ephemerides, known.source
     )
     after = paths_by_tracks(table(track(MOVER)), shell(), announced, CONSTANT_DYNAMICS, BEGIN_NS)
     assert not len(after.norad_id), "the operator has said where it goes"

@@ -12,7 +12,7 @@ from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.orbits import Catalogue, catalogue_ahead, sets_ahead
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.screen_catalogue import read_elements
-from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
@@ -28,11 +28,12 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
 SETS = Path(__file__).parents[2] / "data/screening/supplemental_sets_2025-01-12.omm.csv"
 BEGIN_NS = parse_iso_ns("2025-01-13T00:00:00Z")
-HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+HOUR_NS = 3600 * SECOND_NS
 END_NS = BEGIN_NS + 24 * HOUR_NS
 SPHERE = Volume.sphere(20.0)
 ISS = 25544
@@ -88,7 +89,7 @@ def test_cuts_in_time_and_among_objects_change_nothing_A1() -> None:
     objects = catalogue()
     assert objects.terms is not None
     borders = [t for t in objects.terms.from_ns.tolist() if BEGIN_NS < t < END_NS]
-    shifts_ns = (0, 1, -1, 300 * NANOSECONDS_PER_SECOND, -300 * NANOSECONDS_PER_SECOND)
+    shifts_ns = (0, 1, -1, 300 * SECOND_NS, -300 * SECOND_NS)
     near_borders = tuple(sorted({t + shift for t, shift in zip(borders, shifts_ns, strict=False)}))
     assert events(cuts=near_borders) == events()
     assert events(objects_per_task=7) == events()

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
@@ -14,7 +15,7 @@ from sda_platform.conjunction.planned_trajectory import Burn, BurnErrors, Unchan
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import WITHIN_KM, sets_through

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.best_states import FUSED_TRACK, Tracks
@@ -16,7 +17,7 @@ from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.whatif import Encounter, Scene, compared, total
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator

@@ -7,7 +7,6 @@ from threading import Thread
 
 import pytest
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber
@@ -19,11 +18,12 @@ from sda_platform.observability.vitals.delivery_facts import delivery_facts
 from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.setting_sections import VitalsSettings
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delivery_rounds import deliver
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.webhook_receiver import Receiver
 
-DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+DAY_NS = 86_400 * SECOND_NS
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.fusion.fuse import associated, in_order
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks, window_fits
@@ -22,7 +23,6 @@ from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.earth_orientation import teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.filtered_states import FilteredStates

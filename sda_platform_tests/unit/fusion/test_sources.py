@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.clock import MissionClock
 from sda_platform.fusion.checks import check_earth_orientation, check_open_state, check_silent_sensors
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals, lags_ms, silences, source_watermarks
@@ -21,6 +21,7 @@ from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.lake_facts import lake_facts
 from sda_platform.orbits.earth_parameters import published_span_ns
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine
 from sda_platform_tests.support.segments import after
 
@@ -29,7 +30,7 @@ ALL = {"radar-1": 1.0, "radar-2": 2.0, "optical-maui": 1.0, "isl-44713": 2.0}
 
 
 def s(seconds: float) -> int:
-    return round(seconds * NANOSECONDS_PER_SECOND)
+    return round(seconds * SECOND_NS)
 
 
 def heard(events: Mapping[str, float], delay_s: float = 0.5) -> pa.Table:

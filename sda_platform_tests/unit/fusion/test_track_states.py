@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.track_states import (
     COASTING,
     CONFIRMED,
@@ -18,9 +17,10 @@ from sda_platform.fusion.track_states import (
     passed,
     seen,
 )
+from sda_platform.units import SECOND_NS
 
 RULES = LifeRules()
-MINUTE = 60 * NANOSECONDS_PER_SECOND
+MINUTE = 60 * SECOND_NS
 HOUR = 60 * MINUTE
 WINDOW = MINUTE // 2
 RANK = {LOST: 0, NEW: 1, COASTING: 2, CONFIRMED: 3}

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.assets import windows_to_fit
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.watermarks import PIPELINE, Arrivals, Lateness, first_open_window, window_start
 from sda_platform.fusion.watermarks import advance as advance_with
+from sda_platform.units import SECOND_NS
 
 FUSION = FusionResource()
 LATENESS = FUSION.lateness
 WINDOW_NS = FUSION.window_ns
 KINDS = ("radar", "optical", "isl")
-T = 1_730_419_200 * NANOSECONDS_PER_SECOND  # a multiple of the window's 30 s
+T = 1_730_419_200 * SECOND_NS  # a multiple of the window's 30 s
 
 
 def s(seconds: float) -> int:
-    return round(seconds * NANOSECONDS_PER_SECOND)
+    return round(seconds * SECOND_NS)
 
 
 def advance(

@@ -19,8 +19,8 @@ from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.restoration import RESTORED
 from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, lineage, restore_drill
 from sda_platform.observability.audits.outcome import AuditScope
-from sda_platform.observability.objectives import DAY_NS
 from sda_platform.settings import Settings
+from sda_platform.units import DAY_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.unit.archive.lakes import add
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.clock import MissionClock
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
@@ -23,7 +23,6 @@ from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
 from sda_platform.observability.lineage import stages
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.objectives import (
-    DAY_NS,
     OBJECTIVES,
     ObjectiveEvents,
     alert_latency_s,
@@ -39,11 +38,12 @@ from sda_platform.orchestration.backlog import Backlog
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 from sda_platform.telemetry import METRICS, MetricKind
+from sda_platform.units import DAY_NS, SECOND_NS
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
 
 MONITORING = Path(__file__).parents[3] / "monitoring"
-NOW_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND + DAY_NS // 2
+NOW_NS = 1_730_419_200 * SECOND_NS + DAY_NS // 2
 # The names that the requirements give (pipelines 0.6).
 REQUIRED = tuple(
     """
@@ -108,7 +108,7 @@ def test_commits_add_to_the_metrics_from_the_moment_of_following__DP5_O1(lake: L
 
 def test_how_long_the_oldest_command_of_each_priority_has_waited_is_a_metric__GC29(lake: Lake) -> None:
     def row(name: str, priority: int, state: str, age_s: int) -> dict[str, object]:
-        issued_ns = NOW_NS - age_s * NANOSECONDS_PER_SECOND
+        issued_ns = NOW_NS - age_s * SECOND_NS
         return {"command_id": name, "station": "s", "priority": priority, "state": state, "issued_time_ns": issued_ns}
 
     def replace_all(rows: list[dict[str, object]]) -> None:
@@ -122,7 +122,7 @@ def test_how_long_the_oldest_command_of_each_priority_has_waited_is_a_metric__GC
     followed.refresh(Facts(NOW_NS), VitalHistory())
     assert followed.metrics.value("command_oldest_seconds", "s", "10") == 9.0
     assert followed.metrics.value("command_oldest_seconds", "s", "255") == 1.0
-    followed.refresh(Facts(NOW_NS + NANOSECONDS_PER_SECOND), VitalHistory())
+    followed.refresh(Facts(NOW_NS + SECOND_NS), VitalHistory())
     assert followed.metrics.value("command_oldest_seconds", "s", "10") == 10.0
     replace_all([{**each, "state": "expired"} for each in waiting])
     followed.refresh(Facts(NOW_NS), VitalHistory())
@@ -189,8 +189,8 @@ def test_a_finding_that_comes_after_its_commit_was_counted_spends_the_exported_b
 
 
 def test_budget_and_burn_rate_of_an_objective() -> None:
-    good = [ObjectiveEvents("freshness", NOW_NS - 2 * 3600 * NANOSECONDS_PER_SECOND, 900.0, 900.0)]
-    bad = [ObjectiveEvents("freshness", NOW_NS - 60 * NANOSECONDS_PER_SECOND, 95.0, 100.0)]
+    good = [ObjectiveEvents("freshness", NOW_NS - 2 * 3600 * SECOND_NS, 900.0, 900.0)]
+    bad = [ObjectiveEvents("freshness", NOW_NS - 60 * SECOND_NS, 95.0, 100.0)]
     yesterday = [ObjectiveEvents("freshness", NOW_NS - DAY_NS, 0.0, 1000.0)]
     level = next(
         each for each in service_levels([*good, *bad, *yesterday], NOW_NS) if each.objective.name == "freshness"

@@ -8,7 +8,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
@@ -35,11 +34,12 @@ from sda_platform.runtime import platform_home
 from sda_platform.runtime.watchdog import Watchdog, current_facts, health
 from sda_platform.setting_sections import VitalsSettings
 from sda_platform.settings import Settings
+from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 
 RULES = VitalsSettings()
-NOW_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
+NOW_NS = 1_730_419_200 * SECOND_NS
 WELL = Facts(
     NOW_NS,
     collectors=CollectorFacts(),
@@ -265,17 +265,17 @@ def test_a_watermark_stalls_when_commits_come_and_it_does_not_advance__DP3_G3(tm
     lake = lake_at(tmp_path / "lake")
     for as_of_s, mark_s in ((0, 5), (10, 7), (40, 7), (90, 7)):
         marks = {PIPELINE: mark_s, "radar": mark_s + 9, "isl": mark_s}
-        commit(lake, FUSED_TRACKS, [], watermarks=marks, as_of_ns=as_of_s * NANOSECONDS_PER_SECOND)
+        commit(lake, FUSED_TRACKS, [], watermarks=marks, as_of_ns=as_of_s * SECOND_NS)
     found = watermark_facts(lake)
     assert (found.stalled_s, found.slowest) == (80.0, "isl")
-    commit(lake, OBSERVATIONS, [], as_of_ns=30 * NANOSECONDS_PER_SECOND)
-    assert unconsumed_s(lake, OBSERVATIONS, FUSED_TRACKS, 100 * NANOSECONDS_PER_SECOND) == 70.0
+    commit(lake, OBSERVATIONS, [], as_of_ns=30 * SECOND_NS)
+    assert unconsumed_s(lake, OBSERVATIONS, FUSED_TRACKS, 100 * SECOND_NS) == 70.0
 
 
 def test_the_facts_of_a_lake_are_read_without_an_engine(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     lake = lake_at(Path(settings.lake_uri))
-    commit(lake, CONJUNCTION_ALERTS, [], as_of_ns=lake.clock.now_ns() - 100 * NANOSECONDS_PER_SECOND)
+    commit(lake, CONJUNCTION_ALERTS, [], as_of_ns=lake.clock.now_ns() - 100 * SECOND_NS)
     (tmp_path / "landing" / "rador").mkdir(parents=True)
     with dg.DagsterInstance.ephemeral() as instance:
         facts = observe(settings, instance)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.orbit_determination import uncorrelated_tracks
 from sda_platform.orbit_determination.recognition import earlier_sets
@@ -14,7 +15,6 @@ from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.support.scenes import SECOND_NS, catalogue, observe, passes
 from sda_platform_tests.support.windows import WINDOW_NS, as_rows

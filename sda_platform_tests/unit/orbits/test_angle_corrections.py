@@ -12,10 +12,10 @@ from sgp4.api import WGS72, Satrec
 from skyfield.api import EarthSatellite, Star, load_file, wgs84
 from skyfield.earthlib import refract
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.orbits import frames
 from sda_platform.orbits.earth_orientation import FRAMES
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.angle_corrections import (
     AngleReferences,
     geometric_directions,

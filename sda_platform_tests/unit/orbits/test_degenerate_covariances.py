@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.risk.best_probability import EXHAUSTED, FOSTER, UNRESOLVED, UNUSABLE, best_probabilities
 from sda_platform.orbits.risk.degenerate import is_rank_deficient
 from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Encounters, concerns

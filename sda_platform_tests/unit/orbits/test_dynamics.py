@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import lpmv
 
+from sda_platform.arrays import FloatArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM, field, field_acceleration
 from sda_platform.orbits.dynamics.numerical import Dynamics, integrate
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, states_in_gcrf, teme_of_gcrf, to_gcrf
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import itrf_to_teme
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.covariance import rtn_to_teme, transport
 from sda_platform.orbits.earth_orientation import (
@@ -17,12 +17,13 @@ from sda_platform.orbits.earth_orientation import (
     states_in_teme,
     to_gcrf,
 )
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.reference import reference_catalogue
+from sda_platform.units import SECOND_NS
 
-START_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
+START_NS = 1_730_419_200 * SECOND_NS
 
 
 @cache
@@ -46,7 +47,7 @@ def test_states_between_those_of_an_ephemeris_are_those_of_its_orbit(
 
     SGP4's velocities are not exactly the derivatives of its positions, which bounds the agreement.
     """
-    epochs = START_NS + np.arange(0, 5400, spacing_s) * NANOSECONDS_PER_SECOND
+    epochs = START_NS + np.arange(0, 5400, spacing_s) * SECOND_NS
     times = START_NS + np.arange(0, epochs[-1] - START_NS, 7_700_000_000)
     error = np.abs(states_at(epochs, iss(epochs), times) - iss(times))
     assert error[:, :3].max() * 1e3 < position_m
@@ -54,7 +55,7 @@ def test_states_between_those_of_an_ephemeris_are_those_of_its_orbit(
 
 
 def test_an_ephemeris_holds_at_its_own_epochs_and_nowhere_outside() -> None:
-    epochs = START_NS + np.array([0, 60, 120]) * NANOSECONDS_PER_SECOND
+    epochs = START_NS + np.array([0, 60, 120]) * SECOND_NS
     states = iss(epochs)
     np.testing.assert_allclose(states_at(epochs, states, epochs), states, rtol=1e-12)
     outside = np.array([START_NS - 1, epochs[-1] + 1])
@@ -67,7 +68,7 @@ def test_an_ephemeris_holds_at_its_own_epochs_and_nowhere_outside() -> None:
 @pytest.mark.parametrize("frame", FRAMES)
 def test_states_of_any_frame_in_teme_are_the_same_orbit(frame: str) -> None:
     """Distances and energies are those of one orbit, and many states at once equal one at a time."""
-    times = START_NS + np.arange(5) * 600 * NANOSECONDS_PER_SECOND
+    times = START_NS + np.arange(5) * 600 * SECOND_NS
     teme = iss(times)
     back = to_gcrf(frame, times).swapaxes(1, 2) @ to_gcrf("TEME", times)
     r = np.einsum("nij,nj->ni", back, teme[:, :3])
@@ -88,7 +89,7 @@ def test_states_of_any_frame_in_teme_are_the_same_orbit(frame: str) -> None:
 @pytest.mark.parametrize("frame", FRAMES)
 def test_covariances_of_any_frame_are_those_of_the_states_in_teme(frame: str) -> None:
     """The linear map of states is that of their errors, the turning of ITRF included."""
-    dice, times = np.random.default_rng(1), START_NS + np.arange(3) * 600 * NANOSECONDS_PER_SECOND
+    dice, times = np.random.default_rng(1), START_NS + np.arange(3) * 600 * SECOND_NS
     roots = dice.normal(size=(3, 6, 6))
     covariance = roots @ roots.swapaxes(1, 2)
     whole = np.empty((3, 6, 6))
@@ -113,7 +114,7 @@ def covariances_along(epochs: IntArray) -> FloatArray:
     sigma = np.diag(np.array([0.1, 0.3, 0.1, 3e-4, 1e-4, 1e-4]) ** 2)
     start = np.repeat(states[:1], len(epochs), axis=0)
     at_start = rtn_to_teme(np.repeat(sigma[None], len(epochs), axis=0), start[:, :3], start[:, 3:])
-    elapsed_s = (epochs - epochs[0]) / NANOSECONDS_PER_SECOND
+    elapsed_s = (epochs - epochs[0]) / SECOND_NS
     return transport(np.zeros((len(epochs), 6)), at_start, start[:, :3], start[:, 3:], elapsed_s)[1]
 
 
@@ -123,10 +124,10 @@ def ephemeris_of(epochs: IntArray, covariance_epochs: IntArray) -> Ephemeris:
 
 
 def test_covariances_between_those_of_an_ephemeris_follow_the_orbit() -> None:
-    epochs = START_NS + np.arange(0, 3600, 60) * NANOSECONDS_PER_SECOND
+    epochs = START_NS + np.arange(0, 3600, 60) * SECOND_NS
     ephemeris = ephemeris_of(epochs, epochs)
     np.testing.assert_allclose(ephemeris.at(epochs)[1], ephemeris.covariance, rtol=1e-6, atol=1e-12)
-    between = epochs[:-1] + 30 * NANOSECONDS_PER_SECOND
+    between = epochs[:-1] + 30 * SECOND_NS
     truth = covariances_along(np.concatenate([epochs[:1], between]))[1:]
     found = ephemeris.at(between)[1]
     sigmas, true = (np.sqrt(np.einsum("nii->ni", each)[:, :3]) for each in (found, truth))
@@ -135,7 +136,7 @@ def test_covariances_between_those_of_an_ephemeris_follow_the_orbit() -> None:
 
 
 def test_a_single_covariance_is_carried_along_the_orbit_and_grows() -> None:
-    epochs = START_NS + np.arange(0, 3600, 60) * NANOSECONDS_PER_SECOND
+    epochs = START_NS + np.arange(0, 3600, 60) * SECOND_NS
     ephemeris = ephemeris_of(epochs, epochs[:1])
     sigma_km = np.sqrt(np.einsum("nii->n", ephemeris.at(epochs)[1][:, :3, :3]))
     truth_km = np.sqrt(np.einsum("nii->n", covariances_along(epochs)[:, :3, :3]))
@@ -144,7 +145,7 @@ def test_a_single_covariance_is_carried_along_the_orbit_and_grows() -> None:
 
 
 def test_an_ephemeris_is_used_within_its_usable_span_only_and_without_covariances_has_none() -> None:
-    epochs = START_NS + np.arange(0, 600, 60) * NANOSECONDS_PER_SECOND
+    epochs = START_NS + np.arange(0, 600, 60) * SECOND_NS
     bare = Ephemeris(epochs, iss(epochs), epochs[:0], np.zeros((0, 6, 6)), int(epochs[2]), int(epochs[5]))
     state, covariance = bare.at(epochs)
     assert np.isfinite(state).all(axis=1).tolist() == [2 <= n <= 5 for n in range(10)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform_tests.support.scenes import (

@@ -10,9 +10,9 @@ from skyfield.framelib import itrs, true_equator_and_equinox_of_date
 from skyfield.sgp4lib import TEME
 from skyfield.timelib import Time
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits import frames
 from sda_platform.orbits.earth_parameters import orientation
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.support.skyfield_frames import timescale
 

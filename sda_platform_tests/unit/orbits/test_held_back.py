@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.held_back import (
     elements_held_back,
@@ -17,7 +18,6 @@ from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.track_filter import filter_tracks

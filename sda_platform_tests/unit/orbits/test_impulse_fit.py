@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
 
 SECOND_NS = 1_000_000_000

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, IntArray
+from sda_platform.arrays import IntArray
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, terms_in_force
 
 HOUR_NS = 3600 * 10**9

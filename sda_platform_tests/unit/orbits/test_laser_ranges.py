@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.forces import Forces
-from sda_platform.orbits.elements import FloatArray
 from sda_platform_tests.support import laser_ranges
 from sda_platform_tests.support.laser_air import mapping, zenith_delay_m
 from sda_platform_tests.support.laser_ranges import FORCES, Corrections, LaserArc

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.formats.cdm import read_cdm
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import (
     RISK_LEVELS,

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.determination.differential_correction import first_orbit
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.numerical_fit import NumericalFit, continued_orbit, fit_orbit
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import orbital_period_s

@@ -8,12 +8,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.filtered_states import FilteredStates
 from sda_platform.orbits.tracking.observer_halves import leading_observers
 from sda_platform.orbits.tracking.track_filter import filter_tracks

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from skyfield.framelib import ICRS_to_J2000, true_equator_and_equinox_of_date
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits import earth_orientation, frames
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.earth_parameters import orientation
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import states_at
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.tabulated_paths import FileObject, PathTable
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import states_at
 from sda_platform.orbits.path_quality import WITHIN_KM, fault_of_path, interpolation_errors_km
 from sda_platform_tests.support.segments import START_NS

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.time_systems import tai_to_utc_ns
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.held_back import prediction_held_back
 from sda_platform.orbits.determination.track_ephemerides import TrackEphemeris, ephemeris_of_track
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import skyfield_frames

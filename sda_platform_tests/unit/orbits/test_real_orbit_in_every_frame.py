@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import chi2
 from skyfield.framelib import ICRS_to_J2000
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import tai_to_utc_ns
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.earth_parameters import orientation
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.ephemerides import states_at
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.arrays import IntArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected, estimate_time_tag_biases

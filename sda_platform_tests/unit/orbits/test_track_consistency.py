@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.element_errors import tracking_prior_rtn
-from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window_information import WindowFits

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.estimation import fit_windows

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
+from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.tracking import progress
 from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows

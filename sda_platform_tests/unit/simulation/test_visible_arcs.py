@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from sda_platform.arrays import IntArray
 from sda_platform.orbits.determination.angles_only_arcs import MIN_ARC_OBSERVATIONS, angles_only_arcs
 from sda_platform.orbits.determination.differential_correction import first_orbit
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue, observe, visible

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from sda_platform.arrays import FloatArray
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import site_is_dark, site_to_teme, sun_teme_km, sunlit_fraction, topocentric
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.measurements import prepare

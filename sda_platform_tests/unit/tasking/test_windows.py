@@ -5,7 +5,8 @@ import pyarrow as pa
 
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import sensor_registry
-from sda_platform.tasking.windows import HOUR_NS, searcher, span
+from sda_platform.tasking.windows import searcher, span
+from sda_platform.units import HOUR_NS
 from sda_platform_tests.support.reference_elements import reference_elements
 from sda_platform_tests.support.segments import START_NS
 

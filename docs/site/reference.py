@@ -87,12 +87,13 @@ def orchestration() -> str:
     schedules = [(f"`{each.name}` (`{each.cron_schedule}`)", each.description) for each in repository.schedule_defs]
     assets_of: dict[tuple[str, bool, str], list[str]] = defaultdict(list)
     for spec in _check_specs():
-        if (asset := spec.asset_key.to_user_string()) != _VITALS and not asset.startswith("audit/"):
+        asset = spec.asset_key.to_user_string()
+        if asset not in _ELSEWHERE and not asset.startswith("audit/") and spec.name != _FRESH:
             assets_of[spec.name, spec.blocking, spec.description or ""].append(asset)
     checks = [
         (
             f"`{name}`{' (blocks)' if is_blocking else ''} of {_assets(names)}",
-            meaning.removeprefix("By the mission clock, "),
+            meaning,
         )
         for (name, is_blocking, meaning), names in sorted(assets_of.items(), key=lambda each: (-len(each[1]), each[1]))
     ]
@@ -283,7 +284,8 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-_VITALS = "platform/vitals"
+_ELSEWHERE = ("platform/vitals", "platform/service_levels")
+_FRESH = "data_is_fresh"
 _PARAGRAPH = "\n\n"
 
 
@@ -302,9 +304,11 @@ _COLUMNS = (
     "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (
-    "A blocking check that fails ends the run before the next asset. The checks of `platform/vitals` are the "
-    "[vitals](vitals.md), the check `passed` of an audit is what its job verifies. `data_is_fresh` goes by the mission "
-    "clock.\n"
+    "A blocking check that fails ends the run before the next asset. Left out are the checks of `platform/vitals` "
+    "([vitals](vitals.md)), of `platform/service_levels` "
+    "([service levels](../how-to/watch-the-platform.md#service-levels)), `passed` of each audit, and `data_is_fresh` "
+    "of each table. That one says, by the mission clock, that inputs are consumed or arrive; its description in the UI "
+    "has the condition.\n"
 )
 _KINDS: Mapping[str, str] = {
     "appended": "adds rows, which never change; a key occurs once",

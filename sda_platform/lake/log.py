@@ -48,6 +48,8 @@ class TableLog:
         # A version, and the newest commit of the platform that it has.
         self._seen = (-1, 0)
         self._opened = lru_cache(maxsize=_KEPT_VERSIONS)(self._open)
+        # Each with its table, so that no other has its id.
+        self._datasets: dict[tuple[int, str | None], tuple[DeltaTable, ds.Dataset]] = {}
 
     def head(self) -> Head:
         """The table's newest state, however many commits of others (OPTIMIZE, VACUUM) came after the platform's last.
@@ -279,11 +281,18 @@ class TableLog:
         """The rows of an opened table; its statistics decide which files a filter reads.
 
         ``where``: leave out files that surely hold no row for which this SQL is true. To describe all files of a long
-        log to Arrow takes longer than to read one.
+        log to Arrow takes longer than to read one, so the last descriptions are kept.
         """
-        # Not delta-rs's default, which is written in Python: Arrow's threads call it after the last read too, and a
-        # process that is ending just then is aborted ("terminate called without an active exception").
-        return delta.to_pyarrow_dataset(filesystem=arrow_directory(self.uri), file_pruning_predicate=where)
+        kept = self._datasets.get((id(delta), where))
+        if kept is None:
+            # Not delta-rs's default filesystem, which is written in Python: Arrow's threads call it after the last read
+            # too, and a process that is ending just then is aborted ("terminate called without an active exception").
+            files = arrow_directory(self.uri)
+            kept = delta, delta.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=where)
+            for oldest in list(self._datasets)[: 1 - _KEPT_VERSIONS]:
+                self._datasets.pop(oldest, None)
+            self._datasets[id(delta), where] = kept
+        return kept[1]
 
     def _near(
         self, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None, version: int | None = None

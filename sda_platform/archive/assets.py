@@ -1,16 +1,11 @@
-"""The archive in Dagster: an asset for each report on how the lake is kept, and the jobs that make them."""
+"""The archive in Dagster: the nightly maintenance, and the report of how long each store keeps what."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 
-from sda_platform.archive.encoding_asset import KEY as ENCODING_KEY
-from sda_platform.archive.encoding_asset import encoding_asset
-from sda_platform.archive.layout_asset import KEY as LAYOUT_KEY
-from sda_platform.archive.layout_asset import layout_asset
 from sda_platform.archive.maintenance import maintenance_job, nightly
-from sda_platform.archive.report_asset import report_asset
 from sda_platform.archive.stores import Store, holds, stores
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.policy import GroupPolicy
@@ -28,33 +23,42 @@ RETENTION_KEY = dg.AssetKey([GROUP, "retention"])
 def archive_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
     """Maintenance and reports over ``tables``."""
     maintenance = maintenance_job(tables)
-    reports = _report_job(
-        "archive_reports", "Reports on how the lake is kept. They change nothing.", RETENTION_KEY, LAYOUT_KEY
+    reports = dg.define_asset_job(
+        "archive_reports",
+        selection=dg.AssetSelection.assets(RETENTION_KEY),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description="Reports how long each store keeps what. It changes nothing.",
     )
-    encodings = _report_job(
-        "archive_encodings", "Measures the encodings of all tables. It changes nothing.", ENCODING_KEY
+    daily = dg.ScheduleDefinition(
+        name="daily_archive_reports",
+        job=reports,
+        cron_schedule="30 5 * * *",
+        description="Starts `archive_reports`.",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     return dg.Definitions(
-        assets=[retention_asset(tables, settings), layout_asset(tables, GROUP), encoding_asset(tables, GROUP)],
-        jobs=[maintenance, reports, encodings],
-        schedules=[
-            nightly(maintenance),
-            _regular("daily", reports, "30 5 * * *"),
-            _regular("weekly", encodings, "45 5 * * 1"),
-        ],
+        assets=[retention_asset(tables, settings)],
+        jobs=[maintenance, reports],
+        schedules=[nightly(maintenance), daily],
     )
 
 
 def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDefinition:
     """The asset whose history shows the size of every store."""
 
-    @report_asset(
-        RETENTION_KEY,
-        GROUP,
-        checks={
-            "nothing_is_kept_too_long": "No store holds what the nightly maintenance should have removed three days "
-            "ago."
-        },
+    @dg.asset(
+        key=RETENTION_KEY,
+        group_name=GROUP,
+        kinds={"python"},
+        pool=Pool.MAINTENANCE,
+        check_specs=[
+            dg.AssetCheckSpec(
+                "nothing_is_kept_too_long",
+                asset=RETENTION_KEY,
+                description="No store holds what the nightly maintenance should have removed three days ago.",
+            )
+        ],
         description="Every store of the platform: how long it keeps what, what removes it, and how much it holds. "
         "`sda retention` shows the same.",
     )
@@ -75,26 +79,6 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
         )
 
     return archive_retention
-
-
-def _report_job(name: str, description: str, *assets: dg.AssetKey) -> Any:
-    return dg.define_asset_job(
-        name,
-        selection=dg.AssetSelection.assets(*assets),
-        tags={POOL_TAG: Pool.MAINTENANCE},
-        executor_def=dg.in_process_executor,
-        description=description,
-    )
-
-
-def _regular(how_often: str, job: Any, cron: str) -> dg.ScheduleDefinition:
-    return dg.ScheduleDefinition(
-        name=f"{how_often}_{job.name}",
-        job=job,
-        cron_schedule=cron,
-        description=f"Starts `{job.name}`.",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-    )
 
 
 def _identifier(store: Store) -> str:

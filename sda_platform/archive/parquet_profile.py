@@ -1,8 +1,8 @@
 """How compacted files encode each column: a class for each column, an encoding for each class (DL1).
 
 Compaction writes these files, so an append on the way to an alert costs what it did before. Byte-stream-split is not in
-the profile: the pinned Spark cannot read it (a pipeline test probes that). The audit of encodings measures every
-alternative (`archive.encoding_audit`).
+the profile: the pinned Spark cannot read it (a pipeline test probes that). `benchmarks/encodings.py` measures every
+alternative.
 """
 
 from typing import Final
@@ -12,8 +12,6 @@ from pyspark.sql import types as T
 from sda_platform.lake.merge_process import Encoding, FileFormat
 from sda_platform.lake.table import Column, Table
 
-UNREADABLE: frozenset[Encoding] = frozenset({"BYTE_STREAM_SPLIT"})
-"""Encodings that the pinned Spark does not read."""
 CODEC: Final = "ZSTD"
 CODEC_LEVEL = 3
 ROW_GROUP_BYTES = 16 * 2**20
@@ -25,18 +23,6 @@ are 3 % smaller (`benchmarks/archive.py`).
 _DISTINCT_TEXT = ("object_name", "international_designator", "observation_id", "payload")
 _REPEATED_NUMBERS = ("sigma", "scale", "radius_m", "bound")
 _REPEATED_TIMES = ("received_time_ns",)
-
-
-def candidates(column: Column) -> tuple[Encoding, ...]:
-    """The encodings that the type of a column allows; none for arrays, which keep the default."""
-    match column.data_type:
-        case T.StringType() | T.BinaryType():
-            return ("DICTIONARY", "PLAIN", "DELTA_BYTE_ARRAY")
-        case T.LongType() | T.IntegerType():
-            return ("DICTIONARY", "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")
-        case T.DoubleType() | T.FloatType():
-            return ("DICTIONARY", "PLAIN", "BYTE_STREAM_SPLIT")
-    return ()
 
 
 def encoding_of(table: Table, column: Column) -> Encoding:

@@ -25,7 +25,7 @@ from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.parsed_plan import PHYSICAL, refuse_foreign_parts
 from sda_platform.archive.pinned_files import Projection, pinned_files
 from sda_platform.archive.pinned_view import BATCH_ROWS
-from sda_platform.archive.plan_audit import PlanAudit, audit_plan, plan_text, spilled_bytes
+from sda_platform.archive.query_plan import QueryPlan, plan_text, spilled_bytes
 from sda_platform.archive.spark_query_text import refuse_calls
 from sda_platform.archive.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
@@ -55,7 +55,7 @@ class PinnedSession:
     """The tables of ``vector`` as views of ``session``; made by `pinned_session`, which leases what they read.
 
     ``versions``: by table the Delta version whose files are read. Of a table whose rows stay as they were written, that
-    is the newest, and the rows up to the vector's commit count. ``plan``: the audit of the last query.
+    is the newest, and the rows up to the vector's commit count. ``plan``: what the last query reads.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class PinnedSession:
         limits: SqlLimits | None = None,
     ) -> None:
         self.vector = vector
-        self.plan: PlanAudit | None = None
+        self.plan: QueryPlan | None = None
         self.session = session
         self._lake = lake
         self._tables = tables
@@ -85,7 +85,7 @@ class PinnedSession:
                 self._open(name)
 
     def sql(self, text: str) -> DataFrame:
-        """The result of one query, not yet computed; its plan is audited (``plan``).
+        """The result of one query, not yet computed; ``plan`` has what it reads.
 
         Raises QueryRefused for what is no query of known tables, or keeps files of more bytes than the limit;
         VersionExpired for a table whose pinned version is gone.
@@ -97,7 +97,7 @@ class PinnedSession:
             self.register(*named)
         with _refusing():
             rows = self.session.sql(f"SELECT * FROM (\n{text.strip().rstrip(';')}\n)")
-            self.plan = self._audited(rows, named)
+            self.plan = self._planned(rows, named)
         if self.plan.bytes_kept > self._limits.read_gb * 1e9:
             raise QueryRefused(
                 f"the query would read {self.plan.bytes_kept / 1e9:,.3f} GB in {self.plan.files_kept:,} files, and may "
@@ -147,14 +147,13 @@ class PinnedSession:
             active = f"SELECT * EXCEPT (newest) FROM ({newest}) WHERE newest = 1 AND op = '{INSERT}'"
             self.session.sql(active).createOrReplaceTempView(f"{ACTIVE}{name}")
 
-    def _audited(self, rows: DataFrame, named: list[str]) -> PlanAudit:
+    def _planned(self, rows: DataFrame, named: list[str]) -> QueryPlan:
         sizes = {file: size for name in named for file, size in self._sizes[name].items()}
         read = {_file_name(file) for file in rows.inputFiles()}
         plans = plan_text(rows)
         refuse_foreign_parts(plans)
-        return audit_plan(
-            plans.partition(PHYSICAL)[2], {file: sizes.get(file, 0) for file in read}, max(len(sizes), len(read))
-        )
+        kept = sum(sizes.get(file, 0) for file in read)
+        return QueryPlan(plans.partition(PHYSICAL)[2], len(read), max(len(sizes), len(read)), kept)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -29,10 +29,6 @@ class Condition:
     op: Op
     value: Any = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"column": self.column, "op": self.op, "value": self.value}
-
     def __str__(self) -> str:
         return f"{self.column} {self.op}{'' if self.op.startswith('is') else f' {self.value}'}"
 
@@ -44,10 +40,6 @@ class Combination:
     op: Literal["and", "or"]
     parts: Sequence["Predicate"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"op": self.op, "parts": [part.to_dict() for part in self.parts]}
-
     def __str__(self) -> str:
         return f"({f' {self.op} '.join(map(str, self.parts))})" if self.parts else self.op
 
@@ -58,15 +50,6 @@ Predicate: TypeAlias = Condition | Combination
 def all_of(*parts: Predicate) -> Combination:
     """True where every part is; parts that are always true are left out."""
     return Combination("and", tuple(part for part in parts if part != Combination("and", ())))
-
-
-def predicate_of(facts: Mapping[str, Any]) -> Predicate:
-    """The inverse of ``to_dict``. Raises KeyError, ValueError for what is no predicate."""
-    if facts["op"] in ("and", "or"):
-        return Combination(facts["op"], tuple(predicate_of(part) for part in facts["parts"]))
-    if facts["op"] not in _RULES:
-        raise ValueError(f"{facts['op']!r} is no operator")
-    return Condition(facts["column"], facts["op"], facts["value"])
 
 
 def may_match(bounds: Bounds, predicate: Predicate) -> Kept:

@@ -9,11 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
-
 from sda_platform.archive.pruning import Combination, Condition, Op, Predicate, all_of
-from sda_platform.archive.query_log import LoggedQuery
-from sda_platform.archive.query_text import names, nodes, parsed_query
+from sda_platform.archive.query_text import names, nodes
 from sda_platform.lake.table import Table
 
 _OPS: Mapping[str, Op] = {
@@ -43,12 +40,6 @@ class _Columns:
 
 class _Unclear(Exception):
     """A part of a condition that compares no column with a constant."""
-
-
-def conditions_in(sql: str, tables: Mapping[str, Table]) -> list[LoggedQuery]:
-    """For each SELECT in ``sql`` from one of ``tables`` alone, its conditions; none where it cannot be parsed."""
-    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
-        return [LoggedQuery(*found, "recorded") for found in _conditions(parsed_query(connection, sql), tables)]
 
 
 def necessary_conditions(parsed: Any, tables: Mapping[str, Table]) -> dict[str, Predicate]:

@@ -10,11 +10,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sda_platform.archive.encoding_audit import TableAudit
 from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
 from sda_platform.archive.footers import TableLayout
-from sda_platform.archive.layout_report import LayoutJudgement
 from sda_platform.archive.stores import Store
 from sda_platform.archive.table_diff import RowChange
 from sda_platform.archive.version_vector import VersionVector
@@ -141,42 +139,6 @@ def layout_grid(found: TableLayout) -> Grid:
         grid.add_row(each.name, f"{each.stored_bytes / 1e3:,.1f}", f"{each.ratio:.1f}", codecs, encodings)
     grid.caption = f"{found.row_groups:,} row groups in the {found.read:,} largest files"
     grid.caption_justify = "left"
-    return grid
-
-
-def audit_line(found: TableAudit) -> str:
-    """The measured sizes of a table in one line, and what breaks a rule."""
-    sizes = (found.profile_bytes, found.default_bytes, found.json_bytes)
-    profile, default, lines = (f"{size / 1e3:,.1f}" for size in sizes)
-    problems = "; ".join(["", *found.choice_problems, *found.reading_problems])
-    return (
-        f"{found.table}: {found.rows:,} rows in {profile} KB, by the writer's defaults {default} KB, as gzipped JSON "
-        f"lines {lines} KB ({found.gain:.1f} times){problems}"
-    )
-
-
-def audit_grid(found: TableAudit) -> Grid:
-    """The measured KB of each column with each encoding; the profile's choice and the best that the engine reads."""
-    encodings = sorted({encoding for each in found.columns for encoding in each.sizes})
-    grid = Grid("column", "profile", "best", *encodings, box=None)
-    for column in grid.columns[3:]:
-        column.justify = "right"
-    for each in sorted(found.columns, key=lambda column: -column.sizes[column.chosen]):
-        sizes = (f"{each.sizes[name] / 1e3:,.1f}" if name in each.sizes else "" for name in encodings)
-        grid.add_row(each.name, each.chosen, each.best, *sizes)
-    return grid
-
-
-def judgement_grid(judged: Sequence[LayoutJudgement]) -> Grid:
-    """How much of each table its queries read, and what breaks a rule."""
-    grid = Grid("table", "files", "queries", "recorded", "files kept", "row groups kept", "≤ 10 %", "problem", box=None)
-    for column in grid.columns[1:7]:
-        column.justify = "right"
-    for each in judged:
-        groups = "" if each.row_group_ratio is None else f"{each.row_group_ratio:.1%}"
-        counts = (f"{number:,}" for number in (len(each.sizes), len(each.scans), each.recorded))
-        shares = (f"{each.mean_ratio:.1%}", groups, f"{each.selective_share:.0%}")
-        grid.add_row(each.table, *counts, *shares, "; ".join(each.problems).removeprefix(f"{each.table}: "))
     return grid
 
 

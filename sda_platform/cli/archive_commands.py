@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
@@ -79,8 +78,6 @@ def query(
     """
     from sda_platform.archive.moments import vector_of
     from sda_platform.archive.pinned_view import Limits, PinnedView
-    from sda_platform.archive.query_conditions import conditions_in
-    from sda_platform.archive.query_log import QueryLog
     from sda_platform.cli.archive import print_rows, rows_as_json
     from sda_platform.registry import TABLES
 
@@ -93,8 +90,6 @@ def query(
             click.echo(part, nl=False)
     else:
         print_rows(console, view, sql, limit)
-    with suppress(OSError):  # a lake that only may be read
-        QueryLog(lake.uri).record(conditions_in(sql, tables))
 
 
 @click.command(short_help="List the rows of a table that differ between two moments.")
@@ -255,41 +250,16 @@ def verify_tags(settings: Settings) -> None:
 
 @click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")
 @click.argument("table")
-@click.option("--queries", type=click.IntRange(1), help="Plan as many queries, and show how many files they keep.")
-@click.option("--encodings", is_flag=True, help="Measure rows of the latest week with each possible encoding.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
-def layout(settings: Settings, table: str, queries: int | None, encodings: bool, as_json: bool) -> None:
-    """Show how TABLE (or all) lies on disk, by the footers of its largest files: sizes, row groups, columns.
-
-    With --queries, recorded queries of `sda query` are planned by the bounds in the log, and generated ones where there
-    are too few.
-    """
-    from sda_platform.archive.encoding_audit import audit_encodings
+def layout(settings: Settings, table: str, as_json: bool) -> None:
+    """Show how TABLE (or all) lies on disk, by the footers of its largest files: sizes, row groups, columns."""
     from sda_platform.archive.footers import table_layout
-    from sda_platform.archive.layout_report import judge_layouts
-    from sda_platform.cli.archive import audit_grid, audit_line, judgement_grid, layout_grid, layout_line, plain
+    from sda_platform.cli.archive import layout_grid, layout_line, plain
     from sda_platform.registry import tables_named
 
     lake = lake_of(settings)
-    if encodings:
-        audited = list(audit_encodings(lake, tables_named(table)))
-        if as_json:
-            click.echo(json.dumps([each.to_dict() for each in audited], indent=2))
-            return
-        for audit in audited:
-            console.print(audit_line(audit))
-        if len(audited) == 1:
-            console.print(audit_grid(audited[0]))
-        return
-    if queries:
-        judged = list(judge_layouts(lake, tables_named(table), queries))
-        if as_json:
-            click.echo(json.dumps([each.to_dict() for each in judged], indent=2))
-        else:
-            console.print(judgement_grid(judged))
-        return
     found = [table_layout(lake.log(each)) for each in tables_named(table)]
     if as_json:
         click.echo(json.dumps([plain({**asdict(each), "columns": list(map(asdict, each.columns))}) for each in found]))

@@ -44,7 +44,7 @@ def sql(
     from sda_platform.archive.pinned_session import SqlLimits, pinned_session
     from sda_platform.cli.archive import print_rows, rows_as_json
     from sda_platform.cli.replay import session_of
-    from sda_platform.cli.sql_shell import record, shell
+    from sda_platform.cli.sql_shell import shell
     from sda_platform.registry import TABLES
 
     lake, tables = lake_of(settings), {table.name: table for table in TABLES}
@@ -55,7 +55,7 @@ def sql(
     ):
         if query is None:
             console.print(f"tables as of {vector.moment}; {_HELP}")
-            shell(console, sys.stdin, view, lake, tables, limit)
+            shell(console, sys.stdin, view, tables, limit)
             return
         if as_json:
             for part in rows_as_json(view, query):
@@ -65,4 +65,3 @@ def sql(
         if shows_plan and view.plan is not None:
             for line in view.plan.lines():
                 click.echo(line, err=as_json)
-        record(lake, tables, query, view)

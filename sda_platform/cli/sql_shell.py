@@ -8,17 +8,12 @@ from rich.console import Console
 
 from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.pinned_session import PinnedSession
-from sda_platform.archive.query_conditions import conditions_in
-from sda_platform.archive.query_log import QueryLog
 from sda_platform.cli.archive import print_rows
 from sda_platform.lake.errors import LakeError
-from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 
 
-def shell(
-    console: Console, source: TextIO, view: PinnedSession, lake: Lake, tables: Mapping[str, Table], limit: int
-) -> None:
+def shell(console: Console, source: TextIO, view: PinnedSession, tables: Mapping[str, Table], limit: int) -> None:
     """Run what ``source`` has until its end or ``.quit``. A query that fails is reported, and the next one is read."""
     for text in _statements(source):
         if text == ".quit":
@@ -29,16 +24,8 @@ def shell(
             continue
         try:
             print_rows(console, view, text, limit)
-            record(lake, tables, text, view)
         except LakeError as error:
             console.print(f"Error: {error}")
-
-
-def record(lake: Lake, tables: Mapping[str, Table], sql: str, view: PinnedSession) -> None:
-    """Add a query and the audit of its plan to the query log."""
-    plan = view.plan.to_dict() if view.plan is not None else None
-    with suppress(OSError):  # a lake that only may be read
-        QueryLog(lake.uri).record(conditions_in(sql, tables), plan)
 
 
 def _statements(source: TextIO) -> Iterator[str]:

@@ -10,11 +10,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from sda_platform.archive.compaction import compact
-from sda_platform.archive.encoding_audit import write_encoded
 from sda_platform.archive.footers import table_layout
 from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.maintenance import maintain_all
-from sda_platform.archive.parquet_profile import UNREADABLE, candidates
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import properties
@@ -25,6 +23,7 @@ from sda_platform.lake.retention import RETENTION
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform_tests.pipeline.test_commits import ids, observations, planned
 from sda_platform_tests.support.delta_tables import commit, rows_of
+from sda_platform_tests.support.parquet_encodings import UNREADABLE, candidates, write_encoded
 
 DAY_MS = 24 * 3_600_000
 

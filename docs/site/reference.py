@@ -13,6 +13,7 @@ from typing import Any, get_args
 import click
 import dagster as dg
 
+from sda_platform.cli.archive_commands import MOMENT
 from sda_platform.cli.main import main
 from sda_platform.definitions import defs
 from sda_platform.edge.address import Address
@@ -34,7 +35,11 @@ def cli() -> str:
     top = click.Context(main, info_name="sda")
     parts = [
         "# Commands\n",
-        f"{main.help} `sda COMMAND --help` says more. Options of `sda` itself come before it:\n",
+        (
+            f"{main.help} `sda COMMAND --help` says more. `--json` prints JSON. An ALERT is an id or its beginning. "
+            "`--as-of` and moments have [these forms](../how-to/query-the-past.md#one-state-of-all-tables). "
+            "Options of `sda` itself come before it:\n"
+        ),
         _options(main.params),
         *_commands(top, level=2),
     ]
@@ -217,15 +222,13 @@ def _table(table: Table) -> str:
     spec = _SPECS.get(table.name)
     common = _EVERYWHERE | (_LANDED if table.zones else set())
     shared = [c.name for c in table.columns if _meaning(c) in _SHARED]
-    named = [_code(name for name in shared if name not in common), "those of landed records" if table.zones else ""]
     facts = [
         ("Key", _code(table.key)),
         ("Consumes", _names(table.consumes)),
         ("Reads as a snapshot", _names(table.reads)),
         ("Feedback", _names(table.feedback())),
         ("Landing zones", _code(f"landing/{zone}" for zone in table.zones)),
-        ("Rows", _rows(table)),
-        ("[Shared columns](#columns)", "; ".join(filter(None, named))),
+        ("[Shared columns](#columns)", _code(name for name in shared if name not in common)),
     ]
     own = {_meaning(c): c.nullable for c in table.columns if c.name not in shared}
     return "\n".join(
@@ -245,17 +248,17 @@ def _meaning(column: Column) -> tuple[str, str, str, str]:
 
 
 def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
-    """A line for each column, with whether it may be null; the columns of a pair have one line."""
+    """A line for each column, with whether it may be null; the columns of a pair, or of three axes, have one line."""
     rows: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     for (name, kind, unit, meaning), is_nullable in columns.items():
         is_in_name = name.endswith(f"_{unit.replace('/', '_')}")
         shown = f"`{kind}{'?' if is_nullable else ''}`{f' {unit}' if unit and not is_in_name else ''}"
-        first = re.sub(r"_2(?=_|$)", "_1", name)
+        first = re.sub(r"^(v?)[yz](?=_)", r"\1x", re.sub(r"_2(?=_|$)", "_1", name))
         of_first = next((key for key in rows if key[:2] == (first, shown)), None) if first != name else None
         if of_first:
             rows[of_first] = (f"{rows[of_first][0]}, `{name}`", *rows[of_first][1:])
         else:
-            rows[name, shown, meaning] = (f"`{name}`", shown, meaning)
+            rows[name, shown, meaning] = (f"`{name}`", shown, meaning.replace(" x, TEME", ", TEME"))
     return _lines((f"{names} {kind}", meaning) for names, kind, meaning in rows.values())
 
 
@@ -338,7 +341,7 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
         arguments += ["[--json]" for each in command.params if each.opts == _JSON]
         usage = f"`{' '.join(arguments)}`: " if arguments else ""
-        yield f"{usage}{cleandoc(command.help or '').partition(_PARAGRAPH)[0]}\n"
+        yield f"{usage}{_brief(cleandoc(command.help or '').partition(_PARAGRAPH)[0])}\n"
         if options := _options(command.params):
             yield options
         if isinstance(command, click.Group):
@@ -361,14 +364,19 @@ def _options(parameters: Iterable[click.Parameter]) -> str:
     lines = []
     for each in parameters:
         if isinstance(each, click.Option) and each.opts != _JSON:
-            kind = "" if each.is_flag else each.type.name
+            kind = "" if each.is_flag else each.type.name.removesuffix(" range")
             value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
             names = ", ".join((*each.opts, *each.secondary_opts))
             default = f" (default {each.default})" if each.show_default and each.default is not None else ""
             state = " (required)" if each.required else default
-            meaning = f": {each.help}" if each.help else ""
+            meaning = f": {_brief(each.help)}" if each.help else ""
             lines.append(f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n")
     return "".join(lines)
+
+
+def _brief(meaning: str) -> str:
+    """A help text without what the page's first paragraph states once."""
+    return meaning.replace(" (an id or its beginning)", "").replace(f": {MOMENT}", "")
 
 
 def _type_name(annotation: Any) -> str:

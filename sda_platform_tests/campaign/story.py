@@ -8,6 +8,7 @@ missing or another came.
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="of the demo, from its first lines on")
     minutes = parser.parse_args(arguments).minutes
-    with tempfile.TemporaryDirectory(prefix="sda-story-") as home, failure_webhook() as receiver:
+    home = tempfile.mkdtemp(prefix="sda-story-")
+    with failure_webhook() as receiver:
         log = Path(home, "demo.log")
         with log.open("wb") as output:
             program = [str(Path(sys.executable).with_name("sda")), "--home", home, "demo"]
@@ -53,7 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for failure in failures:
         console.print(f"wrong: {failure}")
     console.print(f"{minutes:g} min of the story: {len(failures)} failures")
-    return 1 if failures else 0
+    if failures:
+        console.print(f"kept for examination: {home}")
+        return 1
+    shutil.rmtree(home)
+    return 0
 
 
 def judged(home: Path, notices: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ An operator's newest one is best, because it has the planned manoeuvres. `refine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,26 +88,28 @@ class OperatorEphemerides:
         km and km/s, TEME; NaN for NONE, and outside of the usable span.
         """
         state, covariance = np.full((len(number), 6), np.nan), np.full((len(number), 6, 6), np.nan)
-        for each in np.unique(number[number != NONE]).tolist():
-            rows = np.flatnonzero(number == each)
-            state[rows], covariance[rows] = self.ephemerides[each].at(time_ns[rows])
+        for each, rows in self._used(number):
+            state[rows], covariance[rows] = each.at(time_ns[rows])
         return state, covariance
 
     def states(self, number: IntArray, time_ns: IntArray) -> FloatArray:
         """The states of `at` alone, (n, 6)."""
         state = np.full((len(number), 6), np.nan)
-        for each in np.unique(number[number != NONE]).tolist():
-            rows = np.flatnonzero(number == each)
-            state[rows] = self.ephemerides[each].states(time_ns[rows])
+        for each, rows in self._used(number):
+            state[rows] = each.states(time_ns[rows])
         return state
 
     def within(self, number: IntArray, time_ns: IntArray) -> IntArray:
         """``time_ns`` (n,), moved into the usable spans of the ephemerides ``number`` (n,)."""
         moved = time_ns.copy()
-        for each in np.unique(number[number != NONE]).tolist():
-            rows, span = number == each, self.ephemerides[each]
-            moved[rows] = np.clip(moved[rows], span.usable_from_ns, span.usable_until_ns)
+        for each, rows in self._used(number):
+            moved[rows] = np.clip(moved[rows], each.usable_from_ns, each.usable_until_ns)
         return moved
+
+    def _used(self, number: IntArray) -> Iterator[tuple[Ephemeris, IntArray]]:
+        """Each ephemeris that ``number`` (n,) names, and the rows that name it."""
+        for each in np.unique(number[number != NONE]).tolist():
+            yield self.ephemerides[each], np.flatnonzero(number == each)
 
 
 def ephemerides_read(store: Lake, plan: Plan) -> OperatorEphemerides:

@@ -22,10 +22,6 @@ from sda_platform.orbits.risk.work_budget import WorkBudget
 # The window is sampled with steps that grow from microseconds at its middle.
 _FIRST_LOOK = np.linspace(-1, 1, 301) ** 5
 _ZOOM_NODES, _ZOOMS = 17, 11
-# The span is widened from a bracket in which the exponent changes by less than this.
-_FLAT = 1e-3
-# Sigmas. Where the exponent is sought, its error is the square of this.
-_ROUGH = 1e-4
 # A pair meets twice in a revolution; more peaks are noise where there is no solution.
 _MOST_PEAKS = 6
 # Where the exponent is this far below its peak, nothing is left to add.
@@ -148,8 +144,7 @@ def _spans(
     """Disjoint spans of the window, in order, outside of which no collision is expected."""
 
     def exponent(times: FloatArray) -> FloatArray:
-        met = overlap(first, second, times.ravel(), budget, converged=_ROUGH)
-        return log_overlap(met, radius_km).reshape(times.shape)
+        return log_overlap(overlap(first, second, times.ravel(), budget), radius_km).reshape(times.shape)
 
     times = half_window_s * _FIRST_LOOK
     begins, ends = _brackets(times, exponent(times))
@@ -161,8 +156,6 @@ def _spans(
         high = np.minimum(_ZOOM_NODES - at_peak[:, ::-1].argmax(axis=-1), _ZOOM_NODES - 1)
         rows = np.arange(len(inner))
         begins, ends, peaks = inner[rows, low], inner[rows, high], values.max(axis=-1)
-        if (peaks - np.minimum(values[rows, low], values[rows, high]) < _FLAT).all():
-            break
     if not len(begins) or not np.isfinite(peaks).any():
         return []
     kept = peaks > peaks.max() - _NEGLIGIBLE

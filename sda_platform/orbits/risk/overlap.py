@@ -10,7 +10,6 @@ Source: Hall, "Expected Collision Rates for Tracked Satellites", J. Spacecraft a
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from sda_platform.orbits.risk.degenerate import solve_or_nan
 from sda_platform.orbits.risk.work_budget import WorkBudget
 
 _ITERATIONS = 60
-CONVERGED: Final = 1e-7
-"""In sigmas of each element: far below any effect on the probability."""
+# In sigmas of each element: far below any effect on the probability.
+_CONVERGED = 1e-7
 _LEAST_VARIANCE_KM2 = 1e-7**2
 # Keeps the solution finite where one variance exceeds the others beyond floating-point range.
 _REGULAR = 1e-14
@@ -54,13 +53,8 @@ class Overlap:
         return np.asarray(np.einsum("nji,nj->ni", self.axes, self.mean[:, :3]))
 
 
-def overlap(
-    first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget, converged: float = CONVERGED
-) -> Overlap:
-    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted.
-
-    ``converged``: the last step towards it, in sigmas of each element.
-    """
+def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget) -> Overlap:
+    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted."""
     count = len(dt_s)
     here, there = np.tile(first.elements, (count, 1)), np.tile(second.elements, (count, 1))
     scale_1, scale_2 = (np.sqrt(np.maximum(np.diagonal(o.covariance), 1e-60)) for o in (first, second))
@@ -68,7 +62,7 @@ def overlap(
     with np.errstate(all="ignore"):
         for _ in range(_ITERATIONS):
             budget.spend(int(moving.sum()))
-            offset, position, gain_1, gain_2 = _apart(first, second, here[moving], there[moving], dt_s[moving])
+            offset, position, gain_1, gain_2 = _relative(first, second, here[moving], there[moving], dt_s[moving], 3)
             position = 0.5 * (position + position.swapaxes(-1, -2))
             trace = np.trace(position, axis1=-2, axis2=-1)[:, None, None]
             position += (_LEAST_VARIANCE_KM2 + _REGULAR * np.nan_to_num(trace)) * np.eye(3)
@@ -80,11 +74,11 @@ def overlap(
                 np.abs((next_2 - there[moving]) / scale_2).max(axis=-1),
             )
             here[moving], there[moving] = next_1, next_2
-            moving[np.flatnonzero(moving)[step < converged]] = False
+            moving[np.flatnonzero(moving)[step < _CONVERGED]] = False
             if not moving.any():
                 break
         here[moving] = np.nan
-        mean, covariance = _linearised(first, second, here, there, dt_s)
+        mean, covariance, _, _ = _relative(first, second, here, there, dt_s, 6)
     found = np.isfinite(mean).all(axis=-1) & np.isfinite(covariance).all(axis=(-2, -1))
     covariance[~found] = np.eye(6)
     mean[~found] = np.nan
@@ -111,29 +105,25 @@ def log_overlap(met: Overlap, radius_km: float) -> FloatArray:
     return np.where(np.isfinite(met.mean).all(axis=-1), log, -np.inf)
 
 
-def _linearised(
-    first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean (n, 6) and covariance (n, 6, 6) of the relative state."""
-    state_1, slope_1 = states_at(first, here, dt_s)
-    state_2, slope_2 = states_at(second, there, dt_s)
-    mean_1 = state_1 + np.einsum("nij,nj->ni", slope_1, first.elements - here)
-    mean_2 = state_2 + np.einsum("nij,nj->ni", slope_2, second.elements - there)
-    covariance = slope_1 @ first.covariance @ slope_1.swapaxes(-1, -2)
-    return mean_2 - mean_1, covariance + slope_2 @ second.covariance @ slope_2.swapaxes(-1, -2)
-
-
-def _apart(
-    first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray
+def _relative(
+    first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray, terms: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Mean (n, 3) and covariance (n, 3, 3) of the relative position, and that of each orbit's position with its
-    elements, (n, 3, 6).
+    """The relative state, linearised at elements ``here`` and ``there`` (n, 6); 3 ``terms``: its position alone.
+
+    Returns its mean (n, terms), its covariance (n, terms, terms), and the covariance of each orbit's own state with its
+    elements, (n, terms, 6).
     """
-    state_1, slope_1 = states_at(first, here, dt_s)
-    state_2, slope_2 = states_at(second, there, dt_s)
-    slope_1, slope_2 = slope_1[:, :3], slope_2[:, :3]
-    mean_1 = state_1[:, :3] + np.einsum("nij,nj->ni", slope_1, first.elements - here)
-    mean_2 = state_2[:, :3] + np.einsum("nij,nj->ni", slope_2, second.elements - there)
+    mean_1, slope_1 = _linearised(first, here, dt_s, terms)
+    mean_2, slope_2 = _linearised(second, there, dt_s, terms)
     gain_1, gain_2 = slope_1 @ first.covariance, slope_2 @ second.covariance
     covariance = gain_1 @ slope_1.swapaxes(-1, -2) + gain_2 @ slope_2.swapaxes(-1, -2)
     return mean_2 - mean_1, covariance, gain_1, gain_2
+
+
+def _linearised(
+    orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray, terms: int
+) -> tuple[FloatArray, FloatArray]:
+    """The first ``terms`` of the mean state (n, terms), and their derivatives by the elements (n, terms, 6)."""
+    state, slope = states_at(orbit, elements, dt_s)
+    state, slope = state[:, :terms], slope[:, :terms]
+    return state + np.einsum("nij,nj->ni", slope, orbit.elements - elements), slope

@@ -28,6 +28,7 @@ from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 from sda_platform.spark.session import POOL_TAG
+from sda_platform_tests.support import fault_matrix
 
 
 def cli() -> str:
@@ -193,7 +194,10 @@ def vitals() -> str:
         "# Vitals\n\nA vital is a condition that must be reported to a person. Each of its faults has a subject and a "
         "side at fault, and is notified when it begins and when it is over: "
         "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
-        "\n\n" + "\n".join(sections)
+        "\n\n" + "\n".join(sections) + "\n## Faults and their notices\n\n"
+        "A test lets each of these faults happen. Each causes exactly this notice, within this time of mission or wall "
+        "time, and one when it is over. The time is what the platform allows, and one evaluation.\n\n"
+        + _grid(("Fault", "Notice: subject", "Side at fault", "Within"), fault_matrix.rows())
     )
 
 

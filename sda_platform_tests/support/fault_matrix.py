@@ -1,6 +1,6 @@
 """The coverage matrix of faults: what rings, within how many seconds, and who must act.
 
-`unit/observability/test_fault_matrix.py` lets each fault happen.
+`unit/observability/test_fault_matrix.py` lets each fault happen. The page `docs/reference/vitals.md` shows the table.
 """
 
 import os
@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import dagster as dg
@@ -31,6 +32,7 @@ from sda_platform.orchestration.jobs import (
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.run_records import failed_run, recorded_run
 from sda_platform_tests.support.segments import after, radar_segment
+from sda_platform_tests.support.watched_platform import RULES
 from sda_platform_tests.support.watched_platform import WatchedPlatform as Platform
 
 Act = Callable[[Platform], object]
@@ -561,3 +563,20 @@ CASES: Final = (
     ),
 )  # fmt: skip
 """Every fault, in the order of the vitals."""
+
+
+def rows() -> list[tuple[str, ...]]:
+    """The table for the documentation: fault, notice, side, and within how many seconds it comes."""
+    return [
+        (
+            case.fault,
+            f"[`{case.vital}`](#{case.vital}): {', '.join(case.subjects)}",
+            case.side,
+            _seconds(case.allowed_s + RULES.interval_s),
+        )
+        for case in CASES
+    ]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds <= 1200 else str(timedelta(seconds=seconds))

@@ -3,7 +3,7 @@
 import pytest
 
 from sda_platform_tests.campaign import __main__ as campaign
-from sda_platform_tests.campaign.protocol_models import MODELS, ScheduleOutcome, control, judged, run
+from sda_platform_tests.campaign.protocol_models import MODELS, ScheduleOutcome, control, judged, run, schedules
 
 # A search that begins shortly before the first schedule that finds the bug; from 0 on the rarest take seconds.
 BEGIN = {"stores_votes": 127, "counts_own_term": 115, "changes_one_voter": 36, "is_fenced": 17}
@@ -33,6 +33,12 @@ def test_the_campaign_carries_out_new_schedules_for_each_seed() -> None:
     assert report.is_green, str(report)
     assert report.cases == 2 * 3 + len([name for name, _ in PLANTED if name in ("lease", "gossip")])
     assert {each.partition(".")[0] for each in report.points_reached} == {"lease", "gossip"}
+
+
+def test_the_other_models_hold_in_a_campaign() -> None:
+    done = list(schedules({"lease": range(50), "uplink": range(20)}))
+    assert [each for each in done if each.violations] == []
+    assert {each.model for each in done} == {"lease", "uplink"}
 
 
 def test_the_program_runs_the_models_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
+from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, BestStates, Tracks
 from sda_platform.conjunction.manoeuvred_paths import MOST_OBJECTS, paths_by_tracks
-from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
@@ -151,3 +151,22 @@ def test_only_the_newest_suspicions_that_no_set_and_no_ephemeris_knows_have_a_pa
     )
     after = paths_by_tracks(table(track(MOVER)), shell(), announced, CONSTANT_DYNAMICS, BEGIN_NS)
     assert not len(after.norad_id), "the operator has said where it goes"
+
+
+def test_a_path_is_that_of_the_states_with_covariances_whatever_gives_them() -> None:
+    """An object by its track, one by an ephemeris, within its span and beyond, and one by its element set."""
+    by_ephemeris, by_set = shell().norad_id[[3, 5]].tolist()
+    numbers = np.array([MOVER, by_ephemeris, by_ephemeris, by_set])
+    begin_ns = np.full(4, BEGIN_NS + 3600 * SECOND_NS)
+    known = BestStates.of(
+        numbers, begin_ns, shell(), Tracks.of(table(track(MOVER))), paths(track(by_ephemeris, manoeuvre_ns=BURNED_NS))
+    )
+    assert (known.has_track.tolist(), (known.ephemeris != NONE).tolist()) == (
+        [True, False, False, False],
+        [False, True, True, False],
+    )
+    for later_s in (0, 40_000, 90_000):
+        times = begin_ns + np.array([1, 1, -2, 1]) * later_s * SECOND_NS
+        r, v, _ = known.at(times)
+        for found, expected in zip(known.path(times), (r, v), strict=True):
+            np.testing.assert_array_equal(found, expected)

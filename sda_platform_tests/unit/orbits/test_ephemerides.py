@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.interpolate import KroghInterpolator
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
@@ -18,7 +19,7 @@ from sda_platform.orbits.earth_orientation import (
     to_gcrf,
 )
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at
+from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, nodes_around, states_at
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.units import SECOND_NS
@@ -52,6 +53,23 @@ def test_states_between_those_of_an_ephemeris_are_those_of_its_orbit(
     error = np.abs(states_at(epochs, iss(epochs), times) - iss(times))
     assert error[:, :3].max() * 1e3 < position_m
     assert error[:, 3:].max() * 1e6 < velocity_mm_s
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 40])
+def test_curves_through_states_at_any_intervals_are_those_of_scipy(count: int) -> None:
+    random = np.random.default_rng(count)
+    epochs = START_NS + np.sort(random.choice(5400, count, replace=False)) * SECOND_NS
+    states = iss(epochs)
+    times = np.sort(random.integers(epochs[0], epochs[-1] + 1, 60))
+    first, points = nodes_around(np.searchsorted(epochs, times, side="right"), count)
+    for time_ns, begin in zip(times.tolist(), first.tolist(), strict=True):
+        chosen = slice(begin, begin + points)
+        knots_s = np.repeat((epochs[chosen] - epochs[begin]) / SECOND_NS, 2)
+        curve, at_s = KroghInterpolator(knots_s, states[chosen].reshape(-1, 3)), (time_ns - epochs[begin]) / SECOND_NS
+        expected = np.concatenate([curve(at_s), curve.derivative(at_s)])
+        found = states_at(epochs, states, np.array([time_ns]))[0]
+        # Far from near states a curve is steep, and rounding grows with it.
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_an_ephemeris_holds_at_its_own_epochs_and_nowhere_outside() -> None:

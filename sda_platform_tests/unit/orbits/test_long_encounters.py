@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.orbits.equinoctial import UncertainOrbit, states_at, uncertain_orbit
+from sda_platform.orbits.equinoctial import UncertainOrbit, states_at, states_in_own_axes, uncertain_orbit
 from sda_platform.orbits.risk.best_probability import FOSTER, HALL, PERSISTENT, best_probabilities
 from sda_platform.orbits.risk.collision_rate import expected_collisions
 from sda_platform.orbits.risk.monte_carlo import count_collisions
@@ -130,6 +130,27 @@ def test_elements_move_states_and_covariances_like_two_body_motion(seed: int) ->
         np.testing.assert_allclose(
             slopes[0] @ orbit.covariance @ slopes[0].T, stm @ root @ root.T @ stm.T, rtol=1e-7, atol=1e-9
         )
+
+
+def test_slopes_are_the_derivatives_of_the_states_at_any_elements() -> None:
+    """By central differences; far from the mean elements too, whose plane is that of the first two axes."""
+    random, count = np.random.default_rng(8), 200
+    size, angle = random.uniform(0, 0.9, count), random.uniform(0, 2 * np.pi, count)
+    elements = np.column_stack(
+        [10 ** random.uniform(-4.2, -2.95, count), size * np.cos(angle), size * np.sin(angle),
+         random.normal(size=(count, 2)), random.uniform(-7, 7, count)]
+    )  # fmt: skip
+    dt_s = random.uniform(-5_000, 5_000, count)
+    states, slopes = states_in_own_axes(elements, dt_s)
+    for number in range(6):
+        step = np.zeros((count, 6))
+        step[:, number] = 1e-6 * (elements[:, 0] if number == 0 else 1.0)
+        ahead, behind = states_in_own_axes(elements + step, dt_s)[0], states_in_own_axes(elements - step, dt_s)[0]
+        expected = (ahead - behind) / (2 * step[:, number, None])
+        for part in (slice(0, 3), slice(3, 6)):
+            off = np.linalg.norm(slopes[:, part, number] - expected[:, part], axis=1)
+            assert (off < 1e-5 * np.linalg.norm(expected[:, part], axis=1) + 1e-9).all()
+    assert np.isfinite(states).all()
 
 
 def test_a_state_on_no_closed_orbit_has_no_elements() -> None:

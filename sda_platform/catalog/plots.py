@@ -1,14 +1,11 @@
 """Plots of the catalogue for the UI: PNG inside Markdown, some kilobytes each."""
 
-import base64
-import io
-
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from sda_platform.arrays import FloatArray
+from sda_platform.plots import figure_in_markdown
 
 _OLDEST_DAYS = 30.0
 
@@ -23,7 +20,7 @@ def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
     axes.hist(shown, bins=30, range=(0, _OLDEST_DAYS), stacked=True, label=labels)
     axes.set(xlabel="age of the set in force, days", ylabel="objects", yscale="log")
     axes.legend(fontsize=7)
-    return _markdown(figure, "ages of element sets by regime")
+    return figure_in_markdown(figure, "ages of element sets by regime")
 
 
 def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, inclination_deg: FloatArray) -> str:
@@ -35,7 +32,7 @@ def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, incli
     image = axes.hist2d(inclination_deg, mean_km, bins=(np.arange(0, 181, 2), edges), norm="log", cmap="viridis")[3]
     axes.set(yscale="log", xlabel="inclination, deg", ylabel="mean altitude, km")
     figure.colorbar(image, label="objects")
-    return _markdown(figure, "objects by altitude and inclination")
+    return figure_in_markdown(figure, "objects by altitude and inclination")
 
 
 def gabbard(title: str, period_min: FloatArray, perigee_km: FloatArray, apogee_km: FloatArray) -> str:
@@ -47,11 +44,4 @@ def gabbard(title: str, period_min: FloatArray, perigee_km: FloatArray, apogee_k
     axes.set(xlabel="period, min", ylabel="altitude, km", title=f"{title}: {len(period_min):,} fragments")
     axes.grid(linewidth=0.3)
     axes.legend(fontsize=7)
-    return _markdown(figure, f"Gabbard plot of {title}")
-
-
-def _markdown(figure: Figure, caption: str) -> str:
-    out = io.BytesIO()
-    with mpl.rc_context({"font.size": 8}):
-        figure.savefig(out, format="png", dpi=80)
-    return f"![{caption}](data:image/png;base64,{base64.b64encode(out.getvalue()).decode()})"
+    return figure_in_markdown(figure, f"Gabbard plot of {title}")

@@ -1,6 +1,5 @@
 """One picture of a close approach: risk and miss distance over time, geometry in RTN, and values of received CDMs."""
 
-import base64
 import io
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,11 +38,6 @@ def event_figure(history: EventHistory) -> Figure:
     names = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
     figure.suptitle(f"{names}{'' if history.is_current else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
     return figure
-
-
-def as_markdown(picture: bytes, title: str) -> str:
-    """The picture inside Markdown, as Dagster's UI shows it."""
-    return f"![{title}](data:image/png;base64,{base64.b64encode(picture).decode()})"
 
 
 def _facts(history: EventHistory) -> str:

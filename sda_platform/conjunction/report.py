@@ -55,7 +55,8 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
     """
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.alert_page import AlertReport
-    from sda_platform.conjunction.event_plot import as_markdown, event_picture
+    from sda_platform.conjunction.event_plot import event_picture
+    from sda_platform.plots import picture_in_markdown
 
     current = current_keys(store.log(CONJUNCTION_ALERTS), [*_LISTED, "status"]).to_pylist()
     alerts = [alert for alert in current if alert["status"] != "closed"]
@@ -74,7 +75,7 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
     for place, alert in enumerate(worst, start=1):
         event_id = alert["event_id"]
         history = event_history(store, event_id)
-        facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(event_picture(history), f"alert {event_id}"))
+        facts[f"alert_{place}"] = dg.MetadataValue.md(picture_in_markdown(event_picture(history), f"alert {event_id}"))
         entries = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id") == event_id).to_pylist()
         origins = data_origins(store, [history.last])
         page = AlertReport(event_id, entries, history, known.get(event_id, ()), _lineage(store, history), origins)

@@ -1,10 +1,7 @@
 """Plots for the UI: PNG inside Markdown, a few kilobytes each."""
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -12,6 +9,7 @@ from sda_platform.arrays import FloatArray
 from sda_platform.fusion.association_quality import OUTCOMES, AssociationOutcomes
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
+from sda_platform.plots import figure_in_markdown
 
 _OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=True))
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
@@ -30,7 +28,7 @@ def residuals(biases: TimeTagBiases) -> str:
     right.set_ylabel("time-tag bias, ms (3 sigma)")
     for axes in (left, right):
         axes.set_xticks(place, biases.source_id.tolist(), rotation=60, ha="right", fontsize=7)
-    return _markdown(figure, "residuals and time-tag bias of each sensor")
+    return figure_in_markdown(figure, "residuals and time-tag bias of each sensor")
 
 
 def association(associations: AssociationOutcomes) -> str:
@@ -53,7 +51,7 @@ def association(associations: AssociationOutcomes) -> str:
     right.hist(associations.levels, bins=20, range=(0, 1), color="tab:blue")
     right.axhline(len(associations.levels) / 20, color="black", linewidth=0.8)
     right.set(xlabel="chi-square level of the distance", ylabel="objects (line: as expected)")
-    return _markdown(figure, "association of each sensor's observations")
+    return figure_in_markdown(figure, "association of each sensor's observations")
 
 
 def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequence[str]) -> str:
@@ -68,7 +66,7 @@ def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequen
     axes.set(xlim=(-180, 180), ylim=(-90, 90), xlabel="longitude, deg", ylabel="latitude, deg")
     axes.grid(linewidth=0.3)
     axes.legend(loc="lower left", fontsize=7, ncols=4)
-    return _markdown(figure, "tracks by position and state")
+    return figure_in_markdown(figure, "tracks by position and state")
 
 
 def watermark_trail(minutes: FloatArray, lag_s: Mapping[str, FloatArray], split: Mapping[str, FloatArray]) -> str:
@@ -89,11 +87,4 @@ def watermark_trail(minutes: FloatArray, lag_s: Mapping[str, FloatArray], split:
     right.bar(kinds, ours, bottom=theirs, label="pipeline lag")
     right.set_ylabel("median lag of the newest data, s")
     right.legend(fontsize=7)
-    return _markdown(figure, "watermarks and lags")
-
-
-def _markdown(figure: Figure, caption: str) -> str:
-    out = io.BytesIO()
-    with mpl.rc_context({"font.size": 8}):
-        figure.savefig(out, format="png", dpi=80)
-    return f"![{caption}](data:image/png;base64,{base64.b64encode(out.getvalue()).decode()})"
+    return figure_in_markdown(figure, "watermarks and lags")

@@ -1,12 +1,9 @@
 """Pictures of the ground segment: failover of the uplinks, and who holds whom for what in the fleet."""
 
-import base64
-import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
@@ -15,6 +12,7 @@ from matplotlib.patches import Patch
 from sda_platform.formats.ground_events import LINK_EVENTS
 from sda_platform.formats.membership_events import STATUS_NAMES
 from sda_platform.ground.links import terms
+from sda_platform.plots import figure_in_markdown
 from sda_platform.units import MINUTE_NS
 
 _MARKS = {
@@ -54,7 +52,7 @@ def timeline(events: Sequence[Mapping[str, Any]]) -> str | None:
     axes.set_yticks(range(len(rows)), [f"{station} {uplink}" for station, uplink in rows])
     axes.set_xlabel("minutes before the newest event; bars: active")
     axes.legend(fontsize=7, ncols=6, loc="upper left")
-    return _markdown(figure, "failover of the uplinks")
+    return figure_in_markdown(figure, "failover of the uplinks")
 
 
 def views_picture(fleet: Sequence[Mapping[str, Any]]) -> str | None:
@@ -77,17 +75,10 @@ def views_picture(fleet: Sequence[Mapping[str, Any]]) -> str | None:
     axes.set_ylabel("observer")
     patches = [Patch(color=colour, label=name) for colour, name in zip(_COLOURS, _NAMES, strict=True)]
     figure.legend(handles=patches, ncols=len(patches), loc="outside upper left", fontsize=7)
-    return _markdown(figure, "views of the fleet's members")
+    return figure_in_markdown(figure, "views of the fleet's members")
 
 
 def _ticks(names: Sequence[str]) -> tuple[range, list[str]]:
     """Places and labels, as many as can be read."""
     places = range(0, len(names), -(-len(names) // _MOST_LABELS))
     return places, [names[place] for place in places]
-
-
-def _markdown(figure: Figure, caption: str) -> str:
-    out = io.BytesIO()
-    with mpl.rc_context({"font.size": 8}):
-        figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
-    return f"![{caption}](data:image/png;base64,{base64.b64encode(out.getvalue()).decode()})"

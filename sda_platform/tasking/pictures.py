@@ -1,15 +1,13 @@
 """The schedule as pictures: observations of each sensor (Gantt chart), directions (sky plot), coverage by the hour."""
 
-import base64
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from sda_platform.plots import figure_in_markdown
 from sda_platform.units import HOUR_NS
 
 _COLOURS = {0: "#c62828", 1: "#f9a825", 2: "#607d8b"}
@@ -31,7 +29,7 @@ def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
     axes.set_xlabel("hours ahead")
     axes.grid(axis="x", linewidth=0.3)
     axes.legend(fontsize=7, ncols=3, loc="upper right")
-    return _markdown(figure, "observations of each sensor")
+    return figure_in_markdown(figure, "observations of each sensor")
 
 
 def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
@@ -45,7 +43,7 @@ def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
     axes.set_rlim(0, 90)
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
-    return _markdown(figure, "directions of the observations")
+    return figure_in_markdown(figure, "directions of the observations")
 
 
 def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
@@ -70,16 +68,9 @@ def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[s
         axes.text(hour + 0.5, sensor, str(count), ha="center", va="center", fontsize=6, color=colour)
     axes.set_yticks(range(len(sensors)), sensors)
     axes.set_xlabel("hours ahead; numbers: observations that begin then")
-    return _markdown(figure, "coverage of the requested objects")
+    return figure_in_markdown(figure, "coverage of the requested objects")
 
 
 def _hour(time_ns: int, as_of_ns: int) -> int:
     """The hour ahead, 0 for what has begun."""
     return max(0, (time_ns - as_of_ns) // HOUR_NS)
-
-
-def _markdown(figure: Figure, caption: str) -> str:
-    out = io.BytesIO()
-    with mpl.rc_context({"font.size": 8}):
-        figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
-    return f"![{caption}](data:image/png;base64,{base64.b64encode(out.getvalue()).decode()})"

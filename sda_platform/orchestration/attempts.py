@@ -131,10 +131,12 @@ class Attempts:
 
     def refusal(self, wall_s: float) -> str | None:
         """Why there is no further attempt now; None: there may be one."""
-        rest_s = self.streak.ended_s + self.streak.rest_s() - wall_s
-        if rest_s > 0 and (self.made == 0 or self.disposition is Disposition.TRANSIENT):
+        rest_s = self.streak.rest_s()
+        left_s = self.streak.ended_s + rest_s - wall_s
+        # A job that need not rest does not, even where the sensor's clock is behind the one that ended the run.
+        if rest_s > 0 and left_s > 0 and (self.made == 0 or self.disposition is Disposition.TRANSIENT):
             report = f"run {self.streak.last_run[:8]}: {self.streak.reason}"
-            return f"{report}; {self.streak.alike} runs in a row failed alike: another one in {rest_s:.0f} s"
+            return f"{report}; {self.streak.alike} runs in a row failed alike: another one in {left_s:.0f} s"
         if self.made == 0:
             return None
         report = f"run {self.last_run[:8]}: {self.reason}"

@@ -181,13 +181,14 @@ def test_a_killed_run_and_a_transient_failure_are_followed_by_another_attempt_un
     assert keys == [f"{batch}:{n}" for n in range(1, 8)], "it never gives up: a backlog drains without a hand"
 
 
-def test_the_next_attempt_waits_and_says_why_and_how_long(ticker: Ticker) -> None:
+@pytest.mark.parametrize("clock_behind_s", [0.0, 5.0])
+def test_the_next_attempt_waits_and_says_why_and_how_long(ticker: Ticker, clock_behind_s: float) -> None:
     seal(ticker, "a")
     run_id = ticker.run_requested(dg.DagsterRunStatus.FAILURE)
-    ticker.wall_s -= 61.0
+    ticker.wall_s -= 61.0 + clock_behind_s
     said = ticker.skip()
     assert said.startswith(f"radar: 1 segment (a) pending; run {run_id[:8]}: its worker was killed; attempt 2 in ")
-    ticker.wall_s += 61.0
+    ticker.wall_s += 61.0 + clock_behind_s
     assert ticker.run_key().endswith(":2")
 
 

@@ -1,6 +1,7 @@
 """Do dead letters grow? A few a day are noise; a jump from one source is a changed format or its fault (DP5-I27).
 
-A kind grows when each of the last five minutes had ten times as many letters as a usual minute of it (DP5-O3). Letters
+A kind grows when each of the last five minutes had ten times as many letters as a usual minute of it (DP5-O3). Usual is
+the hour before, or as much of it as the platform has existed; in its first ten minutes nothing is usual yet. Letters
 count in the minute in which their record was received, so an outage that is caught up does not look like a jump; those
 that were refused again after reprocessing do not count.
 """
@@ -15,6 +16,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
@@ -24,7 +26,7 @@ from sda_platform.units import MINUTE_NS
 SUSTAINED_MIN = 5
 """How long the rate must hold, minutes of mission time."""
 BASELINE_MIN = 60
-"""The time before, whose mean rate is the usual one, minutes."""
+"""The time before, whose mean rate is the usual one, minutes; less on a platform that is younger."""
 _COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
 
 
@@ -54,8 +56,17 @@ class Growth:
         )
 
 
-def growing(letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth]:
+def recent_letters(lake: Lake, now_ns: int) -> pa.Table:
+    """The dead letters of records that came within the time that `growing` judges at mission time ``now_ns``."""
+    since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * MINUTE_NS
+    return lake.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
+
+
+def growing(lake: Lake, letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth]:
     """The kinds of ``letters`` that grow at mission time ``now_ns``, the one with most letters first."""
+    usual_min = min(_recorded_min(lake, letters, now_ns) - SUSTAINED_MIN, BASELINE_MIN)
+    if usual_min < SUSTAINED_MIN:
+        return []
     first = letters.filter(pc.equal(pc.coalesce(letters["retry_count"], pa.scalar(0, pa.int64())), 0))
     minutes: dict[str, Counter[int]] = {}
     sources: dict[str, Counter[str]] = {}
@@ -66,14 +77,24 @@ def growing(letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth
             minutes.setdefault(kind, Counter())[age_min] += 1
         if 0 <= age_min < SUSTAINED_MIN:
             sources.setdefault(kind, Counter())[row["source_id"] or row["feed"]] += 1
-    found = [_growth(kind, counts, sources.get(kind, Counter()), rule) for kind, counts in minutes.items()]
+    found = [_growth(kind, counts, sources.get(kind, Counter()), usual_min, rule) for kind, counts in minutes.items()]
     return sorted((growth for growth in found if growth), key=lambda growth: (-growth.letters, growth.kind))
 
 
-def _growth(kind: str, minutes: Counter[int], sources: Counter[str], rule: GrowthResource) -> Growth | None:
+def _recorded_min(lake: Lake, letters: pa.Table, now_ns: int) -> int:
+    """Begun minutes since dead letters are recorded: since the table was made, or longer where it was made again."""
+    delta = lake.log(DEAD_LETTERS).open()
+    made_ns = lake.clock.now_ns(delta.metadata().created_time * 1_000_000) if delta else now_ns
+    oldest_ns = pc.min(letters["received_time_ns"]).as_py() or now_ns
+    return (now_ns - min(made_ns, oldest_ns)) // MINUTE_NS + 1
+
+
+def _growth(
+    kind: str, minutes: Counter[int], sources: Counter[str], usual_min: int, rule: GrowthResource
+) -> Growth | None:
     recent = [minutes[age] for age in range(SUSTAINED_MIN)]
     before = sum(count for age, count in minutes.items() if age >= SUSTAINED_MIN)
-    usual = max(before / BASELINE_MIN, rule.floor_per_min)
+    usual = max(before / usual_min, rule.floor_per_min)
     if min(recent) < rule.factor_of(kind) * usual:
         return None
     return Growth(kind, sources.most_common(1)[0][0], sum(recent), sum(recent) / SUSTAINED_MIN, usual)
@@ -88,9 +109,8 @@ def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult
     """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
     store = lake.open()
     now_ns = store.clock.now_ns()
-    since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * MINUTE_NS
-    letters = store.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
-    found = growing(letters, now_ns, growth)
+    letters = recent_letters(store, now_ns)
+    found = growing(store, letters, now_ns, growth)
     unknown = pc.sum(pc.greater(letters["schema_version"], DEAD_LETTER_VERSION)).as_py() or 0
     return dg.AssetCheckResult(
         passed=not found and not unknown,

@@ -180,7 +180,9 @@ def _growth(fault: str, kind: str) -> FaultCase:
         _letters(kind),
         lambda p: setattr(p, "t_s", p.t_s + 3600.0),
         270.0,
-        _nothing,
+        lambda p: commit(
+            p.lake, DEAD_LETTERS, [{"error_kind": "out_of_range", "received_time_ns": after(p.t_s - 900.0)}]
+        ),
     )
 
 

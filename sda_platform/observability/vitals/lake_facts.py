@@ -14,7 +14,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
-from sda_platform.dead_letters.growth import BASELINE_MIN, SUSTAINED_MIN, GrowthResource, growing
+from sda_platform.dead_letters.growth import GrowthResource, growing, recent_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences
@@ -43,9 +43,7 @@ WAY_TO_ALERTS: Final = (
     (TRACKS, CONJUNCTION_ASSESSMENTS),
 )
 """What every run of `observations_to_alerts` hands on: table and reader. Screenings commit at their own pace."""
-_LETTER_COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
 _REFUSED_WITHIN_NS: Final = HOUR_NS
-_REVIEWED_NS = (SUSTAINED_MIN + BASELINE_MIN) * 60 * SECOND_NS
 # How far back an advance of the watermark is looked for; a longer stall counts from there.
 _LOOKED_BACK = 50
 # A platform that has element sets and never screened them is at fault from here on.
@@ -178,8 +176,7 @@ def _orphans(found: Iterable[Orphan], wall_s: float) -> Iterator[OrphanFacts]:
 
 
 def _growing(lake: Lake, rule: GrowthResource, now_ns: int) -> list[Finding]:
-    letters = lake.log(DEAD_LETTERS).rows(_LETTER_COLUMNS, ds.field("received_time_ns") > now_ns - _REVIEWED_NS)
-    return [Finding(each.kind, str(each)) for each in growing(letters, now_ns, rule)]
+    return [Finding(each.kind, str(each)) for each in growing(lake, recent_letters(lake, now_ns), now_ns, rule)]
 
 
 def _refused_rows(lake: Lake, now_ns: int) -> Iterator[Finding]:

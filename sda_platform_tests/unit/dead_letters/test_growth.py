@@ -1,5 +1,6 @@
 """The growth of dead letters: red at ten times the usual rate for five minutes, with kind and source (DP5-O3, O5)."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.dead_letters.growth import GrowthResource, no_growth
+from sda_platform.clock import MissionClock
+from sda_platform.dead_letters.growth import GrowthResource, growing, no_growth, recent_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import SparkResource
@@ -29,7 +31,11 @@ def letters(per_min: int, minutes: Sequence[int], **values: Any) -> list[dict[st
     ]
 
 
-def checked(root: Path, rows: Sequence[Mapping[str, Any]], rule: GrowthResource | None = None) -> dg.AssetCheckResult:
+def checked(
+    root: Path, rows: Sequence[Mapping[str, Any]], rule: GrowthResource | None = None, known_min: int = 64
+) -> dg.AssetCheckResult:
+    """The check of ``rows``, on a platform that has recorded dead letters for ``known_min`` minutes."""
+    rows = [*rows, *letters(1, [known_min], error_kind="missing_field")]
     lake = lake_at(root / "lake", now_ns=after(NOW_S))
     lake.clock.save(root)
     commit(lake, DEAD_LETTERS, rows)
@@ -84,6 +90,25 @@ def test_letters_that_only_a_newer_platform_can_read_are_reported(tmp_path: Path
     assert (found.passed, found.metadata["letters_of_unknown_version"].value) == (False, 1)
 
 
+@pytest.mark.parametrize("known_min", range(5, 65))
+def test_a_steady_rate_is_usual_from_the_first_minute_on(tmp_path: Path, known_min: int) -> None:
+    assert checked(tmp_path, letters(20, range(known_min)), known_min=known_min).passed is True
+
+
+def test_a_young_platform_compares_with_what_it_has_seen(tmp_path: Path) -> None:
+    found = checked(tmp_path, letters(3, range(5, 15)) + letters(31, LAST_MINUTES), known_min=14)
+    assert (found.description or "").split(". ")[0].endswith("31 dead letters a minute against 3 as usual")
+
+
+def test_a_table_that_was_made_long_ago_knows_what_is_usual_without_letters(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake", now_ns=after(NOW_S))
+    commit(lake, DEAD_LETTERS, letters(20, LAST_MINUTES))
+    recent = recent_letters(lake, after(NOW_S))
+    assert growing(lake, recent, after(NOW_S), GrowthResource()) == []
+    lake.clock = MissionClock(after(NOW_S - 3600.0), time.time_ns())
+    assert [each.kind for each in growing(lake, recent, after(NOW_S), GrowthResource())] == ["bad_length"]
+
+
 def test_old_letters_are_not_reviewed(tmp_path: Path) -> None:
-    found = checked(tmp_path, [{"received_time_ns": START_NS}, *letters(1, [0])])
+    found = checked(tmp_path, [{"received_time_ns": START_NS}], known_min=0)
     assert found.metadata["letters_reviewed"].value == 1

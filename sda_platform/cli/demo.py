@@ -41,7 +41,7 @@ from sda_platform.runtime.supervisor import Platform
 from sda_platform.settings import Settings
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.scenarios import Incidents
-from sda_platform.simulation.story import Story
+from sda_platform.simulation.story import UNOBSERVED, Story
 from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment
 from sda_platform.units import SECOND_NS
@@ -223,7 +223,9 @@ class Demo:
         """What was ``observed`` before, the fleet, and the objects of the alerts, each once."""
         alerts = current_alerts(self._live)
         met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2) if norad_id]
-        objects = list(dict.fromkeys([*observed, *(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
+        left_out = UNOBSERVED if self.scenario == STORY else ()
+        known = dict.fromkeys([*observed, *(m.norad_id for m in protected_fleet()), *met])
+        objects = [norad_id for norad_id in known if norad_id not in left_out][:_MOST_OBJECTS]
         self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
         return objects
 

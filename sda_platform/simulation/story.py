@@ -34,6 +34,11 @@ _FRAGMENT_NAME: Final = "DEMO FRAGMENT"
 _FRAGMENT_DRAG: Final = 2e-4
 _CROSSING_RAD: Final = np.radians(70.0)
 SILENT_RADAR: Final = "radar-1"
+UNOBSERVED: Final = (49954, 58354)
+"""IXPE and STARLINK-30832, which really come within 3 km of each other at 02:20:56.
+
+While only one of them is observed, the probability passes the red level by chance, and the story has one red alert.
+"""
 _MISS_KM: Final = 0.015
 # What the other centre states: the fragment higher, and sigmas (radial, in-track, cross-track).
 _OTHER_HEIGHT_KM: Final = 0.6

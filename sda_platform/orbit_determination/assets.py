@@ -5,6 +5,7 @@ element sets → element_publications → landing zone.
 """
 
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.assets import current_windows
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
+from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.fusion.time_bias import corrected_rows
@@ -189,7 +191,8 @@ def provisional_elements(
 def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:
     """Observations of the last closed windows that no current fit uses, as of the newest commit of fused_tracks.
 
-    Their times are corrected like those of the fits. Also returns the numbers of the objects with fits there.
+    Nobody tried to correlate those that came late: they may be of any object, and would make a second one of it.
+    Times are corrected like those of the fits. Also returns the numbers of the objects with fits there.
     """
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
@@ -205,7 +208,10 @@ def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Tab
     has_angles_only = (ds.field("optical_count") > 0) & (start_ns >= angles_only_since_ns)
     fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_angles_only | (start_ns >= since_ns))
     fits = current_keys(store.log(FUSED_TRACKS), ["norad_id", "window_start_ns", "observation_ids"], where=fitted)
-    left = uncorrelated(observations, pc.list_flatten(fits["observation_ids"]))
+    commits = store.log(FUSED_TRACKS).commits_from(plan.window(FUSED_TRACKS).upto_version)
+    late = late_observations(store, takewhile(lambda commit: commit.manifest.as_of_ns >= angles_only_since_ns, commits))
+    ids = [*pc.list_flatten(fits["observation_ids"]).chunks, *late["observation_id"].chunks]
+    left = uncorrelated(observations, pa.chunked_array(ids, pa.string()))
     followed = fits.filter(pc.greater_equal(fits["window_start_ns"], since_ns))["norad_id"]
     starts_ns = range(window_start(angles_only_since_ns, window_ns), open_from_ns, window_ns)
     corrections = known_corrections(store, plan.snapshot(TIME_TAG_BIASES).sequence, starts_ns, window_ns)

@@ -1,0 +1,47 @@
+"""Find the observations that arrived after their window was closed, from the commits of `fused_tracks` alone."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.manifest import TableWindow
+
+_COLUMNS = (
+    "observation_id",
+    "segment_sha256",
+    "segment_name",
+    "record_number",
+    "received_time_ns",
+    "source_id",
+    "sensor_time_ns",
+)
+
+
+def late_observations(store: Lake, commits: Iterable[Commit]) -> pa.Table:
+    """The observations that these ``commits`` of `fused_tracks` counted as late and left out.
+
+    What was reprocessed is never late: its window was fitted again.
+    """
+    found = [OBSERVATIONS.arrow_schema.empty_table().select(_COLUMNS)]
+    for manifest in (commit.manifest for commit in commits):
+        consumed = manifest.window(OBSERVATIONS.name)
+        if consumed is None or not manifest.counts["late"]:
+            continue
+        arrived = store.log(OBSERVATIONS).rows_of(
+            (consumed.after_sequence, consumed.upto_sequence), [*_COLUMNS, "reprocess_count"]
+        )
+        first_open_ns = manifest.watermarks[FIRST_OPEN_WINDOW]
+        late = pc.and_(pc.less(arrived["sensor_time_ns"], first_open_ns), pc.is_null(arrived["reprocess_count"]))
+        found.append(arrived.filter(late).select(_COLUMNS))
+    return pa.concat_tables(found)
+
+
+def commits_of(store: Lake, window: TableWindow) -> Iterator[Commit]:
+    """The commits of ``window`` on `fused_tracks`, newest first."""
+    newer = [] if window.is_empty else store.log(FUSED_TRACKS).commits(None, after=window.after_sequence)
+    return (commit for commit in newer if commit.sequence <= window.upto_sequence)

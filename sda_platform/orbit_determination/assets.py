@@ -191,7 +191,7 @@ def provisional_elements(
 def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:
     """Observations of the last closed windows that no current fit uses, as of the newest commit of fused_tracks.
 
-    Nobody tried to correlate those that came late: they may be of any object, and would make a second one of it.
+    Those that came late were never correlated. They may be of any object, and would make a second one of it.
     Times are corrected like those of the fits. Also returns the numbers of the objects with fits there.
     """
     upto = plan.window(FUSED_TRACKS).upto_sequence

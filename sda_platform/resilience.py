@@ -40,7 +40,7 @@ def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
 
 
 def doubling_s(attempt: int, *, base_s: float, cap_s: float) -> float:
-    """Seconds to wait before ``attempt`` (from 1): ``base_s``, twice that, and so on up to ``cap_s`` (F4.2)."""
+    """Seconds to wait before ``attempt`` (from 1): ``base_s``, twice that, and so on up to ``cap_s``."""
     return min(cap_s, base_s * 2.0 ** min(attempt - 1, 32))
 
 
@@ -127,7 +127,7 @@ class RestartBudget:
 class RetryBudget:
     """Retries are at most ``share`` of the first attempts of the last ``window_s``, and one where there were few.
 
-    So a dependency that fails gets at most a tenth more calls (GF-10, GF-14).
+    So a dependency that fails gets at most a tenth more calls.
     """
 
     share: float = 0.1
@@ -243,9 +243,9 @@ class BreakerRecord:
 class Breaker:
     """Stops calls to a service that mostly fails: opens at half of at least 5 calls in 30 s; probes after 30 s.
 
-    It also opens when the last 5 calls failed, however long they took: few calls do not hide a failure (GF-27).
+    It also opens when the last 5 calls failed, however long they took: few calls do not hide a failure.
     The probe is a lease: one whose outcome is never recorded expires after ``cooldown_s``. Outcomes of calls from
-    before the breaker opened change nothing (E23).
+    before the breaker opened change nothing.
     """
 
     threshold: float = 0.5

@@ -125,7 +125,7 @@ class VitalsSettings(BacklogAge):
     watermark_stall_s: float = setting(
         40.0,
         "Longest mission time without an advance of the watermark, or for which a table on the way to alerts leaves "
-        "commits unconsumed, seconds (DP3-G3).",
+        "commits unconsumed, seconds.",
         "WATERMARK_STALL_S",
     )
     subscriber_lag_s: float = setting(
@@ -161,16 +161,16 @@ class GrowthSettings(SettingsSection):
 class FusionSettings(SensorFile):
     """Windows and lateness, seconds of event time, and the ground sensors."""
 
-    window_s: int = setting(30, "Length of a fusion window in event time, seconds (DP3-F5).", "WINDOW_S")
+    window_s: int = setting(30, "Length of a fusion window in event time, seconds.", "WINDOW_S")
     allowed_lateness_s: float = setting(
         5.0, "Event time after its end in which a window accepts late data, seconds.", "ALLOWED_LATENESS_S"
     )
     idle_after_s: float = setting(
-        60.0, "Silence after which a kind of source holds no window open, seconds (E20).", "IDLE_AFTER_S"
+        60.0, "Silence after which a kind of source holds no window open, seconds.", "IDLE_AFTER_S"
     )
     sources: list[str] = setting(
         ["radar", "optical", "isl"],
-        "Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
+        "Kinds of source that exist, as JSON: no window closes before each has reported once.",
         "SOURCES",
     )
 

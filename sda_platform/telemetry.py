@@ -1,7 +1,7 @@
 """The metric catalogue: every metric that a process of the platform exports, by the name that Prometheus shows.
 
 Collectors and watchdog make their families here, so a metric has one name, one meaning and one set of labels. Names are
-those of the requirements (DP1 to DP5); times are in seconds unless the name has another unit.
+those of the requirements; times are in seconds unless the name has another unit.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
 
 HEALTHY_BYTES = (64 * 2**20, 512 * 2**20)
-"""Sizes of data files that neither planning nor decoding suffers from (DL3)."""
+"""Sizes of data files that neither planning nor decoding suffers from."""
 
 
 @dataclass

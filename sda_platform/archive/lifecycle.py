@@ -1,6 +1,6 @@
 """When and what the maintenance may do: selection by small files, hours of the day, a budget, and a pause for alerts.
 
-Figures are those of the data-lake criteria (DL6), of which each is a field here.
+Figures are those of the data-lake criteria, of which each is a field here.
 """
 
 import time

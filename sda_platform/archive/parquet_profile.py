@@ -1,4 +1,4 @@
-"""How compacted files encode each column: a class for each column, an encoding for each class (DL1).
+"""How compacted files encode each column: a class for each column, an encoding for each class.
 
 Compaction writes these files, so an append on the way to an alert costs what it did before. Byte-stream-split is not in
 the profile: the pinned Spark cannot read it (a pipeline test probes that). `benchmarks/encodings.py` measures every

@@ -1,7 +1,7 @@
 """Which files and row groups a query must read, by their bounds alone: a planner that is independent of the engines.
 
 A unit (a file or a row group) may be passed over only if no row of it can match. Missing bounds mean "read", and so do
-floating-point columns, whose bounds leave NaN out (DL3-I1, DL3-I2). Comparisons with null match nothing, as in SQL.
+floating-point columns, whose bounds leave NaN out. Comparisons with null match nothing, as in SQL.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Do dead letters grow? A few a day are noise; a jump from one source is a changed format or its fault (DP5-I27).
+"""Do dead letters grow? A few a day are noise; a jump from one source is a changed format or its fault.
 
-A kind grows when each of the last five minutes had ten times as many letters as a usual minute of it (DP5-O3). Usual is
+A kind grows when each of the last five minutes had ten times as many letters as a usual minute of it. Usual is
 the hour before, or as much of it as the platform has existed; in its first ten minutes nothing is usual yet. Letters
 count in the minute in which their record was received, so an outage that is caught up does not look like a jump; those
 that were refused again after reprocessing do not count.
@@ -106,7 +106,7 @@ def _growth(
     op_tags=AFTER_ALERTS,
 )
 def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult:
-    """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
+    """The rate of each kind against its own last hour, by mission time; names the dominant kind and source."""
     store = lake.open()
     now_ns = store.clock.now_ns()
     letters = recent_letters(store, now_ns)

@@ -1,4 +1,4 @@
-"""Dead letters: how they are written (always the newest layout), and how every documented layout is read (DP5-Q3)."""
+"""Dead letters: how they are written (always the newest layout), and how every documented layout is read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -53,16 +53,14 @@ class DeadLetter(Provenance):
     Version 2 of the layout added the columns from error_class on; in letters of version 1 they are null.
     """
 
-    schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
+    schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout.")
     stage: T.StringType = pa.Field(description="Table that rejected the record.")
     feed: T.StringType = pa.Field(description="The landing zone; of a refused row its table.")
     error_kind: T.StringType = pa.Field(
         isin=list(RECORD_KINDS), description="Kind of error; docs/how-to/dead-letters.md describes each."
     )
     error: T.StringType = pa.Field(description="File, record and reason, as text.")
-    payload: T.BinaryType = pa.Field(
-        nullable=True, description="Original bytes of the record (DP5-I22); a refused row as JSON."
-    )
+    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record; a refused row as JSON.")
     error_class: T.StringType = pa.Field(
         nullable=True,
         isin=[d.value for d in Disposition],

@@ -57,7 +57,7 @@ def _opened(setting: str, home: Path) -> Subscriber:
 
 
 def require_idempotency(subscriber: Subscriber) -> None:
-    """Refuse a subscriber without a declared idempotency mechanism for repeated deliveries (DP5-F10).
+    """Refuse a subscriber without a declared idempotency mechanism for repeated deliveries.
 
     Raises SubscriberMisconfigured.
     """

@@ -1,7 +1,7 @@
 """Subscribers: where alerts arrive, and what each of them promises.
 
 A subscriber applies an entry whose ``(epoch, sequence, op)`` is strictly greater than that of the alert's last one. It
-keeps a tombstone of a withdrawn alert (E21), and records the batch id in the same transaction. So a batch may be sent
+keeps a tombstone of a withdrawn alert, and records the batch id in the same transaction. So a batch may be sent
 again after any doubt: it is applied once, and the second answer equals the first.
 
 The epoch counts the histories that delivered to one subscriber: a lake that was restored or rebuilt begins the next
@@ -58,7 +58,7 @@ class EntryStamp(NamedTuple):
 
     @property
     def key(self) -> EntryKey:
-        """Identity of the entry: a correction of an alert is another entry (E14)."""
+        """Identity of the entry: a correction of an alert is another entry."""
         return (self.alert_id, self.epoch, self.sequence, self.op)
 
     @property
@@ -146,7 +146,7 @@ class Subscriber(Protocol):
     """A receiver of batches of entries; a repeated batch has no effect."""
 
     idempotency: ClassVar[str]
-    """Why a repetition has no effect, in words; a subscriber without this text is refused (DP5-F10)."""
+    """Why a repetition has no effect, in words; a subscriber without this text is refused."""
 
     name: str
     """Name in the ledger of deliveries; holds no secret."""

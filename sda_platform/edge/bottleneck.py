@@ -1,4 +1,4 @@
-"""Which edge is the bottleneck: the rightmost one that was full over the last ten seconds (DP4-O5, E24).
+"""Which edge is the bottleneck: the rightmost one that was full over the last ten seconds.
 
 The edge into the slowest stage is persistently full; those behind it are empty. Sampled at 10 Hz, kept for 30 s.
 """

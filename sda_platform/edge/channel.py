@@ -1,7 +1,7 @@
 """A bounded channel between two stages: items with weights, and one declared policy for when it is full.
 
 Capacity is returned when the receiver has finished with an item, not when it takes it. What is in flight therefore
-never exceeds the capacity (DP4-I7). Senders that wait are served in the order in which they came.
+never exceeds the capacity. Senders that wait are served in the order in which they came.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class OverflowPolicy(StrEnum):
 
 @dataclass(frozen=True)
 class Edge:
-    """A declared edge: from which stage to which, how many bytes it holds, its policy, and why (DP4-F1)."""
+    """A declared edge: from which stage to which, how many bytes it holds, its policy, and why."""
 
     name: str
     sender: str
@@ -39,7 +39,7 @@ class Edge:
 
 
 class ChannelClosed(Exception):
-    """The receiver is gone; distinct from a full channel (DP4-I5)."""
+    """The receiver is gone; distinct from a full channel."""
 
 
 class Overdue(Exception):

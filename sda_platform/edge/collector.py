@@ -1,6 +1,6 @@
 """The collector: zones with their sealers, the sources of a configuration, and an orderly end.
 
-Order of an end: stop accepting, finish what is half received, seal everything, exit (DP1-F8). A fault of a sealer ends
+Order of an end: stop accepting, finish what is half received, seal everything, exit. A fault of a sealer ends
 the collector, because nothing is durable without it; a fault of a source ends that source only.
 """
 
@@ -186,7 +186,7 @@ class Collector:
 
     @property
     def health(self) -> list[str]:
-        """What is wrong, one line each; empty when all is well (DP1-O1)."""
+        """What is wrong, one line each; empty when all is well."""
         problems = {name: each.problem() for name, each in self.supervised.items()}
         failed = [f"source {name}: {problem}" for name, problem in problems.items() if problem is not None]
         return failed + [

@@ -1,7 +1,7 @@
 """Frames in one buffer, as starts and lengths: cut, chosen and packed without an object per frame.
 
 The kernels are compiled. They read and write (n,) arrays that the caller provides, so that a batch of any size
-allocates nothing per frame (F5.2).
+allocates nothing per frame.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Frames:
         return len(self.starts)
 
     def where(self, chosen: NDArray[Any]) -> "Frames":
-        """The rows that ``chosen`` selects: a mask (n,) or row numbers, in that order; no payload is moved (F5.4)."""
+        """The rows that ``chosen`` selects: a mask (n,) or row numbers, in that order; no payload is moved."""
         return Frames(self.buffer, self.starts[chosen], self.lengths[chosen])
 
     def payload(self, row: int) -> bytes:
@@ -62,7 +62,7 @@ def frames_of(payloads: list[bytes]) -> Frames:
 def cut_stream(buffer: NDArray[np.uint8], *, is_big_endian: bool, max_bytes: int = MAX_PAYLOAD_BYTES) -> Cut:
     """Cut a stretch of a length-prefixed stream that begins at a frame.
 
-    A length above ``max_bytes`` ends the cut there, as a violation, before anything of that size is allocated (F1.20).
+    A length above ``max_bytes`` ends the cut there, as a violation, before anything of that size is allocated.
     """
     most = len(buffer) // LENGTH_BYTES
     starts, lengths = np.empty(most, np.int64), np.empty(most, np.int64)

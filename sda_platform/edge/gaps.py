@@ -1,4 +1,4 @@
-"""Gaps in the sequences of satellites: how many frames are missing, counted when the next one comes (F3.32)."""
+"""Gaps in the sequences of satellites: how many frames are missing, counted when the next one comes."""
 
 from typing import Any, Final
 

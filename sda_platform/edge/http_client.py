@@ -3,8 +3,7 @@
 Redirects are followed at the same server only, and a name may not resolve to this machine. Otherwise a partner's server
 could send requests to services on loopback.
 
-Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed
-(F4.30).
+Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The ledger: what became of every record, by source and priority, exactly (DP4-I4, conservation).
+"""The ledger: what became of every record, by source and priority, exactly.
 
     received = sealed + dropped + in flight
 

@@ -14,7 +14,7 @@ _NAMES: Final = (*COLLECTOR_METRICS, "operator_restart_total", "operator_uptime_
 
 
 class CollectorMetrics(ExportedMetrics):
-    """The families of a collector (DP1-O2, DP4-O1)."""
+    """The families of a collector."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector

@@ -1,4 +1,4 @@
-"""The packet processor: telemetry frames validated, de-duplicated and put in order by what they hold alone (F5).
+"""The packet processor: telemetry frames validated, de-duplicated and put in order by what they hold alone.
 
 A batch stays in the buffer in which it was received. The result is row numbers: nothing is copied, and what is
 allocated depends on the batch, never on a frame. Duplicates are recognised across batches, as a station that
@@ -27,12 +27,12 @@ _EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID, _URGENT_CONFLICT = range(
 
 
 class BatchTooLarge(ValueError):
-    """A batch has more frames than the processor takes; the caller splits it (F5.8)."""
+    """A batch has more frames than the processor takes; the caller splits it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """Row numbers of a batch: each frame is in exactly one of the six (F5.31).
+    """Row numbers of a batch: each frame is in exactly one of the six.
 
     ``emergency`` and ``routine`` ascend in `timestamp_ms`, then satellite, then sequence. ``duplicates`` repeat a frame
     whole, but for the station that received it. ``conflicts`` repeat its key with other content. ``invalid``: flagged,
@@ -49,7 +49,7 @@ class Processed:
 
 
 class PacketProcessor:
-    """De-duplicates on (satellite, epoch of its counter, sequence); the first in order of arrival survives (F5.26).
+    """De-duplicates on (satellite, epoch of its counter, sequence); the first in order of arrival survives.
 
     ``missing`` and ``late`` count the gaps of the last batch (`SequenceGaps.count`).
     """

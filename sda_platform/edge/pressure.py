@@ -15,7 +15,7 @@ class Pressure:
     """Whether a zone is saturated, with hysteresis, so that it does not flap around the mark.
 
     ``backlog``: what waits in the zone for the intake as a share of what may wait, 0 to 1 and more. The durable log
-    between the collector and the lake is an edge too, and its lag the sign that the lake falls behind (DP4-I16).
+    between the collector and the lake is an edge too, and its lag the sign that the lake falls behind.
     """
 
     channels: Iterable[Channel[ReceivedBatch]]

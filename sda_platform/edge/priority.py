@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Priority(IntEnum):
-    """How soon a record must reach a table. The lower number is served first (DP4-F8)."""
+    """How soon a record must reach a table. The lower number is served first."""
 
     EMERGENCY = 0
     HIGH = 1

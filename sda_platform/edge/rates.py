@@ -1,4 +1,4 @@
-"""Rates of sources: a mean with exponentially falling weights, time constant 30 s (DP1-O2)."""
+"""Rates of sources: a mean with exponentially falling weights, time constant 30 s."""
 
 from math import exp
 from typing import Final

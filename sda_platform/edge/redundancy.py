@@ -1,11 +1,11 @@
-"""Which radar frames are redundant: samples of an object beyond the first four within 30 s (DP4-F4).
+"""Which radar frames are redundant: samples of an object beyond the first four within 30 s.
 
 An object is a track of one array (`array_id`, `target_track_id`): the association with the catalogue comes later. Four
 samples in any 30 s are of high priority, so that a sustained track keeps its rate; those between them are low. Time is
 the frame's own. A frame that cannot be read is low, so that a flood of garbage is shed first.
 
-The memory is a table of fixed size (13 MB for 2^18 tracks), larger than the active catalogue and a break-up together
-(E25). A full neighbourhood drops its oldest track, whose next sample then counts as fresh.
+The memory is a table of fixed size (13 MB for 2^18 tracks), larger than the active catalogue and a break-up together. A
+full neighbourhood drops its oldest track, whose next sample then counts as fresh.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Supervision of sources: one that ends or fails is started again, after pauses that grow to a minute (DP2-F5).
+"""Supervision of sources: one that ends or fails is started again, after pauses that grow to a minute.
 
 Only a wrong configuration is final: such a source is `failed` until it is configured anew. All else may pass: a full
 disk, a port in use, an answer that makes no sense, a fault of the program. The source continues by itself when it is

@@ -1,7 +1,7 @@
-"""Every edge of the collector: declared here, and nowhere else is a channel made (DP4-F1, DP4-F2).
+"""Every edge of the collector: declared here, and nowhere else is a channel made.
 
 Each landing zone has edges of its own, so that a flood in one never fills another's. Records are split by priority
-before they share anything (F3.28). Capacities are in bytes of records, so memory is bounded by their sum whatever the
+before they share anything. Capacities are in bytes of records, so memory is bounded by their sum whatever the
 records are.
 
     receive ─► emergency ─┐
@@ -9,9 +9,9 @@ records are.
             ─► low ───────┼─► seal ─► pending/ of the zone ─► intake
             ─► deferred ──┘
 
-Sizes: (peak rate − rate of the sealer) × duration × 2 (DP4-I2). Ten times 7,000 radar frames/s of 72 bytes for the 0.2
+Sizes: (peak rate − rate of the sealer) × duration × 2. Ten times 7,000 radar frames/s of 72 bytes for the 0.2
 s between two seals, twice: 2 MB; a tenth of a second of a slow disk costs half of that again. Three quarters are for
-high, one quarter for low priority. At 12 MiB and 70,000 frames/s an observation waits for 2.5 s at most (DP4-I1).
+high, one quarter for low priority. At 12 MiB and 70,000 frames/s an observation waits for 2.5 s at most.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,12 +27,12 @@ _LANES: Final[dict[Priority, tuple[int, OverflowPolicy, str]]] = {
     Priority.EMERGENCY: (
         1 * MIB,
         OverflowPolicy.BLOCK,
-        "Emergency traffic has room of its own: it waits for nothing but the disk (F0.5).",
+        "Emergency traffic has room of its own: it waits for nothing but the disk.",
     ),
     Priority.HIGH: (
         12 * MIB,
         OverflowPolicy.BLOCK,
-        "Fresh observations are never dropped here: the socket is read more slowly instead (DP4-I3).",
+        "Fresh observations are never dropped here: the socket is read more slowly instead.",
     ),
     Priority.LOW: (
         4 * MIB,
@@ -71,7 +71,7 @@ class Topology:
         yield from self._channels.values()
 
     def describe(self) -> list[str]:
-        """Each edge with size, policy and reason, for the log of a start (DP4-Q5)."""
+        """Each edge with size, policy and reason, for the log of a start."""
         return [describe(channel.edge) for channel in self.channels()]
 
 

@@ -1,6 +1,6 @@
 """Physical limits of measured quantities, checked over whole columns.
 
-The limits exclude values that are impossible for any sensor (DP5-I20). Values that are unlikely for a given sensor are
+The limits exclude values that are impossible for any sensor. Values that are unlikely for a given sensor are
 rejected by association.
 """
 

@@ -1,7 +1,7 @@
 """Segments of sensor readings as one Arrow table: a row for every record, good or bad.
 
-What was measured is kept: nothing is converted to a position. Limits are physical impossibilities only
-(DP5-I20). A reading that is delivered twice has one observation id (`identity`).
+What was measured is kept: nothing is converted to a position. Limits are physical impossibilities only. A reading that
+is delivered twice has one observation id (`identity`).
 """
 
 from collections import defaultdict

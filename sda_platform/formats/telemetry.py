@@ -10,7 +10,7 @@
 | 23 | flags: 0x80 the station found the frame invalid, 0x40 emergency traffic | u8 |
 
 On the TCP wire a frame follows a u32 big-endian length. Fields are ordered by falling alignment, so that the header has
-no padding (F5.1, F5.17).
+no padding.
 """
 
 from collections.abc import Sequence

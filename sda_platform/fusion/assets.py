@@ -133,10 +133,10 @@ def _track_counts(store: Lake) -> dict[str, Any]:
 
 
 def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, window_ns: int) -> tuple[list[int], int]:
-    """Starts of the windows to fit again, and the number of new observations that are too late (DP3-Q4).
+    """Starts of the windows to fit again, and the number of new observations that are too late.
 
     ``arrived`` are the new observations, ``landed`` the new raw records. A closed window is fitted again for
-    reprocessed records (E26), whether they are new observations or known late ones.
+    reprocessed records, whether they are new observations or known late ones.
     """
     returned = pa.concat_tables(rows.select(["sensor_time_ns", "reprocess_count"]) for rows in (arrived, landed))
     returned = returned.filter(pc.is_valid(returned["reprocess_count"])).column("sensor_time_ns").drop_null()
@@ -163,9 +163,7 @@ def _metadata(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, 
 
 
 def _trail(marks: dict[str, int], counts: dict[str, int]) -> str:
-    """Markdown table: each kind's watermark, its source lag until reception, and the pipeline lag since then
-    (DP3-O2).
-    """
+    """Markdown table: each kind's watermark, its source lag until reception, and the pipeline lag since then."""
     lines = ["| kind | complete up to | source lag | pipeline lag |", "|---|---|---|---|"]
     for kind, mark in marks.items():
         lags = [counts.get(f"{kind}_{whose}_lag_ms") for whose in ("source", "pipeline")]

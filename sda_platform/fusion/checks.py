@@ -28,7 +28,7 @@ from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
 from sda_platform.units import DAY_NS, SECOND_NS
 
-# Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
+# Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls.
 MAX_WATERMARK_LAG_S = 120.0
 MAX_CLOCK_AGE_S = 3600.0
 _PUBLISHED_AHEAD_NS = 30 * DAY_NS
@@ -67,7 +67,7 @@ def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
     op_tags=AFTER_ALERTS,
 )
 def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetCheckResult:
-    """The span of event time that is still open, and the observations in it (DP3-Q5, I21)."""
+    """The span of event time that is still open, and the observations in it."""
     return check_open_state(lake.open(), fusion)
 
 

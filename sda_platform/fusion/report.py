@@ -149,7 +149,7 @@ def newest_biases(store: Lake) -> TimeTagBiases:
 
 
 def bias_problems(biases: TimeTagBiases) -> list[str]:
-    """Texts for sources whose bias exceeds the bound of their clock quality by 3 sigma (CS, DP3-I4)."""
+    """Texts for sources whose bias exceeds the bound of their clock quality by 3 sigma."""
     sure_s = np.abs(biases.offset_s) - 3 * biases.sigma_s
     wrong = (sure_s > biases.bound_s) & (biases.observation_count >= _MIN_OBSERVATIONS)
     return [

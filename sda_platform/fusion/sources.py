@@ -20,7 +20,7 @@ HEARD, AWAITED = "heard/", "awaited/"
 ORBITING: str = "optical-orbit"
 """The one source that all observers in orbit are (``optical-orbit-51985``): thousands, each silent for hours."""
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
-# After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
+# After this time a kind that never reported is an error: the windows that it holds open stall.
 AWAITED_GRACE_NS = MINUTE_NS
 # A healthy source of these feeds always has something to report; a telescope has days and clouds.
 _CONTINUOUS_NS = 600 * SECOND_NS
@@ -113,9 +113,9 @@ def silences(
 
 
 def lags_ms(arrived: pa.Table, as_of_ns: int) -> dict[str, int]:
-    """Median lags of the arrived observations by kind: source lag until reception and pipeline lag since (DP3-I2).
+    """Median lags of the arrived observations by kind: source lag until reception and pipeline lag since.
 
-    An observation received before it was measured counts as ``skewed``, with zero lag (DP3-I3).
+    An observation received before it was measured counts as ``skewed``, with zero lag.
     """
     source_ns = pc.subtract(arrived["received_time_ns"], arrived["sensor_time_ns"])
     counts = {"skewed": pc.sum(pc.less(source_ns, 0)).as_py() or 0}

@@ -1,9 +1,9 @@
 """Watermarks: the event time up to which each kind of source, and the fusion, is complete.
 
 The watermark of a kind is its newest event time less its lateness bound. While a kind is silent, it advances with the
-receptions of the others (E20). A kind that never reported has none, and until each has one, no window closes
-(DP3-F4). The pipeline's watermark is the least of them. A window is closed once the watermark has passed its end by
-the allowed lateness. Later observations of it are counted, left out, and become dead letters (DP3-I15, E12).
+receptions of the others. A kind that never reported has none, and until each has one, no window closes. The pipeline's
+watermark is the least of them. A window is closed once the watermark has passed its end by the allowed lateness. Later
+observations of it are counted, left out, and become dead letters.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Arrivals:
 def advance(previous: Mapping[str, int], arrived: Arrivals, lateness: Lateness, as_of_ns: int) -> dict[str, int]:
     """The watermarks by source kind after ``arrived``, and ``pipeline`` once every awaited kind has reported.
 
-    None ever moves back (DP3-I10), and none passes the mission clock. Silence is measured by receptions, not by the
+    None ever moves back, and none passes the mission clock. Silence is measured by receptions, not by the
     clock: a platform that works off a backlog must not close windows with pending data.
     """
     frontier_ns = max(arrived.received_ns.values(), default=0)
@@ -53,7 +53,7 @@ def advance(previous: Mapping[str, int], arrived: Arrivals, lateness: Lateness, 
 
 
 def window_start(event_ns: int, window_ns: int) -> int:
-    """Start of the tumbling window that holds ``event_ns``; windows align to the Unix epoch (DP3-I7)."""
+    """Start of the tumbling window that holds ``event_ns``; windows align to the Unix epoch."""
     return event_ns - event_ns % window_ns
 
 

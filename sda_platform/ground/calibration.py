@@ -21,9 +21,9 @@ LONGEST_LATE_S: Final = 30.0
 MOST_FALSE_A_DAY: Final = 1.0
 """False declarations of a path a day: each costs a failover."""
 MOST_DETECTION_S: Final = 20.0
-"""Time to a declaration that leaves the length of a lease, until 30 s from stop to promotion have passed (GF-20)."""
+"""Time to a declaration that leaves the length of a lease, until 30 s from stop to promotion have passed."""
 MOST_STEADY_PHI: Final = 2.0
-"""Suspicion that regular heartbeats stay below, up to the 98th percentile (GF-21)."""
+"""Suspicion that regular heartbeats stay below, up to the 98th percentile."""
 LEAST_HOURS: Final = 0.1
 """Shorter recordings of a path show neither rare pauses nor a tail: they are shown, and not judged."""
 _THRESHOLDS: Final = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0, 32.0, 48.0)

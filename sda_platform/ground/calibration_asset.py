@@ -32,11 +32,11 @@ _RULES: Final[dict[str, tuple[str, Callable[[Calibration], str]]]] = {
         lambda each: f"{each.false_declarations:.1f} a day" if each.false_declarations > MOST_FALSE_A_DAY else "",
     ),
     "failures_are_found_in_time": (
-        f"On every path a stop is declared within {MOST_DETECTION_S:.0f} s, in 99 % of the cases (GF-20).",
+        f"On every path a stop is declared within {MOST_DETECTION_S:.0f} s, in 99 % of the cases.",
         lambda each: f"{each.detection_s[1]:.1f} s" if each.detection_s[1] > MOST_DETECTION_S else "",
     ),
     "steady_heartbeats_raise_no_suspicion": (
-        f"On every path phi stays below {MOST_STEADY_PHI:g} up to the 98th percentile of the heartbeats (GF-21).",
+        f"On every path phi stays below {MOST_STEADY_PHI:g} up to the 98th percentile of the heartbeats.",
         lambda each: f"phi {each.phi[1]:.1f}" if each.phi[1] >= MOST_STEADY_PHI else "",
     ),
 }

@@ -41,7 +41,7 @@ def commands_are_executed_once(store: Lake, log: TableLog, commits: Sequence[Com
 @dg.asset_check(
     asset=GROUND_COMMANDS.name,
     description=f"Each backup uplink took over within {MAX_STOP_TO_PROMOTION_S:.0f} s of the former one's last "
-    "heartbeat (GF-20).",
+    "heartbeat.",
 )
 def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
     """The promotions, and the slowest."""

@@ -62,7 +62,7 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
 
 
 def oldest_pending_ns(commands: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
-    """When the oldest command that is not final was issued, by station and priority (GC29); rows of the table."""
+    """When the oldest command that is not final was issued, by station and priority; rows of the table."""
     oldest: dict[tuple[str, int], int] = {}
     for row in commands:
         if row["state"] not in FINAL:

@@ -62,7 +62,7 @@ def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
 
 
 def _ids(found: dict[int, TrackingObservation]) -> dict[int, str]:
-    """The id of each observation, by row: of what was measured, not of the message that brings it (E1)."""
+    """The id of each observation, by row: of what was measured, not of the message that brings it."""
     ids: dict[int, str] = {}
     for kind in sorted({each.columns["source_kind"] for each in found.values()}):
         rows = [row for row, each in found.items() if each.columns["source_kind"] == kind]

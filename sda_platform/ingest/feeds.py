@@ -1,4 +1,4 @@
-"""The feeds: what each source promises about time, order and delivery (DP1 section 1.3, property sheet)."""
+"""The feeds: what each source promises about time, order and delivery."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sda_platform.units import DAY_NS, HOUR_NS, SECOND_NS
 class Feed:
     """One landing zone of observations.
 
-    ``max_lateness_ns`` bounds arrival after event time (DP3-F2); ``max_silence_ns`` is the longest that a healthy
+    ``max_lateness_ns`` bounds arrival after event time; ``max_silence_ns`` is the longest that a healthy
     source may have nothing to report: for a telescope, a day and clouds in the night.
     """
 

@@ -21,12 +21,12 @@ class Envelope(Provenance):
     """One observation: who measured what, when, and how well. Columns of other kinds of sensor are null."""
 
     observation_id: T.StringType = pa.Field(
-        nullable=True, description="UUIDv5 of source, native id, sensor time and payload (E1); equal for re-deliveries."
+        nullable=True, description="UUIDv5 of source, native id, sensor time and payload; equal for re-deliveries."
     )
     source_kind: T.StringType = pa.Field(nullable=True, isin=["radar", "optical", "isl"], description="Kind of sensor.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor: radar-7, optical-maui, isl-44713.")
     native_track_id: T.StringType = pa.Field(
-        nullable=True, description="The source's own id of what it tracked; not a catalogue id (E3)."
+        nullable=True, description="The source's own id of what it tracked; not a catalogue id."
     )
     sensor_time_ns: T.LongType = quantity(
         "ns",
@@ -55,9 +55,7 @@ class Envelope(Provenance):
     vz_m_s: T.DoubleType = quantity("m/s", "Velocity z, TEME.", nullable=True)
     position_sigma_m: T.DoubleType = quantity("m", "1-sigma of each position component.", nullable=True, gt=0)
     velocity_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of each velocity component.", nullable=True, gt=0)
-    clock_quality: T.StringType = pa.Field(
-        nullable=True, description="What the sensor's clock is synchronised to (DP3-I4)."
-    )
+    clock_quality: T.StringType = pa.Field(nullable=True, description="What the sensor's clock is synchronised to.")
     clock_age_s: T.DoubleType = quantity("s", "Time since the clock's last synchronisation.", nullable=True, ge=0)
     angle_frame: T.StringType = pa.Field(
         nullable=True,

@@ -1,7 +1,7 @@
 """Versions of a table whose rows another writer changed: nothing names the run, the code and the inputs of such rows.
 
 A compaction changes no row, and a restoration names what it restores. Every other change of rows must be a commit of
-the platform, whose manifest names writer, code version and inputs (DL2-I13).
+the platform, whose manifest names writer, code version and inputs.
 """
 
 from collections.abc import Iterator

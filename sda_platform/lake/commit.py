@@ -86,7 +86,7 @@ def stamped(plan: Plan, rows: Any) -> Any:
 
 
 def require_lineage(plan: Plan, *, is_required: bool) -> None:
-    """Raise MissingLineage where the commit of ``plan`` would not name its lineage (DL6-F8)."""
+    """Raise MissingLineage where the commit of ``plan`` would not name its lineage."""
     missing = plan.manifest("").missing_lineage() if is_required else []
     if missing:
         what = f"{plan.table.name}: commit {plan.sequence} would name no {' and no '.join(missing)}"

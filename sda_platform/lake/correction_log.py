@@ -1,7 +1,7 @@
 """Journals: tables that correct themselves by appending.
 
 A fact is inserted with sequence 0; a correction retracts sequence N and inserts N + 1; a fact that no longer holds is
-retracted and may return later with the next sequence (DP3 sections 3.3 and 3.5, I17). A reader folds a journal by
+retracted and may return later with the next sequence. A reader folds a journal by
 taking the last entry of each key.
 """
 

@@ -121,7 +121,7 @@ class CommitManifest:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def missing_lineage(self) -> list[str]:
-        """What of the lineage this manifest does not name: run, code, trigger or operator (DL6-F8)."""
+        """What of the lineage this manifest does not name: run, code, trigger or operator."""
         facts = {"run id": "" if self.run_id == NO_RUN else self.run_id, "code version": self.code_version}
         if self.schema_version >= SCHEMA_VERSION:
             facts |= {name: (self.origin or {}).get(name, "") for name in ("trigger", "operator")}

@@ -49,7 +49,7 @@ class PendingSegment:
         """The order of intake: the time of sealing, later for lower priorities.
 
         High priority therefore comes first, and none waits for ever: low priority counts as high after a minute, and a
-        deferred segment after five (DP4-F8, E25).
+        deferred segment after five.
         """
         handicap_s = _HANDICAP_S.get(self.meta.priority or "", 0) if self.meta else 0
         return self.sealed_time_ns + handicap_s * 1_000_000_000

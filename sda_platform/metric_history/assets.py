@@ -40,7 +40,7 @@ decode = record_decoder(PIPELINE_METRICS, METRICS_FEED, columns)
 def pipeline_metrics(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
-    """What watchdog and collector export under `/metrics`, sampled every ten minutes of wall time (DP6).
+    """What watchdog and collector export under `/metrics`, sampled every ten minutes of wall time.
 
     So rates, backlog, latency and service levels of past days can be queried without a Prometheus server.
     """

@@ -14,7 +14,7 @@ class PipelineMetricRow(Provenance, LandingColumns):
     """Bronze: one row per value of a metric; one that cannot be used has an error."""
 
     process: T.StringType = pa.Field(nullable=True, description="Who exported it: watchdog or collector.")
-    metric: T.StringType = pa.Field(nullable=True, description="The metric of the catalogue (DP6).")
+    metric: T.StringType = pa.Field(nullable=True, description="The metric of the catalogue.")
     sample: T.StringType = pa.Field(
         nullable=True, description="The metric; of a histogram with the suffix _bucket, _count or _sum."
     )

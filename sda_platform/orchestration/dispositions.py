@@ -1,4 +1,4 @@
-"""Classification of errors: rejected records, and failed runs (DP5-F7, F13, I17, O4).
+"""Classification of errors: rejected records, and failed runs.
 
 Two tables. `RECORD_KINDS`: why a record is refused; the record becomes a dead letter and nothing else waits for it.
 `disposition_of`: what an exception means for the run that it ended. `docs/how-to/dead-letters.md` is the first for
@@ -48,7 +48,7 @@ class Disposition(StrEnum):
 
 @dataclass(frozen=True)
 class RecordKind:
-    """One kind of refused record, and what a person does about it (DP5-O4)."""
+    """One kind of refused record, and what a person does about it."""
 
     disposition: Disposition
     meaning: str
@@ -110,7 +110,7 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
         ),
         "out_of_range": RecordKind(
             Disposition.PERMANENT,
-            "A value is physically impossible (DP5-I20), or stamped later than it was received.",
+            "A value is physically impossible, or stamped later than it was received.",
             "A unit was changed (degrees for radians, km for m), a clock runs ahead, a sensor is defective.",
             "The error names value and limit; a constant factor points to a unit, a constant offset to a clock.",
             "The source fixes unit or clock; a decoder's error is fixed here.",

@@ -23,7 +23,7 @@ def zone_asset(
 ) -> dg.AssetSpec:
     """The zone of ``feed``, whose segments ``table`` consumes in a run of ``job``.
 
-    ``contents`` describes the landed files in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
+    ``contents`` describes the landed files in whole sentences; ``promises`` are those of the source.
     ``deps`` are the external assets that send it.
     """
     return dg.AssetSpec(

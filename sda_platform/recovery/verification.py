@@ -114,7 +114,7 @@ def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: 
 
 
 def broken_correction_logs(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Keys touched by the reviewed commits whose entries are not insert 0, retract 0, insert 1, … (DP3-I17)."""
+    """Keys touched by the reviewed commits whose entries are not insert 0, retract 0, insert 1, …."""
     key = log.table.key[0]
     touched = pc.unique(log.rows_of(reviewed_span(commits), [key]).column(key))
     entries = log.rows([key, "sequence", "op"], ds.field(key).isin(touched))

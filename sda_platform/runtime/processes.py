@@ -22,7 +22,7 @@ LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0
 """A process that ran this long has recovered: its next restart has no pause."""
 _RESTARTS = 5
-"""Within a minute; a process that needs more is reported, and restarted with the longest pause (DP2-F5)."""
+"""Within a minute; a process that needs more is reported, and restarted with the longest pause."""
 _PORTS = range(20_000, 32_768)
 """Below the ports that a kernel gives to outgoing connections: none of those takes a port before its server starts."""
 _next_port = itertools.count(random.randrange(len(_PORTS)))

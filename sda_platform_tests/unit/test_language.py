@@ -16,6 +16,8 @@ PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "C
 MOST_WORDS = 25
 PERSONIFICATION = re.compile(r"\b(told|tells|nobody|whoever|believes|hears|stands)\b", re.IGNORECASE)
 """Words that a technical verb replaces (CONTRIBUTING.md)."""
+REQUIREMENT = re.compile(r"\b(?:D[PL]\d-[A-Z]+\d+|GF-\d+|GC\d+|DP\d)\b|\([EFIOQ]\d{1,2}(?:\.\d+)?\)")
+"""Ids of requirements; only tests name them."""
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _ITEM = re.compile(r"\s*([-*+|#>]|\d+\.)\s")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -76,6 +78,11 @@ def test_docstrings_use_technical_verbs() -> None:
         str(module.relative_to(ROOT)): list(filter(PERSONIFICATION.search, docstrings(module))) for module in MODULES
     }
     assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_product_text_names_no_requirement() -> None:
+    found = {str(module.relative_to(ROOT)): REQUIREMENT.findall(module.read_text()) for module in MODULES}
+    assert {name: ids for name, ids in found.items() if ids} == {}
 
 
 def test_help_texts_have_short_sentences_and_technical_verbs() -> None:

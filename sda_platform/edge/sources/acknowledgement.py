@@ -1,7 +1,7 @@
 """Acknowledgements on a TCP connection: how many of its frames are durable.
 
 After each seal the collector writes a cumulative u64, in the byte order of the stream's lengths. What has no
-acknowledgement when the connection ends is the sender's to send again (DP1-I18).
+acknowledgement when the connection ends is the sender's to send again.
 """
 
 import asyncio

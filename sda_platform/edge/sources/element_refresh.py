@@ -1,8 +1,7 @@
-"""Refresh the element set of one satellite during a pass: a request at the start, then every 600 s (F4.4, F4.34).
+"""Refresh the element set of one satellite during a pass: a request at the start, then every 600 s.
 
-The set is validated before it is used (F4.38): both lines' checksums, their ids and the requested id, and an epoch
-that is not older than the one held. A good one is landed in zone `elements`. After a failure the previous one is kept
-(F4.31).
+The set is validated before it is used: both lines' checksums, their ids and the requested id, and an epoch
+that is not older than the one held. A good one is landed in zone `elements`. After a failure the previous one is kept.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Reading length-prefixed frames from a TCP stream, many at once, within bounds of size and time.
 
 At most one frame and one read are in memory. A frame that began must end within `FrameTimeouts.frame_s`. A peer that
-sends nothing for `FrameTimeouts.idle_s` is disconnected (F4.16).
+sends nothing for `FrameTimeouts.idle_s` is disconnected.
 """
 
 import asyncio

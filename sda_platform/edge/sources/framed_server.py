@@ -1,6 +1,6 @@
 """Sources that listen on TCP for length-prefixed frames: inter-satellite links, and telemetry of many stations.
 
-A connection has a task and a bounded buffer of its own: one that stalls or misbehaves concerns no other (F1.1). Beyond
+A connection has a task and a bounded buffer of its own: one that stalls or misbehaves concerns no other. Beyond
 ``max_connections`` a new one is closed at once and counted, so that a storm of them costs nothing else.
 """
 

@@ -111,9 +111,9 @@ class LinkIntake(SplitIntake):
 
 
 class TelemetryIntake(Intake):
-    """Emergency frames first, then the others in order of time; duplicates are counted and left out (F5).
+    """Emergency frames first, then the others in order of time; duplicates are counted and left out.
 
-    Routine frames hold up the socket for 0.2 s at most, because emergency frames come through it too (F3.29, F4.5). A
+    Routine frames hold up the socket for 0.2 s at most, because emergency frames come through it too. A
     duplicate's receipt is that of its first copy. If that is dropped, the duplicate is handed over in its place.
     """
 

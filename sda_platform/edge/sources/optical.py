@@ -1,4 +1,4 @@
-"""The optical archive over HTTP: requests records newer than a mark that survives restarts (DP1-F3, E6).
+"""The optical archive over HTTP: requests records newer than a mark that survives restarts.
 
 Each request repeats the overlap before the mark, because records arrive late and several may share a time. Records that
 this process has landed are recognised by id and omitted. After a restart the overlap is landed again, and equal

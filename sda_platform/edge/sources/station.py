@@ -1,11 +1,11 @@
-"""A station that is called: connect, read telemetry frames, connect again; and the element set of its pass (F4).
+"""A station that is called: connect, read telemetry frames, connect again; and the element set of its pass.
 
     connecting ─► connected ─► reconnecting ─► connecting …
     On a stop: disconnecting ─► stopped.
 
-Pauses between attempts are 1, 2, 4 … 30 s with some jitter, so that stations do not return together (F4.40). A
+Pauses between attempts are 1, 2, 4 … 30 s with some jitter, so that stations do not return together. A
 connection that brings no frame counts as a failed attempt. A station is called for as long as it is configured. Without
-a frame for five minutes it is on the health page (F4.3). Every transition is written to the log in order (F4.7).
+a frame for five minutes it is on the health page. Every transition is written to the log in order.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class StationSource(Source):
         try:
             await self._keep_connected()
         finally:
-            if refreshing is not None:  # the refresh ends with the session; nothing waits for it (F4.13, F4.37)
+            if refreshing is not None:  # the refresh ends with the session; nothing waits for it
                 refreshing.cancel()
                 with suppress(asyncio.CancelledError):
                     await refreshing
@@ -108,7 +108,7 @@ class StationSource(Source):
         return None if session.frames else f"no frame came: {reason}"
 
     def stop(self) -> None:
-        """Finish the frame in progress, send GOODBYE, close (F4.12)."""
+        """Finish the frame in progress, send GOODBYE, close."""
         super().stop()
         if self._session is not None:
             self._enter(SourceState.DRAINING, "disconnecting")

@@ -1,4 +1,4 @@
-"""Samples of what the processes export, sealed into the landing zone of table `pipeline_metrics` (DP6)."""
+"""Samples of what the processes export, sealed into the landing zone of table `pipeline_metrics`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import isfinite

@@ -30,7 +30,7 @@ def late_observations(store: Lake, commits: Iterable[Commit]) -> pa.Table:
     found = [OBSERVATIONS.arrow_schema.empty_table().select(_COLUMNS)]
     for manifest in (commit.manifest for commit in commits):
         consumed = manifest.window(OBSERVATIONS.name)
-        if consumed is None or not manifest.counts["late"]:
+        if consumed is None or not manifest.counts.get("late"):
             continue
         arrived = store.log(OBSERVATIONS).rows_of(
             (consumed.after_sequence, consumed.upto_sequence), [*_COLUMNS, "reprocess_count"]

@@ -6,6 +6,7 @@ from quotes and brackets alone.
 
 import json
 import re
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 MOST_RECORD_BYTES: Final = 2**20
@@ -19,10 +20,13 @@ class NoRecords(ValueError):
 
 
 class Record(NamedTuple):
-    """A record as a line of JSON. ``name`` is its id, None where it has no id or no time; ``time_ns`` is its time."""
+    """A record as a line of JSON. ``name`` is its id and ``time_ns`` its time.
 
-    name: str | None
-    time_ns: int
+    Where one of them is missing, the name is the hash of its text, and the time None.
+    """
+
+    name: str
+    time_ns: int | None
     line: bytes
 
 
@@ -32,8 +36,8 @@ class Piece(NamedTuple):
     ``rest`` is what the next piece continues, None once the array is closed; ``has_begun``: its bracket was read.
     """
 
-    names: list[str | None]
-    times_ns: list[int]
+    names: list[str]
+    times_ns: list[int | None]
     lines: list[bytes]
     rest: bytes | None
     has_begun: bool = True
@@ -110,12 +114,16 @@ def _end(text: str, at: int) -> int:
 def _record(value: Any, text: str, received_ns: int) -> Record:
     if not isinstance(value, dict):
         line = " ".join(text.split()) if value is None else json.dumps(value, separators=(",", ":"))
-        return Record(None, 0, line.encode("utf-8", "surrogateescape"))
+        return Record(_hash_name(text), None, line.encode("utf-8", "surrogateescape"))
     name, time_ns = value.get("obs_id"), value.get("timestamp_ns")
     line = json.dumps({**value, "received_ns": received_ns}, separators=(",", ":"))
     if isinstance(name, str) and name and isinstance(time_ns, int) and not isinstance(time_ns, bool):
         return Record(name, time_ns, line.encode())
-    return Record(None, 0, line.encode())
+    return Record(_hash_name(text), None, line.encode())
+
+
+def _hash_name(text: str) -> str:
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()}"
 
 
 def _skip(text: str, at: int) -> int:

@@ -1,8 +1,9 @@
 """The optical archive over HTTP: requests records newer than a mark that survives restarts.
 
 Each request repeats the overlap before the mark, because records arrive late and several may share a time. Records that
-this process has landed are recognised by id and omitted. After a restart the overlap is landed again, and equal
-observation ids make it harmless. The mark advances only after the records before it are durable.
+this process has landed are recognised by id, those without one by their text, and omitted. After a restart the overlap
+is landed again, and equal observation ids make it harmless. The mark advances only after the records before it are
+durable.
 
 Usually one request has all that is new. An answer that is too large or too slow, or a refusal, halves the time that is
 asked for (``until``); each good answer doubles it. After one that is too large there is no pause. So an outage of any
@@ -12,6 +13,7 @@ counted and reported.
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -69,6 +71,11 @@ class OpticalSource(Source):
     def address(self) -> str:
         """See `Source.address`."""
         return self._url
+
+    @property
+    def mark_ns(self) -> int:
+        """The time up to which all records are durable."""
+        return self._mark.time_ns
 
     @property
     def breaker_state(self) -> BreakerState | None:
@@ -169,10 +176,17 @@ class OpticalSource(Source):
         elif self._window_ns is not None:
             self._window_ns *= 2
 
-    def new_lines(self, piece: Piece) -> list[bytes]:
-        """The lines of the records that are not durable already; counts the others, and records without an id."""
+    def new_lines(self, piece: Piece, times_ns: Mapping[str, int]) -> list[bytes]:
+        """The lines of the records that are not durable already; counts the others, and records without id or time.
+
+        ``times_ns``: until when each is remembered; a record without a time may come for as long as it is answered.
+        """
         is_landed = [name in self._landed for name in piece.names]
-        for reason, count in (("repeated", sum(is_landed)), ("bad_record", piece.names.count(None))):
+        self._landed.update(
+            (name, times_ns[name]) for name, is_old in zip(piece.names, is_landed, strict=True) if is_old
+        )
+        bad = sum(at is None and not is_old for at, is_old in zip(piece.times_ns, is_landed, strict=True))
+        for reason, count in (("repeated", sum(is_landed)), ("bad_record", bad)):
             if count:
                 self.errors[reason] += count
         return [line for line, is_old in zip(piece.lines, is_landed, strict=True) if not is_old]
@@ -241,10 +255,12 @@ class _Answer:
         except NoRecords as error:
             raise SourceFailed(f"{self._source.address} answers no list of records: {error}") from None
         self._is_first, self._rest = not piece.has_begun, piece.rest
-        known = {name: at for name, at in zip(piece.names, piece.times_ns, strict=True) if name is not None}
-        self.last_ns = max(self.last_ns, *known.values(), 0)
-        self.newest_ns = max(self.newest_ns, *(at for at in known.values() if at <= self._latest_ns), 0)
-        lines = self._source.new_lines(piece)
+        times_ns = [at for at in piece.times_ns if at is not None]
+        self.last_ns = max(self.last_ns, *times_ns, 0)
+        self.newest_ns = max(self.newest_ns, *(at for at in times_ns if at <= self._latest_ns), 0)
+        newest_ns = max(self.newest_ns, self._source.mark_ns)
+        known = {n: newest_ns if at is None else at for n, at in zip(piece.names, piece.times_ns, strict=True)}
+        lines = self._source.new_lines(piece, known)
         if lines:
             self.count += len(lines)
             self._unsealed.append((await self._source.hand_over(lines), known))

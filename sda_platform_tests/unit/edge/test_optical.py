@@ -21,8 +21,8 @@ from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.supervision import Supervised
 from sda_platform_tests.support.collectors import NOW_NS, collecting, payloads, until
+from sda_platform_tests.support.http_sources import names, optical, record
 from sda_platform_tests.unit.edge.servers import Remote, serving
-from sda_platform_tests.unit.edge.test_http_sources import names, optical, record
 
 DAY_S = 86_400
 
@@ -158,6 +158,38 @@ def test_one_bad_record_harms_no_other(tmp_path: Path) -> None:
     found = payloads(tmp_path, "optical")
     assert [json.loads(line)["obs_id"] for line in (found[0], found[2])] == ["obs-1", "obs-2"]
     assert found[1] == huge.encode()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '"{\\"obs_id\\":\\"1203"',
+        '{"timestamp_ns": 5}',
+        '{"obs_id": "a", "timestamp_ns": "now"}',
+        "null",
+        "1e999",
+        "[" * 5_000,
+    ],
+)
+def test_a_bad_record_lands_once_however_often_it_is_answered(tmp_path: Path, bad: str) -> None:
+    """The archive keeps it at the time at which it came, or answers it for ever."""
+    answers = 0
+    bad += "]" * bad.count("[")
+
+    async def scenario() -> None:
+        def answer(_: Request) -> Response:
+            nonlocal answers
+            answers += 1
+            new = json.dumps(record(answers, 30.0 * min(answers, 9) - 300.0))
+            return Response(f"[{json.dumps(record(0, -400.0))}, {bad}, {bad}, {new}]")
+
+        async with serving(answer) as remote, collecting(tmp_path, optical(remote.url)) as collector:
+            await until(lambda: answers > 15)
+            assert collector.supervised["archive"].source.errors["bad_record"] == 2
+
+    asyncio.run(scenario())
+    found = payloads(tmp_path, "optical")
+    assert len(found) - sum(b'"obs-' in each for each in found) == 2
 
 
 def test_the_mark_moves_only_after_its_records_are_durable__DP1_I12(

@@ -1,5 +1,5 @@
 """The fault campaign: ``python -m sda_platform_tests.campaign [--sample] [--repeats N] [--seed N]
-[--tier models,t0,t1,t2] [--point NAME]``.
+[--tier models,t0,t1,t2] [--point NAME] [--after LOG]``.
 
 Prints what each tier found. The exit code is 1 when anything failed or a point was not reached.
 """
@@ -90,9 +90,22 @@ def _t1(chosen: argparse.Namespace) -> Report:
     return joined("T1, real processes without an engine", chosen.seed, parts)
 
 
+def recovered_in(output: str) -> frozenset[str]:
+    """The cases that recovered without a failure, by the output of T2."""
+    recovered = re.findall(r"^\S+   (.*): recovered in [\d.]+ s$", output, re.MULTILINE)
+    return frozenset(name for name in recovered if f"FAILED {name}: " not in output)
+
+
 def _t2(chosen: argparse.Namespace) -> Report:
+    recovered = recovered_in(chosen.after.read_text()) if chosen.after else frozenset()
     selected, clocked, moving = (
-        [c for c in every if re.search(chosen.point, c.name) and (c.in_sample or not chosen.sample)]
+        [
+            case
+            for case in every
+            if re.search(chosen.point, case.name)
+            and (case.in_sample or not chosen.sample)
+            and case.name not in recovered
+        ]
         for every in (cases(), by_the_clock(), moving_clock())
     )
     count = len(selected) + len(clocked) + len(moving)
@@ -126,6 +139,9 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--tier", default=",".join(_TIERS), help="tiers to run, separated by commas")
     parser.add_argument("--point", default="", help="only the cases whose name has this regular expression")
+    parser.add_argument(
+        "--after", type=Path, metavar="LOG", help="output of a run of T2 that was stopped; go on with its other cases"
+    )
     parser.add_argument("--list", action="store_true", help="only tell the crash points and the cases of each")
     chosen = parser.parse_args(arguments)
     chosen.repeats = chosen.repeats or (1 if chosen.sample or chosen.point else REPEATS)

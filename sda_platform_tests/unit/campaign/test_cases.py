@@ -7,6 +7,7 @@ from pathlib import Path
 import sda_platform
 from sda_platform.orchestration.table_asset import declared, tables_of, zones_of
 from sda_platform.registry import TABLES
+from sda_platform_tests.campaign.__main__ import recovered_in
 from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.in_object_store import SAMPLED_KILLS, in_object_store
 from sda_platform_tests.campaign.platform import FED_TABLES, UNFED_JOBS
@@ -96,3 +97,13 @@ def test_one_seed_is_one_world(tmp_path: Path) -> None:
     assert len(list(first.new_messages().records())) == 3
     assert any(not delivery.is_sound for delivery in first.delivered)
     assert len({d.meta.sha256 for d in first.delivered if d.is_sound}) < sum(d.is_sound for d in first.delivered)
+
+
+def test_a_run_goes_on_after_the_cases_that_recovered() -> None:
+    output = (
+        "12:54:42   commit.planned:tracks: recovered in 27.3 s\n"
+        "12:55:12   engine killed, commit in place: tracks: recovered in 9.0 s\n"
+        "12:55:13   FAILED engine killed, commit in place: tracks: O3 two rows\n"
+        "12:55:40   MISSED bulk, commit.sent of raw_records: nobody came by\n"
+    )
+    assert recovered_in(output) == {"commit.planned:tracks"}

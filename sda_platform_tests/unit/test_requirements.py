@@ -1,11 +1,11 @@
-"""Every requirement id in the name of a test is explained in docs/requirements.md."""
+"""Every requirement id in the name of a test is explained in sda_platform_tests/requirements.md."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-EXPLAINED = (TESTS.parent / "docs" / "requirements.md").read_text()
+EXPLAINED = (TESTS / "requirements.md").read_text()
 _NAME = re.compile(r"def (test_\w+)")
 _TRACK = re.compile(r"D[LP][1-6]$")
 _ID = re.compile(r"(E|D|A|V|O|CP|F|I|Q|G)\d{1,3}$")

@@ -9,50 +9,26 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from sda_platform.catalog.error_history import rated
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.catalog.transforms import improvements
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import data_files, delta_log
-from sda_platform.lake.commit import CommitReceipt, WrittenRows, append, stamped, with_spark
+from sda_platform.lake.commit import WrittenRows, append, stamped, with_spark
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.manifest import SegmentRef
-from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.restoration import remove_strays, restore_rows
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.replay.digest import digest
 from sda_platform_tests.support.delta_tables import rows_of
-
-
-def log_of(table: Table, root: Path) -> TableLog:
-    return TableLog(table, f"{root}/{table.name}")
-
-
-def planned(log: TableLog, run_id: str = "run") -> Plan:
-    segment = SegmentRef("radar", f"after {log.head().sequence}", "0" * 64, 1, 1)
-    return plan_segments(log.table, log.head(), [segment], now_ns=1, run_id=run_id)
-
-
-def frame(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
-    return spark.createDataFrame(rows_of(table, rows)).drop(COMMIT_SEQUENCE)
-
-
-def observations(spark: SparkSession, *ids: str) -> DataFrame:
-    return frame(spark, OBSERVATIONS, *({"observation_id": i, "sensor_time_ns": 5} for i in ids))
-
-
-def ids(log: TableLog) -> list[str]:
-    return sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+from sda_platform_tests.support.observation_commits import catalogue, ids, improved, log_of, observations, planned
 
 
 def test_appending_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
@@ -259,42 +235,9 @@ def test_the_files_that_arrow_wrote_are_on_disk_before_anybody_hears_of_the_comm
             directories = {"lake"}
 
 
-def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
-    """Element sets (norad_id, epoch, priority), as landed."""
-    rows = (
-        {
-            "norad_id": n,
-            "epoch_time_ns": e,
-            "source_priority": p,
-            "segment_sha256": f"{n}/{e}/{p}",
-            "object_name": f"{e}/{p}",
-        }
-        for n, e, p in sets
-    )
-    return frame(spark, ELEMENT_SETS, *rows)
-
-
-def improved(
-    spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], plan: Plan | None = None
-) -> CommitReceipt:
-    """Commit these element sets to the catalogue, as its asset does."""
-    lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
-    plan = plan or planned(log)
-    known = lake.current_rows(plan)
-    current = lake.frame(ORBITAL_CATALOG, known)
-    changed = improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow()
-    none = known.slice(0, 0)
-    return lake.replace(plan, rated(changed, none, none))
-
-
 def sequences(log: TableLog) -> dict[int, int]:
     rows = log.rows(["norad_id", COMMIT_SEQUENCE])
     return dict(zip(rows.column("norad_id").to_pylist(), rows.column(COMMIT_SEQUENCE).to_pylist(), strict=True))
-
-
-def catalogue(log: TableLog) -> dict[int, str]:
-    rows = log.rows(["norad_id", "object_name"])
-    return dict(zip(rows.column("norad_id").to_pylist(), rows.column("object_name").to_pylist(), strict=True))
 
 
 def test_overwriting_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
 from sda_platform.recovery.repair import recover
 from sda_platform.recovery.verification import broken_chain
-from sda_platform_tests.pipeline.test_commits import catalogue, ids, improved, log_of, observations, planned
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.observation_commits import catalogue, ids, improved, log_of, observations, planned
 from sda_platform_tests.support.platform_run import Platform
 
 

@@ -21,8 +21,8 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.merge_process import Encoding
 from sda_platform.lake.retention import RETENTION
 from sda_platform.recovery.examination import Depth, examine
-from sda_platform_tests.pipeline.test_commits import ids, observations, planned
 from sda_platform_tests.support.delta_tables import commit, rows_of
+from sda_platform_tests.support.observation_commits import ids, observations, planned
 from sda_platform_tests.support.parquet_encodings import UNREADABLE, candidates, write_encoded
 
 DAY_MS = 24 * 3_600_000

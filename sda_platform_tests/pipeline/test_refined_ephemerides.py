@@ -10,9 +10,9 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.test_chain import FLEET
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, land
+from sda_platform_tests.support.simulated_chain import FLEET
 
 SECONDS = 240
 OBJECTS = FLEET[:8]

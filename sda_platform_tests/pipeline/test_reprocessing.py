@@ -13,9 +13,9 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.test_chain import FLEET, simulated, tracks
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import after, catalogue_of, land
+from sda_platform_tests.support.simulated_chain import FLEET, simulated, tracks
 
 CHAIN = ["raw_records", "observations", "fused_tracks", "dead_letters"]
 

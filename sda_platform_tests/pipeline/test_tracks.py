@@ -16,10 +16,10 @@ from sda_platform.lake.table import Table
 from sda_platform.recovery.verification import current_keys
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.test_chain import FLEET
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, land
+from sda_platform_tests.support.simulated_chain import FLEET
 
 CHAIN = ["raw_records", "observations", "fused_tracks", "tracks"]
 SECONDS = 120

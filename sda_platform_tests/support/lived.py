@@ -12,11 +12,11 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import mean_elements
-from sda_platform_tests.pipeline.test_chain import FLEET, events, simulated
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.scenes import catalogue
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, land
+from sda_platform_tests.support.simulated_chain import FLEET, events, simulated
 
 HORIZON_H = 0.6
 CATALOGUE = catalogue_of({*FLEET, *(n for e in events() if e[2] < after(HORIZON_H * 3600) for n in e[:2])})

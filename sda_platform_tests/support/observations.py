@@ -15,6 +15,11 @@ from sda_platform.formats.observations import cut_observations, decode_cut_obser
 from sda_platform.formats.optical import OBSERVER, OpticalRecord
 from sda_platform.formats.radar import encode_radar_frames
 
+GOLDEN_OPTICAL = (
+    b'{"obs_id":"m-1","timestamp_ns":1730419200000000000,"ra_rad":1.5,"dec_rad":-0.5,'
+    b'"sigma_arcsec":1.0,"site_id":"maui","clock_quality":"ntp_synced","clock_age_s":0.0}'
+)
+
 SEALED_TIME_NS = 1_730_419_205_000_000_000
 SENSOR_TIME_NS = 1_730_419_200_000_000_000
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from sda_platform import arrays, units
 
 PACKAGE = Path(__file__).parents[2] / "sda_platform"
+TESTS = Path(__file__).parents[1]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LARGEST_MODULE_LINES = 320
 LARGEST_MEDIAN_LINES = 95
@@ -59,3 +60,14 @@ def test_units_of_time_and_kinds_of_arrays_have_one_home() -> None:
             if (is_number and unit.fullmatch(target.id)) or target.id in vars(arrays):
                 second.append(f"{module.relative_to(PACKAGE)}: {target.id}")
     assert second == []
+
+
+def test_no_test_is_imported() -> None:
+    """What two tests share is in `support`."""
+    found = {
+        f"{module.relative_to(TESTS)}: {node.module}"
+        for module in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ImportFrom) and re.fullmatch(rf"{TESTS.name}\.(.*\.)?test_\w+", node.module or "")
+    }
+    assert found == set()

@@ -14,8 +14,8 @@ from sda_platform.cli.main import main
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import collecting, until
+from sda_platform_tests.support.file_sources import UPLOAD, folder, post
 from sda_platform_tests.unit.edge.servers import serving
-from sda_platform_tests.unit.edge.test_files import UPLOAD, folder, post
 
 OMM = {
     "OBJECT_NAME": "ISS (ZARYA)", "OBJECT_ID": "1998-067A", "NORAD_CAT_ID": 25544,

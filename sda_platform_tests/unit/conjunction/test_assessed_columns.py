@@ -23,7 +23,7 @@ from sda_platform.fusion.tables import STATE_COLUMNS
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform_tests.support.cara_conjunctions import CONJUNCTIONS, conjunction
-from sda_platform_tests.unit.conjunction.test_assessing import SCHEMA
+from sda_platform_tests.support.track_columns import SCHEMA
 
 DATA = Path(__file__).parents[2] / "data"
 IDS, NAMES = (27424, 41740), ("SATELLITE A", "FENGYUN 1C DEB")

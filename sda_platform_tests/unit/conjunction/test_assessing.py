@@ -18,15 +18,15 @@ from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
-from sda_platform.fusion.tables import TRACKS, covariance_from_lower
+from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume, regimes
+from sda_platform_tests.support.track_columns import SCHEMA
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
-SCHEMA = pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS])
 DAY_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 SPHERE = Volume.sphere(5.0)
 NONE = Tracks.of(SCHEMA.empty_table())

@@ -20,8 +20,8 @@ from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.units import SECOND_NS
-from sda_platform_tests.unit.conjunction.test_screening_tasks import BEGIN_NS
-from sda_platform_tests.unit.conjunction.test_stated_paths import END_NS, sampled, shell
+from sda_platform_tests.support.object_shell import BEGIN_NS
+from sda_platform_tests.support.sampled_paths import END_NS, sampled, shell
 
 MOVER = 26086
 SPHERE, REACH_KM, SIGMAS = Volume.sphere(5.0), 60.0, 3.0

@@ -10,27 +10,16 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
-from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
-from sda_platform_tests.support.scenes import catalogue
+from sda_platform_tests.support.object_shell import BEGIN_NS, shell
 
-BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))
 END_NS = BEGIN_NS + 3 * 3_600_000_000_000
 SPHERE = Volume.sphere(40.0)
 BOXES = {name: Volume("box", 10.0, 30.0, 30.0) for name in ("LEO1", "LEO2", "LEO3", "HEO")}
 # A pair of both regimes is inside the volume of the first alone.
 UNEQUAL = {**dict.fromkeys(("LEO1", "LEO2", "LEO3"), Volume("box", 1.0, 1.0, 1.0)), "HEO": Volume("box", *[250.0] * 3)}
 Pair = tuple[int, int, int]
-
-
-def shell() -> Catalogue:
-    """Three hundred objects of low orbits, and a few that cross them."""
-    elements = catalogue().elements
-    motion = elements.mean_motion_rev_per_day
-    low = np.random.default_rng(8).choice(np.flatnonzero((motion > 14.4) & (motion < 15.0)), 300, replace=False)
-    rows = np.unique(np.concatenate([low, np.flatnonzero((elements.eccentricity > 0.6) & (motion > 2))[:20]]))
-    return Catalogue(Propagator(elements.take(rows)), ("",) * len(rows))
 
 
 def events(

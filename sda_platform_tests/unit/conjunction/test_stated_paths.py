@@ -20,16 +20,12 @@ from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import WITHIN_KM, sets_through
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
-from sda_platform_tests.unit.conjunction.test_screening_tasks import BEGIN_NS
-from sda_platform_tests.unit.conjunction.test_screening_tasks import shell as whole_shell
+from sda_platform_tests.support.object_shell import BEGIN_NS
+from sda_platform_tests.support.sampled_paths import END_NS, NS, WITHIN_REACH_KM, sampled, shell
 
-NS = 10**9
-END_NS = BEGIN_NS + 6 * 3600 * NS
 MEETING_NS = BEGIN_NS + 14_400 * NS
-WITHIN_REACH_KM = 60.0
 SPHERE = Volume.sphere(WITHIN_REACH_KM)
 BOXES = {name: Volume("box", 30.0, 60.0, 60.0) for name in ("LEO1", "LEO2", "LEO3", "HEO")}
 Found = dict[tuple[int, int, int], float]
@@ -39,14 +35,6 @@ BY_OPERATORS = (OPERATOR_EPHEMERIS,) * 2
 def ephemeris_of(times: IntArray, r: FloatArray, v: FloatArray) -> Ephemeris:
     covariance = np.diag([1e-4] * 3 + [1e-10] * 3)[None]
     return Ephemeris(times, np.hstack([r, v]), times[:1], covariance, int(times[0]), int(times[-1]))
-
-
-@cache
-def shell() -> Catalogue:
-    """A hundred objects of low orbits, and some that cross them."""
-    known = whole_shell()
-    rows = np.arange(0, len(known), 3)
-    return Catalogue(known.propagator.take(rows), ("",) * len(rows))
 
 
 def mover() -> int:
@@ -95,29 +83,6 @@ def found(
     rows = [row for batch in search([pa.RecordBatch.from_pylist(tasks)]) for row in batch.to_pylist()]
     names = ("norad_id_1", "norad_id_2", "tca_time_ns")
     return {tuple(r[n] for n in names): r["miss_distance_km"] for r in rows if r["kind"] == EVENT}
-
-
-def sampled(norad_id: int, stated: OperatorEphemerides, step_s: int = 4) -> list[tuple[int, float, float]]:
-    """The fast approaches of an object within the sphere by samples: other, seconds after the begin, miss."""
-    objects, times = shell(), np.arange(BEGIN_NS, END_NS + 1, step_s * NS)
-    _, r, v = objects.propagator.grid(times)
-    for number, each in zip(stated.norad_id.tolist(), stated.ephemerides, strict=True):
-        row = int(np.flatnonzero(objects.norad_id == number)[0])
-        state = each.at(times)[0]
-        inside = np.isfinite(state[:, 0])
-        r[row, inside], v[row, inside] = state[inside, :3], state[inside, 3:]
-    own = int(np.flatnonzero(objects.norad_id == norad_id)[0])
-    dr, dv = r - r[own], v - v[own]
-    near = np.einsum("nti,nti->nt", dr, dv) / np.maximum(np.einsum("nti,nti->nt", dv, dv), 1e-12)
-    # Straight paths between samples: the minimum is between two of them where r·v changes its sign.
-    rows, at = np.nonzero((near[:, :-1] < 0) & (near[:, 1:] >= 0))
-    places = dr[rows, at] - dv[rows, at] * near[rows, at][:, None]
-    miss, speed = np.linalg.norm(places, axis=1), np.linalg.norm(dv[rows, at], axis=1)
-    kept = (miss <= WITHIN_REACH_KM) & (speed > SLOWEST_EVENT_KM_S) & (rows != own)
-    return sorted(
-        (int(objects.norad_id[row]), step_s * t - float(near[row, t]), float(km))
-        for row, t, km in zip(rows[kept].tolist(), at[kept].tolist(), miss[kept].tolist(), strict=True)
-    )
 
 
 def test_what_is_found_is_what_the_paths_do_and_not_what_the_element_sets_say() -> None:

@@ -28,7 +28,7 @@ from sda_platform.ingest.telemetry import decode
 from sda_platform.lake import durable
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import collecting, framed, landed, payloads, telemetry, until
-from sda_platform_tests.unit.edge.test_sources import STATIONS, connect, ended
+from sda_platform_tests.support.socket_sources import STATIONS, connect, ended
 
 ACKNOWLEDGING = {"stations": {**STATIONS["stations"], "acknowledge": True}}
 FRAMES = telemetry(20)

@@ -20,7 +20,7 @@ from sda_platform.edge.rates import Rates
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.topology import declared_edges
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, until
-from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR
+from sda_platform_tests.support.socket_sources import LINKS, RADAR
 
 SPECIFIED = {
     "source_rate", "channel_occupancy", "channel_capacity_bytes", "source_errors", "sink_bytes_written",

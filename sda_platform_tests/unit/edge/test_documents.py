@@ -29,10 +29,10 @@ from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import NOW_NS, beacons, collecting, framed, landed, payloads, until
+from sda_platform_tests.support.file_sources import SETS, UPLOAD, folder, post
+from sda_platform_tests.support.http_sources import optical, pull, record
+from sda_platform_tests.support.socket_sources import LINKS, connect, sealed
 from sda_platform_tests.unit.edge.servers import serving
-from sda_platform_tests.unit.edge.test_files import SETS, UPLOAD, folder, post
-from sda_platform_tests.unit.edge.test_http_sources import optical, pull, record
-from sda_platform_tests.unit.edge.test_sources import LINKS, connect, sealed
 
 CLOCK = MissionClock(NOW_NS, 0, 0.0)
 Usage = namedtuple("Usage", "total used free")

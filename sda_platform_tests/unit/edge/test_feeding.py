@@ -24,8 +24,8 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.simulation.segments import TRUTH_SCHEMA
 from sda_platform.simulation.world import SimulatedSegment
 from sda_platform_tests.support.collectors import NOW_NS, beacons, collecting, payloads, radar_frames, until
+from sda_platform_tests.support.http_sources import record
 from sda_platform_tests.support.segments import described
-from sda_platform_tests.unit.edge.test_http_sources import record
 
 RECORDS = [json.dumps(record(number, number - 20)).encode() for number in range(5)]
 

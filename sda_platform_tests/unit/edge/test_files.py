@@ -3,24 +3,15 @@
 import asyncio
 import errno
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from upath import UPath
 
 from sda_platform.edge.address import Address
-from sda_platform.edge.collector import Collector
 from sda_platform.edge.sources.upload import TEMPORARY, UploadSource
 from sda_platform.lake import durable
 from sda_platform_tests.support.collectors import collecting, landed, payloads, until
-from sda_platform_tests.unit.edge.test_http_sources import TLE
-
-SETS = ("\n".join(TLE) + "\n").encode()
-
-
-def folder(path: Path) -> dict[str, dict[str, Any]]:
-    return {"partners": {"kind": "folder", "path": str(path), "interval_s": 0.005, "settle_s": 0.0}}
+from sda_platform_tests.support.file_sources import SETS, UPLOAD, folder, post
 
 
 def test_a_file_that_is_copied_into_the_folder_lands_and_is_put_away(tmp_path: Path) -> None:
@@ -67,15 +58,6 @@ def test_a_folder_of_a_zone_decides_where_its_files_land(tmp_path: Path) -> None
             await until(lambda: bool(landed(tmp_path, "elements")))
 
     asyncio.run(scenario())
-
-
-UPLOAD: dict[str, dict[str, Any]] = {"upload": {"kind": "upload", "bind": "127.0.0.1:0", "max_bytes": 100_000}}
-
-
-async def post(collector: Collector, path: str, content: bytes = SETS, **options: Any) -> httpx.Response:
-    source = collector.supervised["upload"].source
-    async with httpx.AsyncClient(timeout=10) as client:
-        return await client.post(f"http://{source.address}{path}", content=content, **options)
 
 
 def test_a_source_beyond_its_quota_is_refused_and_named_and_others_are_not__S6(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sda_platform.formats.framing.container import pack_records
 from sda_platform.lake import durable
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, landed, payloads, until
-from sda_platform_tests.unit.edge.test_sources import LINKS
+from sda_platform_tests.support.socket_sources import LINKS
 
 
 @dataclass

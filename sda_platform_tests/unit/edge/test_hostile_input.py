@@ -25,7 +25,7 @@ from sda_platform_tests.support.collectors import (
     telemetry,
     until,
 )
-from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, STATIONS
+from sda_platform_tests.support.socket_sources import LINKS, RADAR, STATIONS
 
 SEED = 20_261_122
 

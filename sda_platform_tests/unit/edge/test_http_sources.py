@@ -17,35 +17,10 @@ from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import Source, SourceState
-from sda_platform.formats.optical import parse_optical_record
 from sda_platform_tests.support.collectors import NOW_NS, collecting, log_text, payloads, until
+from sda_platform_tests.support.http_sources import TLE, names, optical, pull, record
+from sda_platform_tests.support.socket_sources import LINKS
 from sda_platform_tests.unit.edge.servers import serving
-from sda_platform_tests.unit.edge.test_sources import LINKS
-
-TLE = (
-    "ISS (ZARYA)",
-    "1 25544U 98067A   24306.17453704  .00022844  00000+0  40391-3 0  9995",
-    "2 25544  51.6393 356.2817 0009296  77.9131  33.2203 15.49933303479592",
-)
-
-
-def record(number: int, second: float = 0.0) -> dict[str, Any]:
-    return {
-        "obs_id": f"obs-{number}",
-        "timestamp_ns": NOW_NS + round(second * 1e9),
-        "ra_rad": 1.0,
-        "dec_rad": 0.5,
-        "sigma_arcsec": 1.0,
-        "site_id": "site-1",
-    }
-
-
-def optical(url: str, **options: Any) -> dict[str, dict[str, Any]]:
-    return {"archive": {"kind": "optical", "url": f"{url}/records", "poll_interval_s": 0.01, **options}}
-
-
-def names(tmp_path: Path) -> list[str]:
-    return [parse_optical_record(payload).obs_id for payload in payloads(tmp_path, "optical")]
 
 
 def test_the_archive_is_polled_and_every_record_lands_once__DP1_F3_E6(tmp_path: Path) -> None:
@@ -193,10 +168,6 @@ def test_nothing_listens_and_the_breaker_stops_asking__DP2_F7() -> None:
         await client.close()
 
     asyncio.run(scenario())
-
-
-def pull(url: str, **options: Any) -> dict[str, dict[str, Any]]:
-    return {"sets": {"kind": "pull", "url": f"{url}/gp.php?GROUP=stations", "format": "tle", **options}}
 
 
 def test_a_catalogue_is_asked_conditionally_and_not_again_after_a_restart(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from sda_platform.edge.datagrams import DatagramReader
 from sda_platform.edge.senders import AllowedSenders
 from sda_platform_tests.support.certificates import make_certificates
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, payloads, radar_frames, until
-from sda_platform_tests.unit.edge.test_sources import ended, sealed
+from sda_platform_tests.support.socket_sources import ended, sealed
 
 FOREIGN = "127.0.0.2"
 

@@ -1,18 +1,14 @@
 """Sources over real sockets on loopback: what is sent is what lands, and what is wrong is counted."""
 
 import asyncio
-import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sda_platform.edge.collector import Collector
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG
 from sda_platform_tests.support.collectors import (
-    address,
     beacons,
     collecting,
     config,
@@ -23,33 +19,7 @@ from sda_platform_tests.support.collectors import (
     telemetry,
     until,
 )
-
-RADAR = {"radar-a": {"kind": "radar", "bind": "127.0.0.1:0"}}
-LINKS: dict[str, dict[str, Any]] = {"links": {"kind": "isl", "bind": "127.0.0.1:0"}}
-STATIONS: dict[str, dict[str, Any]] = {"stations": {"kind": "telemetry", "bind": "127.0.0.1:0"}}
-
-
-def send_datagrams(collector: Collector, name: str, frames: list[bytes]) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        for frame in frames:
-            sender.sendto(frame, address(collector, name))
-
-
-async def connect(collector: Collector, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(*address(collector, name))
-
-
-async def sealed(collector: Collector, name: str, records: int) -> None:
-    await until(lambda: collector.ledger.of_source(name).sealed >= records)
-
-
-async def ended(reader: asyncio.StreamReader) -> bytes:
-    """What the collector still sends until it closes the connection."""
-    async with asyncio.timeout(10):
-        try:
-            return await reader.read(-1)
-        except ConnectionError:
-            return b""
+from sda_platform_tests.support.socket_sources import LINKS, RADAR, STATIONS, connect, ended, sealed, send_datagrams
 
 
 def test_radar_frames_land_as_they_came_with_their_priority__DP1_F2(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.sources.station import GOODBYE, StationSource
 from sda_platform.edge.supervision import Supervised
 from sda_platform_tests.support.collectors import collecting, framed, payloads, telemetry, until
+from sda_platform_tests.support.http_sources import TLE
 from sda_platform_tests.support.warped_loop import reached, run_warped
 from sda_platform_tests.unit.edge.servers import serving
-from sda_platform_tests.unit.edge.test_http_sources import TLE
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -23,9 +23,9 @@ from sda_platform.landing import contents
 from sda_platform.landing.lander import Lander
 from sda_platform.resilience import retry_after_s
 from sda_platform_tests.support.collectors import beacons, collecting, framed, log_text, payloads, radar_frames
+from sda_platform_tests.support.file_sources import SETS, folder
+from sda_platform_tests.support.socket_sources import LINKS, RADAR, connect, ended, sealed, send_datagrams
 from sda_platform_tests.support.warped_loop import reached, run_warped
-from sda_platform_tests.unit.edge.test_files import SETS, folder
-from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, connect, ended, sealed, send_datagrams
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from sda_platform.formats.observations import OBSERVATION_SCHEMA
 from sda_platform.formats.optical import OBSERVER, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import RADAR_FRAME_BYTES
 from sda_platform_tests.support.observations import (
+    GOLDEN_OPTICAL,
     SEALED_TIME_NS,
     SENSOR_TIME_NS,
     RadarReading,
@@ -33,10 +34,6 @@ from sda_platform_tests.support.observations import (
 GOLDEN_RADAR = bytes.fromhex(
     "07000000 92100000 0000842018af0318 0000008087d63241 00000000007197c0"
     "000000000000f83f 000000000000e03f 00007041 0000803e 00000000"
-)
-GOLDEN_OPTICAL = (
-    b'{"obs_id":"m-1","timestamp_ns":1730419200000000000,"ra_rad":1.5,"dec_rad":-0.5,'
-    b'"sigma_arcsec":1.0,"site_id":"maui","clock_quality":"ntp_synced","clock_age_s":0.0}'
 )
 
 

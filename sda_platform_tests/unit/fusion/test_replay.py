@@ -28,12 +28,12 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.history import Span
 from sda_platform.setting_sections import RefinementSettings
+from sda_platform_tests.support.biased_time_tags import TERM, TERM_NS, observed, satellites
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
+from sda_platform_tests.support.passes_of_twins import TOLD_APART, TWINS, meetings, seen
 from sda_platform_tests.support.scenes import START_NS
+from sda_platform_tests.support.uncorrelated_rows import observations
 from sda_platform_tests.support.windows import WINDOW_NS, beacons, published, some_catalogue
-from sda_platform_tests.unit.fusion.test_time_bias import TERM, TERM_NS, observed, satellites
-from sda_platform_tests.unit.orbit_determination.test_discovery import observations
-from sda_platform_tests.unit.orbit_determination.test_recognition import TOLD_APART, TWINS, meetings, seen
 
 RESOURCES = {
     "fusion": FusionResource(window_s=30),

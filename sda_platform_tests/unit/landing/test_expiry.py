@@ -14,8 +14,8 @@ from sda_platform.lake.retention import Retention
 from sda_platform.landing.consumed_marks import mark_pruned
 from sda_platform.landing.expiry import ExpiredSegments, expire_segments
 from sda_platform_tests.support.crashes import crash_at
+from sda_platform_tests.support.landed_deliveries import FEEDS, A, B, C, Platform
 from sda_platform_tests.support.segments import described, put, radar_segment
-from sda_platform_tests.unit.landing.test_deliveries import FEEDS, A, B, C, Platform
 
 LATER_S = time.time() + 10**8
 

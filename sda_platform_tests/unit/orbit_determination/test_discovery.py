@@ -19,18 +19,13 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.observing_night import LOW, night
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue, displaced
+from sda_platform_tests.support.uncorrelated_rows import OBJECTS, WINDOWS, observations
 from sda_platform_tests.support.windows import WINDOW_NS, as_rows, tracked_windows
-from sda_platform_tests.unit.simulation.test_visible_arcs import LOW, night
 
-OBJECTS, WINDOWS = 6, 4
 AS_OF_NS = START_NS + WINDOWS * WINDOW_NS
 NO_ROWS = PROVISIONAL_SCHEMA.empty_table()
-
-
-@cache
-def observations() -> pa.Table:
-    return pa.concat_tables(tracked_windows(OBJECTS, WINDOWS)[0]).select(OBSERVATION_COLUMNS)
 
 
 @cache

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sda_platform.orbits.columnar_merge import best_rows
 from sda_platform.orbits.element_order import rank
-from sda_platform_tests.unit.orbits.test_element_order import NOW_NS, rows
+from sda_platform_tests.support.element_versions import NOW_NS, rows
 
 
 def merged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

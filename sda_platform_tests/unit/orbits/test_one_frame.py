@@ -24,12 +24,12 @@ from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.two_body import two_body_state
 from sda_platform_tests.support import satkit_truth, skyfield_frames
 from sda_platform_tests.support.scenes import SECOND_NS, place
+from sda_platform_tests.support.sight_lines import angles, enu_of_itrf, seen_by
 
-LIGHT_KM_S = 299_792.458
 DAYS = ("1996-01-05", "2008-06-15", "2008-12-31", "2015-06-30", "2016-12-31", "2019-04-10", "2026-11-26")
 HEIGHTS_KM = (500.0, 1336.0, 20_200.0, 35_786.0)
 
@@ -48,37 +48,6 @@ def above(site_gcrf: FloatArray, height_km: float) -> FloatArray:
     along = np.cross(np.cross(r, east), r)
     speed = np.sqrt(398600.4418 / np.linalg.norm(r, axis=1, keepdims=True))
     return np.hstack([r, speed * along / np.linalg.norm(along, axis=1, keepdims=True)])
-
-
-def seen_by(site: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Line of sight (n, 3), GCRF, half the path of a pulse, range rate and the object's velocity; by light time."""
-    delay = np.zeros((len(site), 1))
-    gravity = -398600.4418 * truth[:, :3] / np.linalg.norm(truth[:, :3], axis=1, keepdims=True) ** 3
-    for _ in range(4):
-        line = truth[:, :3] - truth[:, 3:] * delay + 0.5 * gravity * delay**2 - site[:, :3]
-        delay = np.linalg.norm(line, axis=1, keepdims=True) / LIGHT_KM_S
-    speed = truth[:, 3:] - gravity * delay
-    up = np.linalg.norm(line + 2 * delay * site[:, 3:], axis=1)
-    rate = np.einsum("ni,ni->n", line, speed - site[:, 3:]) / np.linalg.norm(line, axis=1)
-    return line, 0.5 * (np.linalg.norm(line, axis=1) + up), rate, speed
-
-
-def angles(direction: FloatArray) -> tuple[FloatArray, FloatArray]:
-    length = np.linalg.norm(direction, axis=1)
-    return np.arctan2(direction[:, 1], direction[:, 0]) % (2 * np.pi), np.arcsin(direction[:, 2] / length)
-
-
-def enu_of_itrf(sensor: Sensor, to_itrf: FloatArray, line: FloatArray) -> FloatArray:
-    """East, north and up (3, n) of lines of sight (n, 3), GCRF, at a sensor's site."""
-    latitude, longitude = np.radians(place(sensor)[:2])
-    axes = np.array(
-        [
-            [-np.sin(longitude), np.cos(longitude), 0],
-            [-np.sin(latitude) * np.cos(longitude), -np.sin(latitude) * np.sin(longitude), np.cos(latitude)],
-            [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)],
-        ]
-    )
-    return np.asarray(np.einsum("ij,njk,nk->in", axes, to_itrf, line))
 
 
 def residuals(columns: dict[str, Any], truth_gcrf: FloatArray, time_ns: IntArray) -> FloatArray:

@@ -29,7 +29,7 @@ from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import skyfield_frames
 from sda_platform_tests.support.observed_truth import published_set
 from sda_platform_tests.support.scenes import SECOND_NS, place, window_fits
-from sda_platform_tests.unit.orbits.test_one_frame import angles, enu_of_itrf, seen_by
+from sda_platform_tests.support.sight_lines import angles, enu_of_itrf, seen_by
 
 DATA = Path(__file__).parents[2] / "data/tracking/jason2_sp3_080830.csv"
 EARTH_RAD_S = 7.292115146706979e-5

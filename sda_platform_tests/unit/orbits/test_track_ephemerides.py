@@ -13,9 +13,9 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform_tests.support import satkit_truth
+from sda_platform_tests.support.held_back_tracks import LATER_NS, published, track, truth, windows
 from sda_platform_tests.support.observed_truth import REGIMES, observed
 from sda_platform_tests.support.scenes import SECOND_NS
-from sda_platform_tests.unit.orbits.test_held_back import LATER_NS, published, track, truth, windows
 
 LATER_S = tuple(range(1800, SPAN_S + 1, 1800))
 

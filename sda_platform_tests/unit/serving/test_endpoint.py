@@ -12,21 +12,15 @@ import pytest
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import Origin
-from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.routes import ROUTES
 from sda_platform.serving.server import application
 from sda_platform.serving.store import IndexStore
-from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.served_sets import BIG, GEO, ISS, NOW_NS, nothing_submitted
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
 from sda_platform_tests.unit.serving.client import Client
 from sda_platform_tests.unit.serving.source import MemorySource
-
-NOW_NS = EPOCH_NS + 2 * DAY_NS
-ISS = row(25544, object_name="ISS (ZARYA)", international_designator="1998-067A", mean_motion_rev_per_day=15.5)
-GEO = row(41866, object_name="GOES 16", mean_motion_rev_per_day=1.0027, eccentricity=0.0001, inclination_deg=0.03)
-BIG = row(799_500_001, object_name="STARLINK-9", international_designator="2026-001A")
 
 
 @dataclass
@@ -45,10 +39,6 @@ class Served:
         answer = self.get(path)
         assert answer.status_code == 200, answer.text
         return [each["NORAD_CAT_ID"] for each in answer.json()]
-
-
-def nothing_submitted(home: Path) -> SubmittedEphemerides:
-    return SubmittedEphemerides(lake_at(home / "lake"), str(home / "landing"))
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
 from sda_platform.serving.store import IndexStore
+from sda_platform_tests.support.served_sets import BIG, GEO, ISS, NOW_NS, nothing_submitted
 from sda_platform_tests.unit.serving.catalogues import row
 from sda_platform_tests.unit.serving.source import MemorySource
-from sda_platform_tests.unit.serving.test_endpoint import BIG, GEO, ISS, NOW_NS, nothing_submitted
 
 GP = "/NORAD/elements/gp.php"
 AT = (2024, 10, 28, 12, 0, 0)

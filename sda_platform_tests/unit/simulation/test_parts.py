@@ -11,8 +11,13 @@ from sda_platform.simulation.randomness import keyed_uniform, stream
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
 from sda_platform.simulation.time_tag_biases import stamped_times
 from sda_platform.simulation.visibility import tick_times
-from sda_platform_tests.support.observations import SEALED_TIME_NS, RadarReading, decode_observations, isl_payload
-from sda_platform_tests.unit.formats.test_observations import GOLDEN_OPTICAL
+from sda_platform_tests.support.observations import (
+    GOLDEN_OPTICAL,
+    SEALED_TIME_NS,
+    RadarReading,
+    decode_observations,
+    isl_payload,
+)
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers())

@@ -181,10 +181,11 @@ def _without_straight_motion(passes: Encounters, row: int, budget: WorkBudget) -
 def _of_orbits(first: UncertainOrbit, second: UncertainOrbit, radius_km: float, budget: WorkBudget) -> _Answer:
     period_s = 2 * np.pi / max(first.elements[0], second.elements[0])
     expected, persistent = _one_encounter(first, second, radius_km, period_s, budget)
-    if expected.converged and not persistent and expected.total < _COUNTABLE:
-        return _Answer(expected.total, HALL)
     # Those inside when a pair that never separates comes into view have not collided until then.
     total = expected.entries if persistent else expected.total
+    findings = (PERSISTENT,) if persistent else ()
+    if expected.converged and total < _COUNTABLE:
+        return _Answer(total, HALL, findings=findings)
     counted = count_collisions(
         first,
         second,
@@ -195,7 +196,6 @@ def _of_orbits(first: UncertainOrbit, second: UncertainOrbit, radius_km: float, 
         most_trials=_MOST_TRIALS,
         count_inside_at_start=not persistent,
     )
-    findings = (PERSISTENT,) if persistent else ()
     if expected.converged and _confirmed(total, counted):
         return _Answer(min(total, 1.0), HALL, findings=findings)
     if counted.hits < _FEWEST_HITS:

@@ -1,5 +1,6 @@
 """Encounters too long, too slow or too curved for the 2D probability: published cases with Monte Carlo truth."""
 
+import dataclasses
 import json
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from sda_platform.orbits.equinoctial import UncertainOrbit, states_at, states_in_own_axes, uncertain_orbit
+from sda_platform.orbits.risk import best_probability
 from sda_platform.orbits.risk.best_probability import FOSTER, HALL, PERSISTENT, best_probabilities
 from sda_platform.orbits.risk.collision_rate import expected_collisions
 from sda_platform.orbits.risk.monte_carlo import count_collisions
@@ -81,6 +83,21 @@ def test_a_pair_that_never_separates_is_recognised(number: int) -> None:
     assert PERSISTENT in best.flags[0]
     assert not best.valid_2d[0]
     assert best.probability[0] == pytest.approx(case["pc_monte_carlo_1e8"], rel=0.3)
+
+
+def test_what_counting_cannot_confirm_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below 1 in 1,000 fifty thousand trials have too few collisions, and a station has half a dozen docked objects."""
+    first, second, radius_km = orbits_of(ALFANO[11])
+    period_s = 2 * np.pi / first.elements[0]
+    counted = count_collisions(
+        first, second, radius_km / 2, -period_s / 4, period_s / 4, seed=3, most_trials=30_000,
+        count_inside_at_start=False,
+    )  # fmt: skip
+    monkeypatch.setattr(best_probability, "count_collisions", None)
+    passes = passes_of(ALFANO[11])
+    best = best_probabilities(dataclasses.replace(passes, radius_km=passes.radius_km / 2))
+    assert (best.method, PERSISTENT in best.flags[0]) == ([HALL], True)
+    assert best.probability[0] == pytest.approx(counted.probability, abs=3 * counted.standard_error)
 
 
 def test_counting_agrees_with_expecting_and_with_itself() -> None:

@@ -71,7 +71,7 @@ ephemeris_zone = zone_asset(
     EPHEMERIDES_FEED,
     EPHEMERIDES,
     CATALOG_TO_ALERTS,
-    "Ephemerides of operators (CCSDS 502.0: OEM) in KVN or XML, and as tables (STK, MEME, CPF, SP3).",
+    "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML, and as tables (STK, MEME, CPF, SP3).",
     replayable="yes",
     ordering="none",
     delivery="at least once",
@@ -84,7 +84,8 @@ def ephemerides(
 ) -> dg.MaterializeResult[Any]:
     """Ephemerides as operators send them: states with their covariances, TEME and UTC, one row each.
 
-    An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not.
+    An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not. One
+    with gaps is used between them, and a single state is propagated for a day.
     An object that is named by its international designator, or only by the file's name, is looked up in the catalogue.
     """
     store = lake.open()

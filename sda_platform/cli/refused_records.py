@@ -33,20 +33,30 @@ class RefusedRecords:
     lake: Lake
     count: int = 0
     reasons: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What no table will use of records that are used."""
 
     def examine(self, data: bytes, meta: SegmentMeta, first_record: int) -> None:
         """Decode a segment whose first record is number ``first_record`` of its file."""
         decode = self._decoders().get(meta.feed)
-        for number, reason in _refused(decode(data, meta), meta) if decode else ():
+        rows = decode(data, meta) if decode else None
+        for number, reason in _refused(rows, meta) if rows else ():
             self.count += 1
             if len(self.reasons) < MOST_SHOWN:
                 self.reasons.append(f"record {first_record + number}, {reason}")
+        if rows and meta.feed == EPHEMERIDES_FEED:
+            for row in rows.to_pylist():
+                parts = ephemeris_decoding.parts_not_used(row)
+                self.remarks += [f"record {first_record + row['record_number']}, {each}" for each in parts]
 
     def lines(self) -> Iterator[str]:
         """The reasons for people."""
         yield from self.reasons
         if self.count > len(self.reasons):
             yield f"and {self.count - len(self.reasons):,} more"
+        yield from self.remarks[:MOST_SHOWN]
+        if len(self.remarks) > MOST_SHOWN:
+            yield f"and {len(self.remarks) - MOST_SHOWN:,} more such spans"
 
     def _decoders(self) -> Mapping[str, SegmentDecoder]:
         return {

@@ -182,7 +182,7 @@ def _burn(text: str) -> Any:
 
 
 def _ephemeris(path: Path, primary: int) -> Any:
-    from sda_platform.catalog.ephemeris_decoding import decoder
+    from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used
     from sda_platform.catalog.tables import EPHEMERIDES_FEED
     from sda_platform.formats.segments import describe_segment
     from sda_platform.formats.tabulated_paths import name_line
@@ -206,6 +206,8 @@ def _ephemeris(path: Path, primary: int) -> Any:
         raise click.ClickException(f"{path}: must hold one ephemeris: {reason if len(rows) == 1 else len(rows)}")
     if rows[0]["norad_id"] != primary:
         raise click.ClickException(f"{path}: is of object {rows[0]['norad_id']}, not of {primary}")
+    if gaps := parts_not_used(rows[0]):
+        raise click.ClickException(f"{path}: must be of one piece: {gaps[0]}")
     return Ephemeris.from_row(rows[0])
 
 

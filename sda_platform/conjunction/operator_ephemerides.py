@@ -33,7 +33,10 @@ EPHEMERIS_COLUMNS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class OperatorEphemerides:
-    """The k ephemerides with a covariance that may be used, each later one better than those before of its object."""
+    """The k ephemerides with a covariance that may be used, each later one better than those before of its object.
+
+    One with gaps is several, one for each piece.
+    """
 
     norad_id: IntArray
     created_ns: IntArray
@@ -47,14 +50,15 @@ class OperatorEphemerides:
     def of(cls, rows: Sequence[dict[str, Any]]) -> OperatorEphemerides:
         """From rows of `ephemerides` with EPHEMERIS_COLUMNS and without an error, in any order."""
         usable = sorted((row for row in rows if row["norad_id"] and row["covariance_time_ns"]), key=_rank)
+        pieces = [(row, piece) for row in usable for piece in Ephemeris.pieces_of(row)]
         return cls(
-            np.array([row["norad_id"] for row in usable], np.int64),
-            np.array([_created_ns(row) for row in usable], np.int64),
-            tuple(f"{row['segment_name']}:{row['record_number']}" for row in usable),
-            tuple(Ephemeris.from_row(row) for row in usable),
+            np.array([row["norad_id"] for row, _ in pieces], np.int64),
+            np.array([_created_ns(row) for row, _ in pieces], np.int64),
+            tuple(f"{row['segment_name']}:{row['record_number']}" for row, _ in pieces),
+            tuple(piece for _, piece in pieces),
             tuple(
                 ASSUMED_EPHEMERIS if row.get("covariance_source") == BY_DEFAULT else OPERATOR_EPHEMERIS
-                for row in usable
+                for row, _ in pieces
             ),
         )
 

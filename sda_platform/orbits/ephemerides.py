@@ -3,13 +3,16 @@
 States are interpolated by Hermite's polynomial through positions and velocities of the nearest states, whatever method
 the message proposes: every state has a velocity. Covariances are interpolated linearly in the axes of the orbit, where
 they change slowly; a weighted sum of covariances is one.
+
+A stored path may have gaps. A state of zeros, where no object can be, stands in each: its neighbours are not connected.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,15 @@ class Ephemeris:
             row["usable_until_ns"],
         )
 
+    @classmethod
+    def pieces_of(cls, row: Mapping[str, Any]) -> tuple[Ephemeris, ...]:
+        """From such a row, which may have gaps: the stretches between them, by time, as far as they are usable."""
+        whole = cls.from_row(row)
+        is_known = np.concatenate([[False], whole.state.any(axis=1), [False]])
+        edges = np.flatnonzero(is_known[1:] != is_known[:-1]).reshape(-1, 2).tolist()
+        pieces = [whole._piece(slice(begin, end)) for begin, end in edges]
+        return tuple(each for each in pieces if each.usable_from_ns < each.usable_until_ns)
+
     def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """States (k, 6) and covariances (k, 6, 6) at ``time_ns`` (k,).
 
@@ -69,6 +81,25 @@ class Ephemeris:
         usable = (time_ns >= self.usable_from_ns) & (time_ns <= self.usable_until_ns)
         return np.where(usable[:, None], states_at(self.state_time_ns, self.state, time_ns), np.nan)
 
+    def carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
+        """Covariances (k, 6, 6) at any ``time_ns`` (k,), from those of number ``index`` (k,), with process noise."""
+        state = self._states_of_covariances[index]
+        elapsed_s = (time_ns - self.covariance_time_ns[index]) / SECOND_NS
+        _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
+        return np.asarray(carried + process_noise(elapsed_s, SLOW_NOISE_KM2_S3))
+
+    def _piece(self, rows: slice) -> Ephemeris:
+        time_ns = self.state_time_ns[rows]
+        own = (self.covariance_time_ns >= time_ns[0]) & (self.covariance_time_ns <= time_ns[-1])
+        return Ephemeris(
+            time_ns,
+            self.state[rows],
+            self.covariance_time_ns[own],
+            self.covariance[own],
+            max(self.usable_from_ns, int(time_ns[0])),
+            min(self.usable_until_ns, int(time_ns[-1])),
+        )
+
     def _covariances(self, time_ns: IntArray, state: FloatArray) -> FloatArray:
         after = np.searchsorted(self.covariance_time_ns, time_ns)
         last = len(self.covariance_time_ns) - 1
@@ -80,7 +111,7 @@ class Ephemeris:
         found = rtn_to_teme(in_orbit, state[:, :3], state[:, 3:])
         outside = np.flatnonzero((time_ns < self.covariance_time_ns[0]) | (time_ns > self.covariance_time_ns[-1]))
         if len(outside):
-            found[outside] = self._carried(time_ns[outside], before[outside])
+            found[outside] = self.carried(time_ns[outside], before[outside])
         return found
 
     @cached_property
@@ -89,16 +120,38 @@ class Ephemeris:
         state = self._states_of_covariances
         return teme_to_rtn(self.covariance, state[:, :3], state[:, 3:])
 
-    def _carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
-        state = self._states_of_covariances[index]
-        elapsed_s = (time_ns - self.covariance_time_ns[index]) / SECOND_NS
-        _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
-        return np.asarray(carried + process_noise(elapsed_s, SLOW_NOISE_KM2_S3))
-
     @cached_property
     def _states_of_covariances(self) -> FloatArray:
         times = np.clip(self.covariance_time_ns, self.state_time_ns[0], self.state_time_ns[-1])
         return states_at(self.state_time_ns, self.state, times)
+
+
+def joined(pieces: Sequence[Ephemeris], first_ns: int, last_ns: int) -> dict[str, Any]:
+    """The columns of a row that has these pieces, in order of time, of a path that was sent from first to last."""
+    edges = [(int(each.state_time_ns[0]), int(each.state_time_ns[-1])) for each in pieces]
+    between = [(end + begin) // 2 for (_, end), (begin, _) in pairwise(edges)]
+    ends = [first_ns] if first_ns < edges[0][0] else [], [last_ns] if last_ns > edges[-1][1] else []
+    gaps_ns = np.array([*ends[0], *between, *ends[1]], np.int64)
+    time_ns = np.concatenate([gaps_ns, *(each.state_time_ns for each in pieces)])
+    state = np.concatenate([np.zeros((len(gaps_ns), 6)), *(each.state for each in pieces)])
+    order = np.argsort(time_ns, kind="stable")
+    covariance = np.concatenate([each.covariance for each in pieces])
+    return {
+        "state_time_ns": time_ns[order].tolist(),
+        "state": state[order].ravel().tolist(),
+        "covariance_time_ns": np.concatenate([each.covariance_time_ns for each in pieces]).tolist(),
+        "covariance": covariance[:, _LOWER[0], _LOWER[1]].ravel().tolist(),
+        "usable_from_ns": pieces[0].usable_from_ns,
+        "usable_until_ns": pieces[-1].usable_until_ns,
+    }
+
+
+def gaps_of(row: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Begin and end, ns, of the spans of such a row in which its path is not known."""
+    time_ns = row["state_time_ns"]
+    is_known = np.asarray(row["state"], np.float64).reshape(-1, 6).any(axis=1)
+    last = len(time_ns) - 1
+    return [(time_ns[max(n - 1, 0)], time_ns[min(n + 1, last)]) for n in np.flatnonzero(~is_known).tolist()]
 
 
 def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> FloatArray:

@@ -7,6 +7,7 @@ times misses of it. So perturbations and manoeuvres of the path itself do not co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -23,15 +24,18 @@ _LOWEST_PERIGEE_KM: Final = 5_000.0
 _STEPS_PER_PERIOD: Final = 25
 """Enough of them, by the period of a circle at perigee, of any orbit."""
 _MISFIT: Final = 0.02
+_GAP: Final = 1.5
+"""In usual steps of a path, from when on a step is a gap."""
 _AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True)
 class PathFault:
-    """Why states are no path, and at which of them that shows first."""
+    """Why states are no path, and at which of them that shows first; ``is_between``: each state is sound."""
 
     row: int
     reason: str
+    is_between: bool = False
 
 
 def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
@@ -58,10 +62,23 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
         return PathFault(
             row + 1,
             f"states {row + 1} and {row + 2} are {steps_s[row]:.6g} s apart: a curve between them is off by up to "
-            f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; give states every {step_s:.0f} s, and what "
-            "follows a gap as a segment of its own",
+            f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; give states every {step_s:.0f} s",
+            is_between=True,
         )
     return None
+
+
+def pieces_of_path(time_ns: IntArray, state: FloatArray) -> list[slice]:
+    """The stretches of states (n, 6) between gaps, in which a curve follows them; none: it never does.
+
+    A gap is a step over which no curve follows, and which is longer than the usual steps of the path.
+    """
+    steps_ns = np.diff(time_ns)
+    usual_ns = np.sort(steps_ns)[(len(steps_ns) - 1) // 2]
+    is_gap = ~(interpolation_errors_km(time_ns, state) <= WITHIN_KM) & (steps_ns > _GAP * usual_ns)
+    edges = pairwise([0, *(np.flatnonzero(is_gap) + 1).tolist(), len(time_ns)])
+    pieces = [slice(begin, end) for begin, end in edges if end > begin + 1]
+    return [each for each in pieces if fault_of_path(time_ns[each], state[each]) is None]
 
 
 def perigees_km(state: FloatArray) -> FloatArray:

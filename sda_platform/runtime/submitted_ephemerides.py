@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.ephemeris_decoding import decoder, why_not_used
+from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used, why_not_used
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
@@ -35,7 +35,8 @@ PREFIX: Final = "submitted-"
 _ENDINGS: Final = {"oem-kvn": ".oem", "oem-xml": ".xml"}
 _STATED: Final = (
     "segment_name", "record_number", "error_kind", "error", "norad_id", "object_name", "received_time_ns",
-    "usable_from_ns", "usable_until_ns", "covariance_time_ns", "covariance_source", COMMIT_SEQUENCE,
+    "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance_source",
+    COMMIT_SEQUENCE,
 )  # fmt: skip
 _OUT_OF_ANSWERS: Final = {"state_1", "state_2", "covariance_1", "covariance_2", "op"}
 Row = Mapping[str, Any]
@@ -123,6 +124,8 @@ class SubmittedEphemerides:
             stated |= {f"usable_{end}_utc": iso(row[f"usable_{end}_ns"]) for end in ("from", "until")}
         if row["covariance_source"]:
             stated["covariance"] = row["covariance_source"]
+        if parts := parts_not_used(row):
+            stated["parts_not_used"] = parts
         return stated if reason is None else {**stated, "state": NOT_USED, "reason": reason}
 
     def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -163,14 +166,14 @@ def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Tab
 
 def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
     """Why a sound ephemeris cannot be screened; None: it can."""
-    ephemeris = Ephemeris.from_row(row)
-    begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
-    problem = None
+    end_ns, problem = row["usable_until_ns"], None
     if live.get(row["norad_id"]) is None:
         problem = f"OBJECT_ID is {row['norad_id']}, which the catalogue does not have"
     elif end_ns <= live.now_ns():
         problem = f"it ended at {iso(end_ns)}, before now"
-    elif sets_through(ephemeris, begin_ns, end_ns) is None:
+    elif any(
+        sets_through(each, each.usable_from_ns, each.usable_until_ns) is None for each in Ephemeris.pieces_of(row)
+    ):
         problem = "a state of it is on no closed orbit that SGP4 can follow"
     return Refusal(row["record_number"], "out_of_range", problem) if problem else None
 

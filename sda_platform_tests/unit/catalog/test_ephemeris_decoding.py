@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import SINGLE_STATE, decode, decoder, why_not_used
+from sda_platform.catalog.ephemeris_decoding import decode, decoder, why_not_used
 from sda_platform.formats.instants import format_epoch
 from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.orbits.covariance import teme_to_rtn
@@ -84,17 +84,6 @@ def test_the_usable_span_is_that_of_the_message() -> None:
     usable = "USEABLE_START_TIME = 2019-09-09T00:00:10\nUSEABLE_STOP_TIME = 2019-09-09T00:00:50\nSTOP_TIME"
     (row,) = rows_of(IN_TEME.replace("STOP_TIME", usable, 1))
     assert (row["usable_from_ns"], row["usable_until_ns"]) == (EPOCH_NS + 10 * 10**9, EPOCH_NS + 50 * 10**9)
-
-
-def test_a_single_state_is_refused_because_it_is_not_propagated__41() -> None:
-    for name, data in (("opm-kvn", MESSAGES["opm_g4.kvn"]), ("opm-kvn", MESSAGES["opm_g1.kvn"])):
-        for each, known in ((data, name), (convert(data, name, "opm-xml"), "opm-xml")):
-            (row,) = rows_of(each.replace(b"1998-999A", b"25544").replace(b"2021-028A", b"25544"), known)
-            assert "it is a single state, which holds at its epoch alone" in row["error"]
-    lines = IN_TEME.split("\n")
-    lines.remove(next(line for line in lines if line.startswith("2019-09-09T00:01")))
-    (row,) = rows_of("\n".join(lines).replace("STOP_TIME = 2019-09-09T00:01", "STOP_TIME = 2019-09-09T00:00"))
-    assert row["error"].endswith(SINGLE_STATE)
 
 
 def test_an_ephemeris_that_ended_before_it_came_is_not_used__41() -> None:

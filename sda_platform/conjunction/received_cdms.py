@@ -1,6 +1,7 @@
 """What a conjunction data message means for risk: both states in one frame, the radius, the best probability."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -88,7 +89,7 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
         pc_2d=_known(plane.probability[0]),
         valid_2d=best.valid_2d[0],
         flags=flags,
-        risk=str(risk_level(best.probability_for_risk[0])),
+        risk=_level(message, float(best.probability_for_risk[0]), flags),
         standard_error=_known(best.standard_error[0]),
         max_pc=_known(plane.maximum_probability[0]),
         max_pc_sigma_scale=_known(plane.maximum_sigma_scale[0]),
@@ -103,6 +104,13 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
         object_2=_name(message.objects[1]),
         pc_in_message=_number(message.fields.get("COLLISION_PROBABILITY")),
     )
+
+
+def _level(message: Cdm, probability: float, flags: Sequence[str]) -> str:
+    """The level of a probability; no message is green whose states or variances cannot be those of the encounter."""
+    level = str(risk_level(probability))
+    is_wrong = DISAGREES in flags or any((np.diag(each.covariance_rtn)[:3] < 0).any() for each in message.objects)
+    return "unknown" if level == "green" and is_wrong else level
 
 
 def _passes(message: Cdm, radius_m: float) -> Encounters:

@@ -114,3 +114,23 @@ def test_an_object_s_radius_is_the_best_that_the_message_gives_A7(
     risk = message_risk(replace(message, objects=(sized, replace(second, hard_body_radius_m=3.0))))
     assert risk.hard_body_radius_m == pytest.approx(radius_m + 3.0)
     assert risk.hard_body_radius_source == f"{source}; object 2: message"
+
+
+def test_a_message_that_contradicts_itself_is_never_green__41() -> None:
+    message = message_of(ALFANO[2])
+    first, second = message.objects
+    far = replace(first, position_km=first.position_km * 2)
+    wrong = second.covariance_rtn.copy()
+    wrong[0, 0] = -1e-6
+    distant = replace(
+        message, objects=(first, replace(second, position_km=second.position_km * 1.001)), miss_distance_m=0
+    )
+    consistent = replace(distant, miss_distance_m=1e3 * message_risk(distant).miss_km)
+    assert message_risk(consistent).risk == "green"
+    assert message_risk(distant).risk == "unknown"
+    assert message_risk(replace(message, objects=(far, second))).risk == "unknown"
+    negative = replace(
+        consistent, objects=(consistent.objects[0], replace(consistent.objects[1], covariance_rtn=wrong))
+    )
+    assert message_risk(negative).risk == "unknown"
+    assert message_risk(message).risk == "red"

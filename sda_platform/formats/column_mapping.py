@@ -25,6 +25,13 @@ Quantity = Literal[
     "range_rate_sigma",
     "angle_sigma",
     "clock_age",
+    "observer_x",
+    "observer_y",
+    "observer_z",
+    "observer_vx",
+    "observer_vy",
+    "observer_vz",
+    "observer_sigma",
 ]
 UNITS: Final[dict[Quantity, str]] = {
     "range": "km",
@@ -37,10 +44,19 @@ UNITS: Final[dict[Quantity, str]] = {
     "range_rate_sigma": "m/s",
     "angle_sigma": "rad",
     "clock_age": "s",
+    "observer_x": "m",
+    "observer_y": "m",
+    "observer_z": "m",
+    "observer_vx": "m/s",
+    "observer_vy": "m/s",
+    "observer_vz": "m/s",
+    "observer_sigma": "m",
 }
 """Of each quantity the unit in which it is kept."""
 _OF_A_RADAR: Final = frozenset({"range", "azimuth", "elevation"})
 _OF_A_TELESCOPE: Final = frozenset({"right_ascension", "declination"})
+OF_AN_OBSERVER: Final[tuple[Quantity, ...]] = tuple(name for name in UNITS if name.startswith("observer_"))
+"""Where an orbiting telescope was, in the frame of its angles, and the error of each component of its position."""
 _ALLOWED: Final = {
     "frame": ANGLE_REFERENCES["angle_frame"],
     "aberration": ANGLE_REFERENCES["angle_aberration"],
@@ -164,6 +180,10 @@ class ColumnMapping(_Model):
         own = {"range_rate", "range_sigma", "range_rate_sigma"} & given if telescope else {"angle_sigma"} & given
         if own:
             raise ValueError(f"fields.{min(own)} is not used of this kind of sensor; the list of sensors has its noise")
+        observer = set(OF_AN_OBSERVER) & given
+        if observer and (radar or (absent := sorted({*OF_AN_OBSERVER, "angle_sigma"} - given))):
+            what = "an observer is of a telescope, not of a radar" if radar else f"fields lacks {', '.join(absent)}"
+            raise ValueError(f"{what}: a telescope in orbit has {', '.join(OF_AN_OBSERVER)} and angle_sigma")
         if telescope and self.frame is None:
             raise ValueError(f"frame is missing: of right ascension, one of {', '.join(_ALLOWED['frame'])}")
         if radar and (self.frame or self.aberration):

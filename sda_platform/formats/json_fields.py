@@ -1,6 +1,7 @@
 """Typed reading of one JSON object; every refusal is a RecordError naming field and value."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, Final
@@ -8,6 +9,7 @@ from typing import Any, Final
 from sda_platform.formats.errors import RecordError
 
 _MAX_INT64: Final = 2**63 - 1
+_FORTRAN: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))[dD]([+-]?\d+)", re.ASCII)
 
 
 def json_object(payload: bytes) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def finite(value: int | float | str, name: str) -> float:
     try:
         if isinstance(value, str) and ("_" in value or not value.isascii()):
             raise ValueError  # Python would read 1_000 and digits of other scripts
-        number = float(value)
+        number = float(with_exponent(value) if isinstance(value, str) else value)
     except OverflowError:
         raise RecordError("out_of_range", f"{name} is {_shown(value)}, too large for a number") from None
     except ValueError:
@@ -82,6 +84,12 @@ def finite(value: int | float | str, name: str) -> float:
     if not isfinite(number):
         raise RecordError("out_of_range", f"{name} is {_shown(value)}, must be finite")
     return number
+
+
+def with_exponent(text: str) -> str:
+    """A number as everybody reads it: 1.5D+03, as Fortran writes it, is 1.5E+03; other text as it is."""
+    found = _FORTRAN.fullmatch(text.strip())
+    return f"{found[1]}E{found[2]}" if found else text
 
 
 def encodable(value: str, name: str) -> str:

@@ -12,7 +12,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from sda_platform.formats.column_mapping import UNITS, WHITESPACE, Column, ColumnMapping, ColumnSource, Quantity
+from sda_platform.formats.column_mapping import (
+    OF_AN_OBSERVER,
+    UNITS,
+    WHITESPACE,
+    Column,
+    ColumnMapping,
+    ColumnSource,
+    Quantity,
+)
 from sda_platform.formats.column_times import time_ns_of
 from sda_platform.formats.column_values import number_in
 from sda_platform.formats.errors import RecordError, located
@@ -20,6 +28,7 @@ from sda_platform.formats.framing.mapped_lines import PREFIX, head_of, lines_bef
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.limits import SPEED_OF_LIGHT_M_S
 from sda_platform.formats.ndm import KeywordEntry
+from sda_platform.formats.optical import STATE_OF_OBSERVER
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tracking_data import TrackingData, TrackingParts, assembled, stated_comment
 
@@ -36,9 +45,10 @@ _STATED: Final[Mapping[Quantity, str]] = {
     "range_rate_sigma": "range_rate_sigma_m_s",
     "angle_sigma": "angle_sigma_rad",
     "clock_age": "clock_age_s",
+    **dict(zip(OF_AN_OBSERVER, STATE_OF_OBSERVER, strict=True)),
 }
 """What a tracking data message has no keyword for, by its column of observations."""
-_OPTIONAL: Final = frozenset({"range_rate", *_STATED})
+_OPTIONAL: Final = frozenset({"range_rate", *_STATED}) - frozenset(OF_AN_OBSERVER)
 
 
 def mapping_line(mapping: ColumnMapping) -> bytes:

@@ -31,6 +31,8 @@ OBSERVER: Final = (
     "observer_sigma_m",
 )
 """The fields of an orbiting observer's own state."""
+STATE_OF_OBSERVER: Final = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s", "position_sigma_m")
+"""The columns of observations that hold it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from sda_platform.formats.limits import EARTH_POLAR_RADIUS_M
 from sda_platform.formats.optical import (
     OBSERVER,
     RADIANS_PER_ARCSECOND,
+    STATE_OF_OBSERVER,
     OpticalRecord,
     encode_optical_record,
     parse_optical_record,
@@ -47,8 +48,6 @@ _PARSE: Final = arrow_json.ParseOptions(explicit_schema=_FIELDS, unexpected_fiel
 _FEW_LINES: Final = 16
 _DEFAULTS: Final = {"clock_quality": "ntp_synced", "clock_age_s": 0.0}
 _OPTIONAL: Final = ("received_ns", *ANGLE_REFERENCES, *OBSERVER)
-_STATE: Final = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s", "position_sigma_m")
-"""The columns of observations that hold what OBSERVER states."""
 # In this span Arrow writes a number as Python does; elsewhere the digits are the same, but not the exponent.
 _LEAST_ALIKE, _GREATEST_ALIKE = 1e-4, 1e9
 
@@ -99,9 +98,13 @@ def _observers(columns: pa.Table) -> tuple[dict[str, FloatArray], dict[str, Floa
     """The states of orbiting observers by column, NaN of others, and what limits look at; nothing if all are others."""
     if columns[OBSERVER[0]].null_count == columns.num_rows:
         return {}, {}
-    values = {name: np.asarray(columns[field], np.float64) for name, field in zip(_STATE, OBSERVER, strict=True)}
+    values = {
+        name: np.asarray(columns[field], np.float64) for name, field in zip(STATE_OF_OBSERVER, OBSERVER, strict=True)
+    }
     is_other = np.isnan(values["x_m"])
-    place, speed = (np.stack([values[name] for name in names]) for names in (_STATE[:3], _STATE[3:6]))
+    place, speed = (
+        np.stack([values[name] for name in names]) for names in (STATE_OF_OBSERVER[:3], STATE_OF_OBSERVER[3:6])
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         distance_m, speed_m_s = np.sqrt(np.sum(place**2, axis=0)), np.sqrt(np.sum(speed**2, axis=0))
     checks = {

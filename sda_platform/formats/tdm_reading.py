@@ -3,7 +3,7 @@
 from typing import Final
 
 from sda_platform.formats.errors import RecordError, located
-from sda_platform.formats.json_fields import finite
+from sda_platform.formats.json_fields import finite, with_exponent
 from sda_platform.formats.keywords import shown
 from sda_platform.formats.ndm import (
     COMMENT,
@@ -82,4 +82,4 @@ def _measured(keyword: str, value: str, place: str) -> KeywordEntry:
         raise RecordError("bad_field", f"{place}: {shown(keyword)} is no keyword of tracking data")
     with located(place):
         finite(value, keyword)
-    return KeywordEntry(keyword, value, "", place)
+    return KeywordEntry(keyword, with_exponent(value), "", place)

@@ -18,12 +18,15 @@ from sda_platform.formats.isl import CLOCK_KINDS
 from sda_platform.formats.json_fields import json_object, number_field
 from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import COMMENT, KeywordEntry
+from sda_platform.formats.optical import STATE_OF_OBSERVER
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.tdm_keywords import HEADER, METADATA
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
 
 STATED: Final = "sda-observation "
-_STATED_NUMBERS: Final = ("range_sigma_m", "range_rate_sigma_m_s", "angle_sigma_rad", "clock_age_s")
+_STATED_NUMBERS: Final = (
+    "range_sigma_m", "range_rate_sigma_m_s", "angle_sigma_rad", "clock_age_s", *STATE_OF_OBSERVER,
+)  # fmt: skip
 _STATED_TEXTS: Final = {
     "clock_quality": CLOCK_KINDS,
     **{name: ANGLE_REFERENCES[name] for name in ("angle_aberration", "angle_refraction")},
@@ -58,7 +61,10 @@ class TrackingData:
         return {entry.keyword: float(entry.value) for entry in self.measured}
 
     def stated(self) -> dict[str, Any]:
-        """Columns of the observation that comments of the metadata state, by name. Raises RecordError."""
+        """Columns of the observation that comments of the metadata state, by name. Raises RecordError.
+
+        The state of an orbiting observer (STATE_OF_OBSERVER) is in the frame of the angles.
+        """
         found: dict[str, Any] = {}
         for entry in self.metadata:
             if entry.keyword == COMMENT and entry.value.startswith(STATED):

@@ -17,8 +17,9 @@ import numpy as np
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import repeated
 from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF_LIGHT_M_S, violation_text
+from sda_platform.formats.optical import STATE_OF_OBSERVER
 from sda_platform.formats.tracking_data import TrackingData
-from sda_platform.orbits.earth_orientation import FRAMES, to_gcrf
+from sda_platform.orbits.earth_orientation import FRAMES, frame_of, states_in_teme, to_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.units import SECOND_NS
 
@@ -58,10 +59,13 @@ def observation_of(data: TrackingData) -> TrackingObservation:
         values |= _range_rate(metadata, measured, corrections)
         time_ns += _to_reflection_ns(metadata, range_m)
     else:
+        _require_limits({"right_ascension_rad": angles[0], "declination_rad": angles[1]})
         direction = _in_teme(metadata, angles, time_ns)
         values = {"right_ascension_rad": direction[0], "declination_rad": direction[1]}
         references = {"angle_frame": "TEME", **_aberration(metadata)}
     stated = data.stated()
+    if STATE_OF_OBSERVER[0] in stated:
+        stated |= _observer_in_teme(metadata, stated, kind, time_ns)
     _require_limits(values | stated)
     columns = {
         "source_kind": kind,
@@ -160,12 +164,18 @@ def _range_m(metadata: Mapping[str, str], value: float) -> float:
 def _range_rate(
     metadata: Mapping[str, str], measured: Mapping[str, float], corrections: Mapping[str, float]
 ) -> dict[str, float]:
-    """The range rate, where it was measured at an instant or over a short time about it."""
-    integrated = metadata.get("INTEGRATION_REF", "").upper() == "MIDDLE" and (
-        0 < float(metadata.get("INTEGRATION_INTERVAL", np.inf)) <= _LONGEST_INTEGRATION_S
-    )
-    names = ("DOPPLER_INSTANTANEOUS", *(("DOPPLER_INTEGRATED",) if integrated else ()))
-    rate = next((measured[name] for name in names if name in measured), None)
+    """The range rate, where one was measured. Raises RecordError for a mean that is not that of the time tag."""
+    rate = measured.get("DOPPLER_INSTANTANEOUS")
+    if rate is None and "DOPPLER_INTEGRATED" in measured:
+        interval_s, reference = float(metadata.get("INTEGRATION_INTERVAL", 0.0)), metadata.get("INTEGRATION_REF", "")
+        if reference.upper() != "MIDDLE" or not 0 < interval_s <= _LONGEST_INTEGRATION_S:
+            raise RecordError(
+                "out_of_range",
+                f"DOPPLER_INTEGRATED is a mean over {interval_s:g} s, INTEGRATION_REF {ascii(reference)[:20]}: only "
+                f"one of at most {_LONGEST_INTEGRATION_S:g} s about the time tag (MIDDLE) is its range rate; leave it "
+                "out, or give DOPPLER_INSTANTANEOUS",
+            )
+        rate = measured["DOPPLER_INTEGRATED"]
     return {} if rate is None else {"range_rate_m_s": 1000 * (rate + corrections.get("DOPPLER", 0.0))}
 
 
@@ -196,10 +206,11 @@ def _delay_ns(metadata: Mapping[str, str], station: str, kind: str) -> int:
 
 def _in_teme(metadata: Mapping[str, str], angles: tuple[float, ...], time_ns: int) -> tuple[float, float]:
     """Right ascension and declination in TEME of date, as observations have them."""
-    frame = metadata.get("REFERENCE_FRAME", "").upper()
-    if frame not in FRAMES or frame == "ITRF":
+    stated = metadata.get("REFERENCE_FRAME", "")
+    frame = frame_of(stated)
+    if frame is None or frame == "ITRF":
         allowed = ", ".join(name for name in FRAMES if name != "ITRF")
-        raise RecordError("out_of_range", f"REFERENCE_FRAME is {ascii(frame)[:40]}, must be one of {allowed}")
+        raise RecordError("out_of_range", f"REFERENCE_FRAME is {ascii(stated)[:40]}, must be one of {allowed}")
     right_ascension, declination = angles
     direction = np.array(
         [cos(declination) * cos(right_ascension), cos(declination) * sin(right_ascension), sin(declination)]
@@ -210,6 +221,21 @@ def _in_teme(metadata: Mapping[str, str], angles: tuple[float, ...], time_ns: in
     except UnknownOrientation as error:
         raise RecordError("out_of_range", str(error)) from None
     return float(np.arctan2(y, x) % (2 * np.pi)), float(np.arctan2(z, hypot(x, y)))
+
+
+def _observer_in_teme(
+    metadata: Mapping[str, str], stated: Mapping[str, Any], kind: str, time_ns: int
+) -> dict[str, float]:
+    """Where an orbiting observer was, in TEME of date, by column."""
+    absent = [name for name in STATE_OF_OBSERVER if name not in stated]
+    if absent or kind != _OPTICAL:
+        what = f"{absent[0]} is missing" if absent else "it is of a radar"
+        raise RecordError("missing_field", f"a comment states an orbiting observer, but {what}")
+    state_km = np.array([[stated[name] / 1000 for name in STATE_OF_OBSERVER[:6]]])
+    frame, at = frame_of(metadata["REFERENCE_FRAME"]) or "", np.array([time_ns], np.int64)
+    place, speed = (1000 * each[0] for each in states_in_teme(frame, state_km[:, :3], state_km[:, 3:], at))
+    _require_limits({"geocentric_distance_m": float(np.linalg.norm(place)), "speed_m_s": float(np.linalg.norm(speed))})
+    return dict(zip(STATE_OF_OBSERVER[:6], [*place.tolist(), *speed.tolist()], strict=True))
 
 
 def _require_limits(values: Mapping[str, float]) -> None:

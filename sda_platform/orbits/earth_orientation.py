@@ -6,6 +6,7 @@ from TEME into GCRF is slow: it is computed at whole hours and linear between th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -30,6 +31,18 @@ _PARTS = (slice(0, 3), slice(3, 6))
 
 FRAMES = ("GCRF", "ICRF", "EME2000", "TEME", "TOD", "ITRF")
 """The frames whose states can be compared; ITRF means each of its realisations."""
+_REALISED = re.compile(r"(?:J2000|(GCRF|ICRF)\d*|(ITRF).*|WGS-?84)")
+
+
+def frame_of(name: str) -> str | None:
+    """The one of FRAMES that a message names so, in any case; None: it is none of them.
+
+    Realisations differ by centimetres. J2000 is EME2000, as programs write it, and WGS84 an ITRF.
+    """
+    text = name.strip().upper()
+    if found := _REALISED.fullmatch(text):
+        return found[1] or found[2] or ("EME2000" if text == "J2000" else "ITRF")
+    return text if text in FRAMES else None
 
 
 def in_gcrf(frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: int) -> tuple[FloatArray, FloatArray]:

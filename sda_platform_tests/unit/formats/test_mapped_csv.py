@@ -18,7 +18,7 @@ from sda_platform.formats.cutting import (
     split_stream,
 )
 from sda_platform.formats.mapped_csv import mapping_line, misfit
-from sda_platform.formats.optical import OpticalRecord, encode_optical_record
+from sda_platform.formats.optical import OBSERVER, OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.decoding import decode
 from sda_platform_tests.support.sample_inputs import MAPPED, MAPPING, NOW_NS, SAMPLES
@@ -101,6 +101,37 @@ def test_a_direction_is_the_one_of_a_telescopes_record_in_its_frame() -> None:
         assert mine.pop(name) == pytest.approx(theirs.pop(name), rel=1e-14), name
     assert mine.pop("observation_id") != theirs.pop("observation_id")
     assert mine == theirs
+
+
+def test_a_telescope_in_orbit_states_where_it_was_as_in_its_record__41() -> None:
+    place_km, speed_km_s = (6871.0, -12.5, 301.25), (0.25, 7.5, -1.125)
+    fields = {
+        **{f"fields__observer_{axis}": {"column": axis, "unit": "km"} for axis in "xyz"},
+        **{f"fields__observer_v{axis}": {"column": f"v{axis}", "unit": "km/s"} for axis in "xyz"},
+        "fields__observer_sigma": {"value": 15, "unit": "m"},
+        "fields__angle_sigma": {"value": 2.0, "unit": "arcsec"},
+    }
+    mapping = changed(TELESCOPE, sensor="orbit-51985", frame="TEME", clock_quality="ntp_synced", **fields)
+    state = ",".join(map(str, (*place_km, *speed_km_s)))
+    csv = f"t,id,ra,dec,x,y,z,vx,vy,vz\n2024-11-01T00:00:00,a1,57.29577951308232,-28.64788975654116,{state}\n"
+    data = mapping_line(ColumnMapping.model_validate(mapping)) + csv.encode()
+    mine, again = rows(data)[0], rows(converted(data, "mapped-csv", "tdm-xml").data, "tdm-xml")[0]
+    observer: dict[str, Any] = dict(zip(OBSERVER, [*(1000 * n for n in (*place_km, *speed_km_s)), 15.0], strict=True))
+    own = OpticalRecord("a1", BASE_NS, 1.0, -0.5, 2.0, "orbit-51985", angle_frame="TEME", **observer)
+    theirs = rows(encode_optical_record(own) + b"\n", "optical-jsonl")[0]
+    assert (mine["error"], mine["source_id"], again) == (None, "optical-orbit-51985", mine)
+    numbers = {name for name, value in theirs.items() if isinstance(value, float)}
+    assert numbers > {"x_m", "vz_m_s", "position_sigma_m"}
+    assert {name: mine[name] for name in numbers} == pytest.approx({name: theirs[name] for name in numbers}, rel=1e-14)
+    (low,) = read(mapping, csv.replace("6871.0", "71.0"))
+    assert "geocentric_distance_m is" in low["error"]
+    turned = read(changed(mapping, frame="EME2000"), csv)[0]
+    assert 1e3 < abs(turned["y_m"] - mine["y_m"]) < 1e5
+    for path in ("fields__observer_vz", "fields__angle_sigma"):
+        less = deepcopy(mapping)
+        del less["fields"][path.removeprefix("fields__")]
+        with pytest.raises(ValidationError, match="a telescope in orbit has observer_x, observer_y"):
+            ColumnMapping.model_validate(less)
 
 
 def test_conversion_to_a_message_and_back_keeps_every_column() -> None:

@@ -1,5 +1,6 @@
 """Tracking data as observations: what the observation model uses, in its units and frames, and what it refuses."""
 
+import re
 from math import degrees
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_a_telescope_s_angles_are_turned_into_teme_as_skyfield_turns_them_A5() -
     assert row["declination_rad"] == pytest.approx(np.arcsin(z / np.hypot(np.hypot(x, y), z)), abs=2e-7)
 
 
+@pytest.mark.parametrize(
+    ("angle", "column"), [("ANGLE_1", "right_ascension_rad is 6.9"), ("ANGLE_2", "declination_rad is 6.9")]
+)
+def test_a_direction_that_is_none_is_refused_before_it_is_turned__41(angle: str, column: str) -> None:
+    row = rows_of(re.sub(rf"^({angle} = \S+) .*$", r"\1 400.0", TELESCOPE, flags=re.MULTILINE))[0]
+    assert column in row["error"]
+
+
 def test_a_measurement_that_is_sent_again_keeps_its_id_E1() -> None:
     first = rows_of(TELESCOPE)
     later = rows_of(TELESCOPE.replace("CREATION_DATE = 2019-10-21", "CREATION_DATE = 2019-10-22"))
@@ -106,9 +115,10 @@ def test_a_message_states_frame_and_aberration__the_list_of_sensors_does_not_cou
 
 
 @pytest.mark.parametrize(
-    ("interval", "reference", "rate"), [("1.0", "MIDDLE", -1498.776048), ("10.0", "MIDDLE", None), ("1.0", "END", None)]
+    ("interval", "reference", "rate"),
+    [("1.0", "MIDDLE", -1498.776048), ("10.0", "MIDDLE", None), ("1.0", "END", None), ("1.0", "", None)],
 )
-def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant(
+def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant_else_it_is_refused__41(
     interval: str, reference: str, rate: float | None
 ) -> None:
     first = next(line for line in RADAR.splitlines() if line.startswith("RANGE ="))
@@ -116,8 +126,11 @@ def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant(
     text = RADAR.replace(first, f"{first}\nDOPPLER_INTEGRATED = {epoch} -1.498776", 1)
     text = text.replace("META_STOP", f"INTEGRATION_INTERVAL = {interval}\nINTEGRATION_REF = {reference}\nMETA_STOP")
     row = rows_of(text)[0]
-    assert row["error"] is None
     assert row["range_rate_m_s"] == (None if rate is None else pytest.approx(rate))
+    refused = f"DOPPLER_INTEGRATED is a mean over {float(interval):g} s, INTEGRATION_REF {reference!r}: only one of at"
+    assert row["error"] is None if rate else refused in row["error"]
+    also = rows_of(text.replace("DOPPLER_INTEGRATED", f"DOPPLER_INSTANTANEOUS = {epoch} -1\nDOPPLER_INTEGRATED", 1))[0]
+    assert (also["error"], also["range_rate_m_s"]) == (None, -1000)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sda_platform.catalog.tables import BY_DEFAULT, BY_MESSAGE
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
-from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme
+from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme, frame_of
 from sda_platform.orbits.element_errors import path_covariance_rtn
 from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at
 from sda_platform.units import DAY_NS
@@ -25,9 +25,8 @@ _MOST_MADE: Final = 200
 
 def frame_named(text: str, keyword: str, allowed: Collection[str] = FRAMES) -> str:
     """The frame that a message names so. Raises RecordError for one that cannot be turned."""
-    name = text.upper()
-    name = "ITRF" if name.startswith("ITRF") else name
-    if name not in FRAMES:
+    name = frame_of(text)
+    if name is None:
         raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:40]}, must be one of {', '.join(allowed)}")
     return name
 
@@ -73,9 +72,9 @@ def _stated(
     names = np.array([ephemeris.covariance_frames[n].upper() or own for n in inside.tolist()], str)
     for name in np.unique(names).tolist():
         rows = np.flatnonzero(names == name)
-        if name in _ORBITAL:
+        if orbital := _ORBITAL.get(name.removesuffix("_INERTIAL")):  # its axes do not turn, as ours
             state = states_at(piece.state_time_ns, piece.state, at_ns[rows])
-            turned[rows] = _ORBITAL[name](given[rows], state[:, :3], state[:, 3:])
+            turned[rows] = orbital(given[rows], state[:, :3], state[:, 3:])
         else:
             frame = frame_named(name, "COV_REF_FRAME", (*FRAMES, *_ORBITAL))
             if frame_epoch_ns is not None and frame in OF_DATE and name != own:

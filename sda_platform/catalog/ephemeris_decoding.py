@@ -29,6 +29,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import values_of
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
+from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
 from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
@@ -62,7 +63,7 @@ def _facts(
 ) -> dict[str, Any]:
     ephemeris = as_ephemeris(message) if isinstance(message, ParameterMessage) else message
     with ephemeris.located("CENTER_NAME"):
-        if ephemeris.value("CENTER_NAME").upper() != "EARTH":
+        if ephemeris.value("CENTER_NAME").upper() not in EARTH:
             raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
     with ephemeris.located("REF_FRAME"):
         frame = frame_named(ephemeris.value("REF_FRAME"), "REF_FRAME")

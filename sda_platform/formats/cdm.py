@@ -15,7 +15,7 @@ from sda_platform.arrays import FloatArray
 from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE, UNITS
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
-from sda_platform.formats.json_fields import finite
+from sda_platform.formats.json_fields import finite, with_exponent
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.ndm import (
     COMMENT,
@@ -27,6 +27,7 @@ from sda_platform.formats.ndm import (
     version_entry,
     xml_elements,
 )
+from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.stated_radius import (
     LENGTHS_M,
@@ -48,7 +49,6 @@ _KM: Final = {"": 1.0, "km": 1.0, "m": 1e-3, "km/s": 1.0, "m/s": 1e-3}
 _METRES_SQUARED: Final = {"m": 1e-6, "km": 1.0}
 _AREAS: Final = {f"{unit}**2" if unit else "": scale**2 for unit, scale in LENGTHS_M.items()}
 _LARGEST_AREA_M2: Final = 1e10
-_EARTH: Final = ("EARTH", "399")
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def _sections(message: Iterable[KeywordEntry], version: str) -> list[_Section]:
 
 def _object(section: _Section, radius_m: float | None) -> CdmObject:
     centre = section.entries.get("ORBIT_CENTER")
-    if centre is not None and centre.value and centre.value.upper() not in _EARTH:
+    if centre is not None and centre.value and centre.value.upper() not in EARTH:
         reason = f"{centre.place}, {section.name}: ORBIT_CENTER is {ascii(centre.value)[:40]}, must be EARTH"
         raise RecordError("out_of_range", reason)
     frame = section.entry("REF_FRAME")
@@ -297,6 +297,7 @@ def _object(section: _Section, radius_m: float | None) -> CdmObject:
 
 def _in_unit_of_standard(entry: KeywordEntry) -> str | None:
     unit = UNITS.get(entry.keyword, "")
+    value = with_exponent(entry.value) if unit else entry.value
     if not entry.unit or not unit or entry.unit.lower() == unit.lower():
-        return entry.value
-    return converted(entry.value, entry.unit, unit)
+        return value
+    return converted(value, entry.unit, unit)

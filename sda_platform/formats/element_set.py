@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sda_platform.formats.designators import catalogue_number
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch, parse_epoch_ns
 from sda_platform.formats.json_fields import encodable, finite
+from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.units import DAY_NS
 
 _ONLY: Final = (
-    ("CENTER_NAME", ("EARTH",)),
+    ("CENTER_NAME", EARTH),
     ("TIME_SYSTEM", ("UTC",)),
     ("REF_FRAME", ("TEME",)),
     # Of the theories that the standard lists, the first two are the one that SGP4 reads.
@@ -71,7 +73,7 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
             raise RecordError("out_of_range", f"{keyword} is {ascii(value)[:80]}, only {allowed[0]} can be used")
     require_sgp4(_optional_int(fields, "EPHEMERIS_TYPE"), "EPHEMERIS_TYPE")
     return ElementSet(
-        norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),
+        norad_id=_norad_id(_present(fields, "NORAD_CAT_ID")),
         object_name=_optional_text(fields, "OBJECT_NAME"),
         international_designator=_known_text(fields, "OBJECT_ID"),
         epoch_time_ns=parse_epoch_ns(_present(fields, "EPOCH")),
@@ -143,6 +145,12 @@ def _number(fields: Mapping[str, Any], keyword: str) -> float:
 
 def _optional_number(fields: Mapping[str, Any], keyword: str) -> float | None:
     return None if fields.get(keyword) in (None, "") else _number(fields, keyword)
+
+
+def _norad_id(value: object) -> int:
+    """A catalogue number, also in Alpha-5."""
+    number = catalogue_number(value.strip()) if isinstance(value, str) else None
+    return _int(value, "NORAD_CAT_ID") if number is None else number
 
 
 def _int(value: object, keyword: str) -> int:

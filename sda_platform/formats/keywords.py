@@ -4,12 +4,12 @@ Which keywords a message has is in the module of the message. Here is the notati
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
-from sda_platform.formats.json_fields import finite
+from sda_platform.formats.json_fields import finite, with_exponent
 from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry
 
 Kind = Literal["text", "number", "instant"]
@@ -60,7 +60,7 @@ def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], n
     for keyword in known:
         given = found.get(keyword.name)
         if given is not None and given.value:
-            _require_value(given, keyword)
+            found[keyword.name] = _checked_value(given, keyword)
         elif keyword.is_required:
             raise RecordError("missing_field", f"{keyword.name} of {name} is missing")
     order = sorted((e for e in found.values() if e.value), key=lambda entry: places.get(entry.keyword, len(places)))
@@ -81,10 +81,12 @@ def _is_user_defined(entry: KeywordEntry, places: Mapping[str, int]) -> bool:
     return USER_DEFINED in places and entry.keyword.startswith(f"{USER_DEFINED}_")
 
 
-def _require_value(entry: KeywordEntry, keyword: Keyword) -> None:
+def _checked_value(entry: KeywordEntry, keyword: Keyword) -> KeywordEntry:
+    """The entry, a number as everybody reads it. Raises RecordError."""
     try:
         if keyword.kind == "number":
             finite(entry.value, keyword.name)
+            entry = replace(entry, value=with_exponent(entry.value))
         elif keyword.kind == "instant":
             parse_epoch_ns(entry.value, keyword.name)
     except RecordError as error:
@@ -94,3 +96,4 @@ def _require_value(entry: KeywordEntry, keyword: Keyword) -> None:
         raise RecordError(
             "bad_field", f"{entry.place}: {keyword.name} is in {ascii(entry.unit)[:40]}, must be {allowed}"
         )
+    return entry

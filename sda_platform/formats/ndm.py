@@ -15,12 +15,16 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import with_exponent
 
 COMMENT = "COMMENT"
 USER_DEFINED = "USER_DEFINED"
 _VERSION_PREFIX, _VERSION_SUFFIX = "CCSDS_", "_VERS"
 _PREFIX: Final = re.compile(rb"[\s</]([A-Za-z_][\w.-]*):\w")
 _DECLARATION: Final = re.compile(rb"\sxmlns:([\w.-]+)\s*=")
+_REPLACED: Final = "\ufffd"
+# How lines begin that are comments: of CCSDS, of STK, of SP3.
+_COMMENTS: Final = (COMMENT, "#", "/*", "%/")
 # No attribute of a file can have this name.
 _LINE: Final = " line"
 
@@ -89,18 +93,22 @@ def kvn_entry(line: str, place: str) -> KeywordEntry:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float(with_exponent(text))
     except ValueError:
         return False
     return True
 
 
 def text_lines(data: bytes) -> list[str]:
-    """The lines of a KVN text. Raises RecordError for what is not UTF-8."""
+    """The lines of a KVN text. Raises RecordError for what is not UTF-8, but in comments, which are for people."""
     try:
         return data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise RecordError("bad_field", f"is not UTF-8 text: {error}") from error
+        lines = data.decode("utf-8", "replace").split("\n")
+        for line, given in zip(lines, data.split(b"\n"), strict=True):
+            if _REPLACED in line and _REPLACED.encode() not in given and not line.strip().startswith(_COMMENTS):
+                raise RecordError("bad_field", f"{ascii(line)[1:60]} is not UTF-8 text: {error}") from error
+        return lines
 
 
 def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[list[KeywordEntry]]:

@@ -22,6 +22,8 @@ _MARKS: Final = {
     "COVARIANCE_START": ("data", "covariance"),
     "COVARIANCE_STOP": ("covariance", "end"),
 }
+# Some programs write them as in tracking data; they mean nothing here.
+_MARKS_OF_OTHERS: Final = ("DATA_START", "DATA_STOP")
 
 
 def read_oem_kvn(record: RawRecord) -> EphemerisSegment:
@@ -31,6 +33,8 @@ def read_oem_kvn(record: RawRecord) -> EphemerisSegment:
     for number, line in enumerate(text_lines(record.payload), 1):
         text, place = line.strip(), f"line {record.line_of(number)}"
         if not text:
+            continue
+        if text in _MARKS_OF_OTHERS and section == "data":
             continue
         if text in _MARKS:
             section = _next_section(section, text, place)

@@ -8,6 +8,8 @@ from typing import Final
 
 from sda_platform.formats.keywords import Keyword, keywords
 
+EARTH: Final = ("EARTH", "399")
+"""The names of the centre of an orbit about the Earth; the other is its number at NAIF."""
 HEADER: Final = keywords("CLASSIFICATION CREATION_DATE@ ORIGINATOR MESSAGE_ID")
 _OBJECT: Final = "OBJECT_NAME! OBJECT_ID CENTER_NAME! REF_FRAME! REF_FRAME_EPOCH@ TIME_SYSTEM! "
 _AXES: Final = ("X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT")

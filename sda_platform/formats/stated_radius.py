@@ -64,7 +64,7 @@ def _first(pattern: re.Pattern[str], comments: Sequence[str], whose: str) -> Sta
     found = next((each for comment in comments if (each := pattern.search(comment))), None)
     if found is None:
         return None
-    value = finite(found["number"].upper().replace("D", "E"), "HBR")
+    value = finite(found["number"], "HBR")
     radius_m = value * _unit_m(found, whose)
     return StatedRadius(require_radius(radius_m, whose), bool(found["combined"]))
 

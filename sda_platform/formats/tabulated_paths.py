@@ -183,6 +183,6 @@ def numbers(words: Sequence[str], place: str, names: Sequence[str]) -> list[floa
     if len(words) != len(names):
         raise RecordError("bad_length", f"{place}: {len(words)} values, must be {len(names)}")
     try:
-        return [finite(word.replace("D", "E").replace("d", "e"), name) for word, name in zip(words, names, strict=True)]
+        return [finite(word, name) for word, name in zip(words, names, strict=True)]
     except RecordError as error:
         raise RecordError(error.kind, f"{place}: {error.text}") from None

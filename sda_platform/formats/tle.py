@@ -47,7 +47,7 @@ def read_tle(record: RawRecord) -> ElementSet:
         arg_of_pericenter_deg=_number(second[34:42], "argument of perigee"),
         mean_anomaly_deg=_number(second[43:51], "mean anomaly"),
         bstar_per_earth_radius=_exponential(first[53:61], "B*"),
-        mean_motion_dot_rev_per_day2=_number(_padded(first[33:43]), "mean motion derivative"),
+        mean_motion_dot_rev_per_day2=_number(_padded(first[33:43]) or "0", "mean motion derivative"),
         mean_motion_ddot_rev_per_day3=_exponential(first[44:52], "mean motion second derivative"),
         element_set_number=_integer(first[64:68].strip() or "0", "element set number"),
         classification=first[7].strip() or None,

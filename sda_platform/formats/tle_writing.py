@@ -6,6 +6,7 @@ from typing import Final
 
 from sda_platform.formats.designators import ALPHA_5
 from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.framing.lines import is_element_line
 from sda_platform.formats.tle import line_checksum
 
 _MOST_PLAIN: Final = 99_999
@@ -55,7 +56,8 @@ def _set(element: ElementSet) -> str:
 
 def _name(element: ElementSet) -> str:
     name = (element.object_name or "").strip()
-    if len(name.splitlines()) > 1 or name.startswith(("1 ", "2 ", "#")):
+    is_line = any(is_element_line(name.encode(), digit) for digit in (b"1", b"2"))
+    if len(name.splitlines()) > 1 or name.startswith("#") or is_line:
         raise ValueError(f"object {element.norad_id}: its name {name!r} cannot be the name line of a set")
     return name
 

@@ -11,6 +11,11 @@ from sda_platform.formats.framing.streams import split_at
 from sda_platform.formats.records import NOT_STAMPED, CutRecords, Framing, RawRecord
 
 _FIRST_LINE: Final = re.compile(rb"[^ \t\r\n][^\n]*")
+# Lines 1 and 2 of a set have the number of the object in columns 3 to 7. A name may begin like them: 1 WEB SAT.
+_NUMBERED: Final = re.compile(
+    rb"(?:1 (?=.{0,4}\d)[ A-Za-z\d][ \d]{4}[A-Za-z ]|2 (?=.{0,4}\d)[ A-Za-z\d][ \d]{4})(?: |\Z)"
+)
+_LONGEST_NAME: Final = 40
 
 
 def _split_lines(data: bytes) -> Iterator[RawRecord]:
@@ -67,7 +72,7 @@ def _split_sets(data: bytes) -> Iterator[RawRecord]:
             yield _set(number, group, is_torn=True)
             number, group = number + 1, []
         group.append(line)
-        if _is_line(line.payload, b"2") and len(group) > 1:
+        if is_element_line(line.payload, b"2") and len(group) > 1:
             yield _set(number, group)
             number, group = number + 1, []
     if group:
@@ -92,22 +97,25 @@ def _cut_sets(data: bytes) -> CutRecords | None:
 def _lines_of_a_set(lines: LineSpans) -> int | None:
     """2 or 3 where every so many lines are a set; None: they are not."""
     first, second = lines.begin_with(b"1 "), lines.begin_with(b"2 ")
+    is_long = lines.ends - lines.begins > _LONGEST_NAME
     for size in (2, 3):
-        if len(first) % size == 0 and first[size - 2 :: size].all() and second[size - 1 :: size].all():
+        ones, twos = (slice(size - digit, None, size) for digit in (2, 1))
+        if len(first) % size == 0 and (first & is_long)[ones].all() and (second & is_long)[twos].all():
             names = (first | second | lines.begin_with(b"#"))[::size]
             return size if size == 2 or not names.any() else None
     return None
 
 
-def _is_line(line: bytes, digit: bytes) -> bool:
-    return line.startswith(digit + b" ")
+def is_element_line(line: bytes, digit: bytes) -> bool:
+    """Whether it is line 1 or 2 of a set, by ``digit``: it is too long for a name, or has an object's number."""
+    return line.startswith(digit + b" ") and (len(line) > _LONGEST_NAME or _NUMBERED.match(line) is not None)
 
 
 def _continues(group: Sequence[RawRecord], line: bytes) -> bool:
     last = group[-1].payload
-    if _is_line(last, b"2"):
+    if is_element_line(last, b"2"):
         return False
-    return _is_line(line, b"2" if _is_line(last, b"1") else b"1")
+    return is_element_line(line, b"2" if is_element_line(last, b"1") else b"1")
 
 
 def _set(number: int, group: Sequence[RawRecord], *, is_torn: bool = False) -> RawRecord:
@@ -142,7 +150,8 @@ def _after_set(buffer: bytearray, room: int) -> int:
     line_end = room
     while (line_end := buffer.rfind(b"\n", 0, line_end)) >= 0:
         line_start = buffer.rfind(b"\n", 0, line_end) + 1
-        if buffer[line_start : line_start + 2] == b"2 " or buffer[line_end + 1] not in b"12# \t\r\n":
+        line = bytes(buffer[line_start:line_end]).strip(BLANK)
+        if is_element_line(line, b"2") or buffer[line_end + 1] not in b"12# \t\r\n":
             return line_end + 1
     return 0
 

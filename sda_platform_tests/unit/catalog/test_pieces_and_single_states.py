@@ -1,12 +1,16 @@
 """Ephemerides with gaps are used in pieces, single states are propagated, and what is not used is said."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used
+from sda_platform.cli.refused_records import RefusedRecords
+from sda_platform.clock import MissionClock
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
+from sda_platform.lake.lake import Lake, without_session
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
@@ -138,3 +142,13 @@ def test_an_oem_of_one_state_is_propagated_too_and_one_that_falls_is_refused__41
     speed = np.sqrt(MU_EARTH_KM3_S2 * (2 / 7000 - 2 / (7000 + 6300)))
     slow = text.replace(text.split("\n")[12].split(" ", 1)[1], f"7000 0 0 0 {speed} 0")
     assert "it is a single state, and cannot be propagated for a day" in row_of(slow)["error"]
+
+
+def test_land_states_the_spans_that_are_not_used_and_refuses_nothing__41(tmp_path: Path) -> None:
+    data = without(WHOLE, (20, 80)).encode()
+    clock = MissionClock.starting_at(START_NS, rate=0.0)
+    refused = RefusedRecords(Lake(str(tmp_path), clock, without_session))
+    refused.examine(data, described(data, "ephemerides", segment_format="oem-kvn"), 3)
+    (line,) = refused.lines()
+    assert refused.count == 0
+    assert line.startswith("record 3, it is not used from 2024-11-01T00:19:00.000Z to 2024-11-01T01:20:00.000Z: its")

@@ -131,6 +131,21 @@ def test_without_any_screening_a_consumed_submission_is_still_received(served: S
     assert (stated["norad_id"], stated["usable_until_utc"]) == (25544, "2024-11-01T02:00:00.000Z")
 
 
+def test_the_answer_states_what_of_a_submission_is_not_used__41(served: Served) -> None:
+    gap = tuple(f"2024-11-01T{hour:02}:{minute:02}".encode() for hour in (0, 1) for minute in range(30, 60))
+    data = b"".join(line for line in PLAN.splitlines(keepends=True) if not line.startswith(gap[:-10]))
+    assert served.client.post("/ephemerides", content=data, headers=KVN).status_code == 201
+    (sealed,) = served.zone.pending()
+    assert sealed.meta is not None
+    origin = {"segment_sha256": sealed.meta.sha256, "segment_name": sealed.name}
+    commit(served.lake, EPHEMERIDES, [{**each, **origin} for each in decode(data, sealed.meta).to_pylist()])
+    (stated,) = served.client.get(f"/ephemerides/{sealed.meta.sha256[:24]}").json()["ephemerides"]
+    assert [text.partition(": ")[0] for text in stated["parts_not_used"]] == [
+        "it is not used from 2024-11-01T00:29:00.000Z to 2024-11-01T01:00:00.000Z",
+        "it is not used from 2024-11-01T01:29:00.000Z to 2024-11-01T01:50:00.000Z",
+    ]
+
+
 def test_an_object_may_be_named_by_its_designator(served: Served) -> None:
     designator = served.client.get("/objects/25544").json()[0]["OBJECT_ID"]
     body = PLAN.replace(b"OBJECT_ID = 25544", f"OBJECT_ID = {designator}".encode())

@@ -6,7 +6,6 @@ from typing import Final
 
 from sda_platform.formats.designators import ALPHA_5
 from sda_platform.formats.element_set import ElementSet
-from sda_platform.formats.framing.lines import is_element_line
 from sda_platform.formats.tle import line_checksum
 
 _MOST_PLAIN: Final = 99_999
@@ -56,10 +55,10 @@ def _set(element: ElementSet) -> str:
 
 def _name(element: ElementSet) -> str:
     name = (element.object_name or "").strip()
-    is_line = any(is_element_line(name.encode(), digit) for digit in (b"1", b"2"))
-    if len(name.splitlines()) > 1 or name.startswith("#") or is_line:
+    if len(name.splitlines()) > 1 or name.startswith("#"):
         raise ValueError(f"object {element.norad_id}: its name {name!r} cannot be the name line of a set")
-    return name
+    # The mark of a name line, where other programs would take it for an element line.
+    return f"0 {name}" if name.startswith(("1 ", "2 ")) else name
 
 
 def _designator(text: str | None) -> str:

@@ -72,7 +72,7 @@ def _split_sets(data: bytes) -> Iterator[RawRecord]:
             yield _set(number, group, is_torn=True)
             number, group = number + 1, []
         group.append(line)
-        if is_element_line(line.payload, b"2") and len(group) > 1:
+        if _is_line(line.payload, b"2") and len(group) > 1:
             yield _set(number, group)
             number, group = number + 1, []
     if group:
@@ -106,16 +106,16 @@ def _lines_of_a_set(lines: LineSpans) -> int | None:
     return None
 
 
-def is_element_line(line: bytes, digit: bytes) -> bool:
+def _is_line(line: bytes, digit: bytes) -> bool:
     """Whether it is line 1 or 2 of a set, by ``digit``: it is too long for a name, or has an object's number."""
     return line.startswith(digit + b" ") and (len(line) > _LONGEST_NAME or _NUMBERED.match(line) is not None)
 
 
 def _continues(group: Sequence[RawRecord], line: bytes) -> bool:
     last = group[-1].payload
-    if is_element_line(last, b"2"):
+    if _is_line(last, b"2"):
         return False
-    return is_element_line(line, b"2" if is_element_line(last, b"1") else b"1")
+    return _is_line(line, b"2" if _is_line(last, b"1") else b"1")
 
 
 def _set(number: int, group: Sequence[RawRecord], *, is_torn: bool = False) -> RawRecord:
@@ -151,7 +151,7 @@ def _after_set(buffer: bytearray, room: int) -> int:
     while (line_end := buffer.rfind(b"\n", 0, line_end)) >= 0:
         line_start = buffer.rfind(b"\n", 0, line_end) + 1
         line = bytes(buffer[line_start:line_end]).strip(BLANK)
-        if is_element_line(line, b"2") or buffer[line_end + 1] not in b"12# \t\r\n":
+        if _is_line(line, b"2") or buffer[line_end + 1] not in b"12# \t\r\n":
             return line_end + 1
     return 0
 

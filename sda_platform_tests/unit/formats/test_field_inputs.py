@@ -204,7 +204,7 @@ def test_one_set_that_does_not_fit_does_not_spoil_a_file_of_two_lines_field_026(
     [
         ("designator", "1998-067A", "1998-067ABCDE"),
         ("derivative", ".33085E-3", "1.5"),
-        ("name", "ISS (ZARYA)", "1 ISS"),
+        ("name", "ISS (ZARYA)", "# ISS"),
     ],
 )
 def test_other_sets_that_do_not_fit_are_left_out_alone_field_026(name: str, old: str, new: str) -> None:

@@ -35,7 +35,10 @@ def test_a_name_may_begin_like_a_line_of_elements__41(name: str) -> None:
     assert cut_records(data, "tle").payloads == expected
     segments = list(split_stream([data[:7], data[7:]], "tle", 160))
     assert [record.payload for each in segments for record in split_records(each, "tle")] == expected
-    assert values_of(converted(data, "tle", "tle").data.decode(), "tle") == values_of(text, "tle")
+    written = converted(data, "tle", "tle").data.decode()
+    assert values_of(written, "tle") == values_of(text, "tle")
+    assert "\n1 25544U" in f"\n{written}"
+    assert not re.search(r"^[12] (?!25544)", written, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

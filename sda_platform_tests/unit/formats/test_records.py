@@ -114,13 +114,13 @@ def test_json_that_breaks_off_keeps_what_came_before(text: str, kinds: list[str 
 
 
 def test_tle_lines_group_in_twos_and_threes_and_strays_are_torn() -> None:
-    text = b"# comment\nISS\n1 a\n2 b\n1 c\n2 d\n2 stray\nNAME ONLY\n1 half\n"
+    text = b"# comment\nISS\n1 00001U a\n2 00001 b\n1 A0002U\n2 A0002\n2     3 stray\nNAME ONLY\n1     4U half\n"
     cut = [(r.payload, r.error_kind) for r in split_records(text, "tle")]
     assert cut == [
-        (b"ISS\n1 a\n2 b", None),
-        (b"1 c\n2 d", None),
-        (b"2 stray", "torn_record"),
-        (b"NAME ONLY\n1 half", "torn_record"),
+        (b"ISS\n1 00001U a\n2 00001 b", None),
+        (b"1 A0002U\n2 A0002", None),
+        (b"2     3 stray", "torn_record"),
+        (b"NAME ONLY\n1     4U half", "torn_record"),
     ]
 
 

@@ -72,7 +72,7 @@ def test_any_set_within_the_digits_of_the_lines_comes_back_the_same(before: list
     ("change", "reason"),
     [
         ({"norad_id": 340_000}, "NORAD_CAT_ID 340000 does not fit into a two-line set, at most 339999 does"),
-        ({"object_name": "1 X"}, "its name '1 X' cannot be the name line"),
+        ({"object_name": "# X"}, "its name '# X' cannot be the name line"),
         ({"international_designator": "2024-001ABCDE"}, "does not fit into the eight columns"),
         ({"mean_motion_dot_rev_per_day2": 1.5}, "must be below 1"),
     ],

@@ -1,7 +1,6 @@
 """Texts as programs and people write them: names like lines, exponents of Fortran, comments in other encodings."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,9 @@ from sda_platform.formats.cutting import cut_records, split_records, split_strea
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.tle import line_checksum
 from sda_platform.orbits.earth_orientation import frame_of
+from sda_platform_tests.support.message_texts import FIELD, FIRST, KVN, SECOND, XML, errors_of, values_of
 from sda_platform_tests.support.segments import described
-from sda_platform_tests.unit.formats.test_syntax_clauses import FIRST, KVN, SECOND, XML, errors_of, values_of
 
-FIELD = Path(__file__).parents[2] / "data" / "field"
 NAMES = ["1 WEB SAT", "2 WEB", "1", "2 2024 SAT", "1KUNS-PF", "1 HOPPER 3", "2 KIDS 1999", "0 1 WEB"]
 
 

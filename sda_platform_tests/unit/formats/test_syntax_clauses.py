@@ -6,27 +6,13 @@ Sources: CCSDS 502.0-B-3, chapter 7 (orbit data), 503.0-B-2, chapter 4 (tracking
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sda_platform.formats.conversion import converted
-from sda_platform.formats.cutting import split_records
-from sda_platform.formats.reading import error_text, read_records
-from sda_platform.formats.registry import known_format
-from sda_platform.formats.text import as_text
 from sda_platform.formats.tle import line_checksum
+from sda_platform_tests.support.message_texts import FIRST, KVN, SECOND, XML, errors_of, values_of
 
-FIELD = Path(__file__).parents[2] / "data" / "field"
-KVN = {
-    "omm": (FIELD / "024-lower-case-omm-kvn.kvn").read_text(),
-    "oem": (FIELD / "052-oem-covariance-tnw.oem").read_text(),
-    "tdm": (FIELD / "066-tdm-epoch-digits.tdm").read_text(),
-    "cdm": (FIELD / "057-cdm-kilometres-relabelled.cdm").read_text(),
-    "opm": (Path(__file__).parents[2] / "data" / "messages" / "ccsds" / "opm_g4.kvn").read_text(),
-}
-XML = {kind: converted(text.encode(), f"{kind}-kvn", f"{kind}-xml").data.decode() for kind, text in KVN.items()}
 # A mandatory keyword of each kind, and one whose value is a number with a unit.
 MANDATORY: dict[str, str] = {
     "omm": "OBJECT_NAME",
@@ -43,17 +29,6 @@ NUMBER: dict[str, str] = {
     "tdm": "",
     "cdm": "MISS_DISTANCE",
 }
-
-
-def errors_of(text: str | bytes, name: str) -> list[str]:
-    data = text.encode() if isinstance(text, str) else text
-    records = list(split_records(data, name))
-    _, errors = read_records(records, name, known_format(name).zone)
-    return [error_text(records[row], error) or "" for row, error in sorted(errors.items())] if records else ["none"]
-
-
-def values_of(text: str, name: str) -> Any:
-    return read_records(list(split_records(text.encode(), name)), name, known_format(name).zone)[0]
 
 
 def with_value(text: str, keyword: str, value: Callable[[str], str]) -> str:
@@ -197,9 +172,6 @@ def test_clause_of_xml_accepts(clause: str, change: Callable[[str, str], str], k
 )
 def test_what_is_no_xml_is_refused(change: Callable[[str], str], kind: str) -> None:
     assert errors_of(change(XML[kind]), f"{kind}-xml") != []
-
-
-FIRST, SECOND = as_text((FIELD / "015-bom-2le.tle").read_bytes()).decode().splitlines()
 
 
 def lines(first: str = FIRST, second: str = SECOND, name: str = "", end: str = "\n") -> str:

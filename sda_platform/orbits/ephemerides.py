@@ -4,7 +4,7 @@ States are interpolated by Hermite's polynomial through positions and velocities
 the message proposes: every state has a velocity. Covariances are interpolated linearly in the axes of the orbit, where
 they change slowly; a weighted sum of covariances is one.
 
-A stored path may have gaps. A state of zeros, where no object can be, stands in each: its neighbours are not connected.
+A stored path may have gaps. A state of zeros, where no object can be, marks each: its neighbours are not connected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lookups and puts over HTTP: `sda serve` of the whole catalogue in a process of its own, one client, kept connections.
+"""Lookups and puts over HTTP: `sda catalog serve` of the whole catalogue in its own process, one client that stays.
 
     python benchmarks/catalogue_http.py [--requests 30000]
 
@@ -86,7 +86,7 @@ def main() -> None:
         MissionClock(REFERENCE_TIME_NS, 0, 0.0).save(home)
         small_catalogue(home, ids)
         port = free_port(0)
-        serve = ["-m", "sda_platform.cli.main", "--home", str(home), "serve", "--port", str(port)]
+        serve = ["-m", "sda_platform.cli.main", "--home", str(home), "catalog", "serve", "--port", str(port)]
         with running(serve):
             connection = Connection(port)
             found = connection.get("/objects/25544")

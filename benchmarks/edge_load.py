@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from sda_platform.cli.feeder import ObservationArchive
+from sda_platform.cli.collector.feeder import ObservationArchive
 from sda_platform.edge.address import Address
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record

@@ -40,7 +40,7 @@ class CollectorProcess:
         self._control = f"http://{published(home, COLLECTOR)}"
 
     def report(self) -> dict[str, Any]:
-        """What `sda sources --json` shows."""
+        """What `sda collector status --json` shows."""
         return dict(httpx.get(f"{self._control}/sources", timeout=30).json())
 
     def ledger(self) -> list[dict[str, Any]]:

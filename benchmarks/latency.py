@@ -37,9 +37,9 @@ from waiting import wait_for
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.alerts import CurrentAlert, current_alerts
-from sda_platform.cli.demo import MISSION_START
-from sda_platform.cli.simulated_world import land_catalogue
+from sda_platform.cli.alert.current import CurrentAlert, current_alerts
+from sda_platform.cli.platform.demo import MISSION_START
+from sda_platform.cli.platform.simulated_world import land_catalogue
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber

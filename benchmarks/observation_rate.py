@@ -42,12 +42,12 @@ from latency import EVERY_CHANGE
 from rich.console import Console
 from waiting import wait_for
 
-from sda_platform.cli.alerts import current_alerts
-from sda_platform.cli.demo import MISSION_START
-from sda_platform.cli.feeder import Feeder, ObservationArchive
-from sda_platform.cli.feeding import collector_config
-from sda_platform.cli.simulated_world import land_catalogue
-from sda_platform.cli.sources import read_report
+from sda_platform.cli.alert.current import current_alerts
+from sda_platform.cli.collector.feeder import Feeder, ObservationArchive
+from sda_platform.cli.collector.feeding import collector_config
+from sda_platform.cli.collector.report import read_report
+from sda_platform.cli.platform.demo import MISSION_START
+from sda_platform.cli.platform.simulated_world import land_catalogue
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.tables import ALERT_DELIVERIES

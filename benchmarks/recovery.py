@@ -99,7 +99,7 @@ def _questions(subject: Subject) -> dict[str, Callable[[], int]]:
         f"{_IN_A_RUN}log_is_sound": lambda: subject.commits if log_is_sound(log, subject.home).passed else -1,
         "delta-rs: rows of a commit": lambda: subject.commits if _newest_rows(subject) == 0 else -1,
         "start: soundness": lambda: examine(log, Depth.PRESENCE).sequence,
-        "sda verify": lambda: examine(log, Depth.FOOTERS).sequence,
+        "sda lake verify": lambda: examine(log, Depth.FOOTERS).sequence,
     }
 
 

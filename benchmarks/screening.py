@@ -35,7 +35,7 @@ from rich.table import Table as Grid
 from scipy.spatial import cKDTree
 
 import sda_platform
-from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.elements import ElementSets

@@ -10,7 +10,7 @@ from sda_platform.archive.pinned_session import PinnedSession, SqlLimits, pinned
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.registry import TABLES
+from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.settings import Settings
 from sda_platform.spark.session import attach
 
@@ -22,7 +22,7 @@ def open_archive(
 
     ``as_of`` as in `sda query`; ``settings`` default to those of the environment. Raises as `vector_of`.
     """
-    lake, tables = _lake(settings or Settings()), {table.name: table for table in TABLES}
+    lake, tables = _lake(settings or Settings()), TABLES_BY_NAME
     return PinnedView(lake, tables, vector_of(lake, tables, as_of), columns)
 
 
@@ -38,7 +38,7 @@ def open_on_spark(
 
     What the views read is leased until the context ends. Raises as `vector_of`, and EngineUnavailable.
     """
-    lake, tables = _lake(settings or Settings()), {table.name: table for table in TABLES}
+    lake, tables = _lake(settings or Settings()), TABLES_BY_NAME
     vector, session = vector_of(lake, tables, as_of), attach(remote, f"notebook-{uuid.uuid4().hex}", lake_uri=lake.uri)
     try:
         with pinned_session(session, lake, tables, vector, projection=columns, limits=limits) as view:

@@ -30,6 +30,7 @@ def _declared() -> Iterator[Table]:
 
 
 TABLES = in_flow_order(sorted(_declared(), key=lambda table: table.name))
+TABLES_BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
 FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TABLES if table.zones}
 """The landing zones of the tables that have some, by the table's name."""
 

@@ -36,7 +36,7 @@ from sda_platform.setting_sections import (
 
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "SDA_COLLECT_TOKEN": "the token that `sda sources` sends to the collector",
+        "SDA_COLLECT_TOKEN": "the token that `sda collector status` sends to the collector",
         "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
         "SDA_PLATFORM_ID": "the mark of a running platform's processes",
     }
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
         description="URL that gets the same notices once a fault has lasted for `SDA_NOTICE_REPEAT_S`; empty: none.",
     )
     otlp_endpoint: str = Field(
-        "", description="Address of an OpenTelemetry collector (http://host:4318) for `sda trace`; empty: none."
+        "", description="Address of an OpenTelemetry collector (http://host:4318) for `sda alert trace`; empty: none."
     )
     ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
     webserver_host: str = Field(
@@ -117,7 +117,7 @@ class Settings(BaseSettings):
         description="Where `sda service code-server` listens and its peers find it (host:port); it has no login.",
     )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
-    serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda serve` does.")
+    serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda catalog serve` does.")
     serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served.")
     serving_clients: str = Field(
         "",

@@ -1,7 +1,7 @@
 """A program for SensorKit 2.0: it offers and submits what the platform has scheduled for one telescope.
 
-Copy it to the observatory. `SCHEDULE_URL` is the address of `sda serve`; `SCHEDULE_SENSOR` is the sensor's id in the
-platform. SensorKit needs Python 3.13; nothing of the platform is needed here.
+Copy it to the observatory. `SCHEDULE_URL` is the address of `sda catalog serve`; `SCHEDULE_SENSOR` is the sensor's id
+in the platform. SensorKit needs Python 3.13; nothing of the platform is needed here.
 """
 
 import asyncio

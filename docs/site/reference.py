@@ -13,7 +13,8 @@ from typing import Any, get_args
 import click
 import dagster as dg
 
-from sda_platform.cli.archive_commands import MOMENT
+from sda_platform.cli.grammar import MOMENT
+from sda_platform.cli.listing import FORMS as FORMS_OF_LISTS
 from sda_platform.cli.main import main
 from sda_platform.definitions import defs
 from sda_platform.edge.address import Address
@@ -37,7 +38,9 @@ def cli() -> str:
     parts = [
         "# Commands\n",
         (
-            f"{main.help} `sda COMMAND --help` says more. `--json` prints JSON. An ALERT is an id or its beginning. "
+            f"{main.help} `sda COMMAND --help` says more. `--json` prints JSON. Lists have "
+            "`--format table|json|csv` too, and `--json` is `--format json`. An ALERT is an id or its beginning. "
+            "Exit code 0: done; 1: a failure that you can correct, or a finding; 2: a wrong use. "
             "`--as-of` and moments have [these forms](../how-to/query-the-past.md#one-state-of-all-tables). "
             "Options of `sda` itself come before it:\n"
         ),
@@ -343,7 +346,8 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         context = click.Context(command, parent=parent, info_name=name)
         yield f"{'#' * level} {context.command_path}\n"
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
-        arguments += ["[--json]" for each in command.params if each.opts == _JSON]
+        forms = {each.opts[0] for each in command.params} & _FORMS
+        arguments += [f"[{'--format FORM' if forms == _FORMS else '--json'}]"] if "--json" in forms else []
         usage = f"`{' '.join(arguments)}`: " if arguments else ""
         yield f"{usage}{_brief(cleandoc(command.help or '').partition(_PARAGRAPH)[0])}\n"
         if options := _options(command.params):
@@ -360,14 +364,14 @@ def _names(tables: Iterable[Table]) -> str:
 
 
 _NO_ARGUMENTS = ("[OPTIONS]", "COMMAND [ARGS]...")
-_JSON = ["--json"]
+_FORMS = {"--json", "--format"}
 
 
 def _options(parameters: Iterable[click.Parameter]) -> str:
     """Each option with its value, its default and what it does."""
     lines = []
     for each in parameters:
-        if isinstance(each, click.Option) and each.opts != _JSON:
+        if isinstance(each, click.Option) and each.opts != ["--json"] and not _is_form_of_a_list(each):
             kind = "" if each.is_flag else each.type.name.removesuffix(" range")
             value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
             names = ", ".join((*each.opts, *each.secondary_opts))
@@ -376,6 +380,10 @@ def _options(parameters: Iterable[click.Parameter]) -> str:
             meaning = f": {_brief(each.help)}" if each.help else ""
             lines.append(f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n")
     return "".join(lines)
+
+
+def _is_form_of_a_list(option: click.Option) -> bool:
+    return isinstance(option.type, click.Choice) and tuple(option.type.choices) == FORMS_OF_LISTS
 
 
 def _brief(meaning: str) -> str:

@@ -60,7 +60,7 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
             )
         ],
         description="Every store of the platform: how long it keeps what, what removes it, and how much it holds. "
-        "`sda retention` shows the same.",
+        "`sda lake retention` shows the same.",
     )
     def archive_retention(lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
         opened = lake.open()

@@ -42,7 +42,7 @@ class TableImpact:
     @property
     def replay_command(self) -> str:
         """The command that makes these commits again and compares them."""
-        return f"sda replay {self.table} --from-sequence {self.sequences[0]} --to-sequence {self.sequences[-1]}"
+        return f"sda lake replay {self.table} --from-sequence {self.sequences[0]} --to-sequence {self.sequences[-1]}"
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _of_versions(lake: Lake, tables: Mapping[str, Table], versions: Mapping[str,
 
 
 def _stored(file: Path) -> dict[str, int]:
-    """Versions from a file that `sda query --json` or `sda explain --json` wrote, or that holds them alone."""
+    """Versions from a file that `sda query --json` or `sda alert explain --json` wrote, or that holds them alone."""
     try:
         facts: dict[str, Any] = json.loads(file.read_text())
         versions = facts.get("as_of", facts)

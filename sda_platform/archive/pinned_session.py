@@ -196,7 +196,7 @@ def pinned_session(
     own = session if isinstance(cast("Any", session), ConnectSession) else session.newSession()
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    with VersionLeases(lake.uri).held(read.values(), "sda sql"):
+    with VersionLeases(lake.uri).held(read.values(), "sda lake sql"):
         yield PinnedSession(own, lake, tables, vector, versions, **options)
 
 

@@ -62,7 +62,7 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     logs = [at / table.name / "_delta_log" for table in tables]
     kept = f"{RETENTION.log_h // 24} days, the newest {NEWEST_COMMITS} commits, and what a consumer needs"
     yield _measured("Delta logs", kept, nightly, logs)
-    yield _measured("tags", "each until its end, or until it is removed", "`sda retention untag`", [at / "_tags"])
+    yield _measured("tags", "each until its end, or until it is removed", "`sda lake untag`", [at / "_tags"])
     zones = [LandingZone(landing_uri, feed) for table in tables for feed in table.zones]
     for name, number in (("consumed segments", 0), ("quarantined segments", 1)):
         places = [zone.archive.places[number] for zone in zones]
@@ -83,7 +83,7 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     yield _measured(
         "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
     )
-    yield _measured("index of the catalogue", "the versions in use", "`sda serve`", [UPath(home) / "serving"])
+    yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])
 
 
 def holds(lake: Lake) -> Iterator[str]:

@@ -26,7 +26,8 @@ catalog_index = dg.AssetSpec(
     deps=[ORBITAL_CATALOG.name],
     group_name=ORBITAL_CATALOG.group,
     description="The catalogue as the lookup endpoint serves it: an ordered map in `<home>/serving`, bound to one "
-    "verified version of `orbital_catalog`. The endpoint keeps it (`sda up`, `sda serve`); a sensor reports it.",
+    "verified version of `orbital_catalog`. The endpoint keeps it (`sda up`, `sda catalog serve`); a sensor "
+    "reports it.",
     kinds={"lmdb"},
 )
 

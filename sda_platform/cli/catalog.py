@@ -1,40 +1,31 @@
-"""`sda catalog`: objects, versions, conflicts and edits of the catalogue."""
+"""`sda catalog`: objects, versions, conflicts and edits of the catalogue, and its lookup endpoint."""
 
 import getpass
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table as Grid
 
-from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.cli.grammar import FILE, FOUND_FILE, default_option, json_option, lists_rows
+from sda_platform.cli.listing import Output, print_facts, print_json
+from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="For machines.")
-_LISTED = (
-    "norad_id",
-    "object_name",
-    "international_designator",
-    "epoch",
-    "age_days",
-    "perigee_km",
-    "apogee_km",
-    "regime",
-)
+_LISTED = ("norad_id", "object_name", "international_designator", "epoch", "age_days", "perigee_km", "apogee_km",
+           "regime")  # fmt: skip
+_CONFLICTS = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
 
 
-@click.group()
+@click.group(short_help="Catalogue: objects, versions, conflicts, edits; over HTTP.")
 def catalog() -> None:
     """Objects, versions, conflicts and edits of the catalogue."""
 
 
 @catalog.command()
 @click.argument("norad_id", type=click.IntRange(1))
-@_as_json
+@json_option
 @click.pass_obj
-@for_people
 def show(settings: Settings, norad_id: int, as_json: bool) -> None:
     """The element set in force of an object, its orbit, its edits, and what other sources claim."""
     from sda_platform.catalog.lookup import annotations, one_object
@@ -42,7 +33,7 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
 
     found = one_object(lake_of(settings), norad_id)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     console.print(f"{norad_id} {found['object_name'] or ''} {found['international_designator'] or ''}")
     for attribute, value in annotations(found["claims"]).items():
@@ -62,12 +53,10 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
 
 @catalog.command("list")
 @click.option("--regime", help="LEO, MEO, GEO, HEO or decaying.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--after", type=click.IntRange(0), default=0, help="Only catalogue numbers above this one.")
-@_as_json
+@lists_rows(limit=100)
 @click.pass_obj
-@for_people
-def list_objects(settings: Settings, regime: str | None, limit: int, after: int, as_json: bool) -> None:
+def list_objects(settings: Settings, regime: str | None, after: int, output: Output) -> None:
     """Objects of the catalogue by number."""
     import pyarrow.compute as pc
 
@@ -77,69 +66,63 @@ def list_objects(settings: Settings, regime: str | None, limit: int, after: int,
     rows = rows.filter(pc.greater(rows.column("norad_id"), after))
     if regime:
         rows = rows.filter(pc.equal(pc.utf8_lower(rows.column("regime")), regime.lower()))
-    _print_objects(rows.slice(0, limit).to_pylist(), rows.num_rows, as_json)
+    _show_objects(output, rows)
 
 
 @catalog.command()
 @click.argument("text")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
-@_as_json
+@lists_rows(limit=100)
 @click.pass_obj
-@for_people
-def search(settings: Settings, text: str, limit: int, as_json: bool) -> None:
+def search(settings: Settings, text: str, output: Output) -> None:
     """Objects whose number, name or designator contains TEXT."""
     from sda_platform.catalog.lookup import found_objects, with_orbits
 
-    rows = found_objects(with_orbits(lake_of(settings)), text)
-    _print_objects(rows.slice(0, limit).to_pylist(), rows.num_rows, as_json)
+    _show_objects(output, found_objects(with_orbits(lake_of(settings)), text))
+
+
+def _show_objects(output: Output, rows: Any) -> None:
+    from sda_platform.clock import iso
+
+    listed = rows.append_column("epoch", [[iso(time_ns) for time_ns in rows.column("epoch_time_ns").to_pylist()]])
+    output.show(listed.select(_LISTED).to_pylist())
 
 
 @catalog.command()
 @click.argument("before", type=click.IntRange(0))
 @click.argument("after", type=click.IntRange(0))
-@_as_json
+@lists_rows()
 @click.pass_obj
-@for_people
-def diff(settings: Settings, before: int, after: int, as_json: bool) -> None:
+def diff(settings: Settings, before: int, after: int, output: Output) -> None:
     """What changed between two versions of the catalogue's table."""
     from sda_platform.catalog.lookup import difference
 
     found = difference(lake_of(settings), before, after)
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return
-    for kind, rows in found.items():
-        console.print(f"{len(rows):,} {kind}")
-        for row in rows[:20]:
-            earlier = f", was {row['epoch_before']}" if "epoch_before" in row else ""
-            console.print(f"  {row['norad_id']} {row['object_name'] or ''}: {row['epoch']}{earlier}")
+    rows = [{"change": kind, **row} for kind, changed in found.items() for row in changed]
+    output.show(({**row, "epoch_before": row.get("epoch_before", "")} for row in rows), document=found)
 
 
 @catalog.command()
-@_as_json
+@lists_rows()
 @click.pass_obj
-@for_people
-def coverage(settings: Settings, as_json: bool) -> None:
+def coverage(settings: Settings, output: Output) -> None:
     """Objects and ages of their sets by regime."""
     from sda_platform.catalog.lookup import coverage as by_regime
     from sda_platform.catalog.lookup import with_orbits
 
-    _print_rows(by_regime(with_orbits(lake_of(settings))), as_json)
+    output.show(by_regime(with_orbits(lake_of(settings))))
 
 
 @catalog.command()
 @click.option("--sources", is_flag=True, help="Also the sets of sources that lost, with the reason.")
-@_as_json
+@lists_rows()
 @click.pass_obj
-@for_people
-def conflicts(settings: Settings, sources: bool, as_json: bool) -> None:
+def conflicts(settings: Settings, sources: bool, output: Output) -> None:
     """Edits made apart, and edits that count others which have not arrived. Exit code 1 where there are some."""
     from sda_platform.catalog.lookup import open_conflicts
     from sda_platform.catalog.tables import CONCURRENT, HELD
 
     found = open_conflicts(lake_of(settings), with_sources=sources)
-    columns = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
-    _print_rows([{name: row[name] for name in columns} for row in found], as_json)
+    output.show([{name: row[name] for name in _CONFLICTS} for row in found])
     sys.exit(int(any(row["outcome"] in (CONCURRENT, HELD) for row in found)))
 
 
@@ -149,7 +132,6 @@ def conflicts(settings: Settings, sources: bool, as_json: bool) -> None:
 @click.argument("value")
 @click.option("--editor", default=getpass.getuser, help="Who edits (default: the user of this machine).")
 @click.pass_obj
-@for_people
 def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
     """Set ATTRIBUTE (name, tag, merged_into, correct_object, remark) of an object to VALUE; "" removes it.
 
@@ -169,7 +151,6 @@ def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: 
 @click.argument("value")
 @click.option("--editor", default=getpass.getuser, help="Who decides (default: the user of this machine).")
 @click.pass_obj
-@for_people
 def resolve(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
     """Decide between edits that were made apart: VALUE holds from now on."""
     from sda_platform.catalog.editing import resolve as decide
@@ -182,11 +163,10 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
 
 
 @catalog.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--format", "name", default="csv", show_default=True, help="csv, json, tle, 2le, xml or kvn.")
+@click.argument("file", type=FILE)
+@default_option("--format", "name", default="csv", help="csv, json, tle, 2le, xml or kvn.")
 @click.option("--edits", is_flag=True, help="Export every known edit instead, for another site to land.")
 @click.pass_obj
-@for_people
 def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
     """Write the catalogue, or every known edit, to FILE."""
     from sda_platform.catalog.editing import known_edits
@@ -213,9 +193,8 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
 
 @catalog.command()
 @click.argument("norad_id", type=click.IntRange(1))
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.pass_obj
-@for_people
 def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
     """Write the refined ephemeris of an object, with its covariances, to FILE: an OEM, in XML if FILE ends in .xml."""
     from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
@@ -224,52 +203,32 @@ def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
     found = refined_ephemeris(lake_of(settings), norad_id)
     file.write_bytes((write_oem_xml if file.suffix == ".xml" else write_oem_kvn)([found]))
     console.print(
-        f"{len(found.time_ns):,} states from {found.value('START_TIME')} to {found.value('STOP_TIME')}: {file}",
+        f"{len(found.time_ns):,} states from {found.value('START_TIME')} to {found.value('STOP_TIME')}: {file}"
     )
 
 
 @catalog.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@_as_json
+@click.argument("file", type=FOUND_FILE)
+@json_option
 @click.pass_obj
-@for_people
 def put(settings: Settings, file: Path, as_json: bool) -> None:
     """Take the element sets of FILE; when this ends they are durable. Exit code 1 where some were refused."""
     from sda_platform.runtime.serve import put_file
 
     accepted, refused = put_file(settings, file)
-    if as_json:
-        click.echo(json.dumps({"accepted": accepted, "refused": refused}, indent=2))
-    else:
-        console.print(f"{accepted} sets accepted, {len(refused)} refused")
-        for each in refused:
-            console.print(f"  record {each['record']}: {each['kind']}: {each['reason']}")
+    reasons = (f"  record {each['record']}: {each['kind']}: {each['reason']}" for each in refused)
+    lines = (f"{accepted} sets accepted, {len(refused)} refused", *reasons)
+    print_facts(as_json, {"accepted": accepted, "refused": refused}, lines)
     sys.exit(int(bool(refused)))
 
 
-def _print_objects(rows: list[dict[str, Any]], total: int, as_json: bool) -> None:
-    from sda_platform.clock import iso
+@catalog.command()
+@click.option("--host", help="Address of the server (default: SDA_SERVING_HOST, or 127.0.0.1).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
+@click.pass_obj
+def serve(settings: Settings, host: str | None, port: int | None) -> None:
+    """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
+    from sda_platform.runtime.serve import run_endpoint
 
-    listed = [{name: row.get(name) for name in _LISTED} | {"epoch": iso(row["epoch_time_ns"])} for row in rows]
-    _print_rows(listed, as_json)
-    if not as_json and total > len(rows):
-        console.print(f"{len(rows):,} of {total:,} objects; --limit and --after show others")
-
-
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    if not rows:
-        console.print("none")
-        return
-    grid = Grid(*rows[0], box=None)
-    for row in rows:
-        grid.add_row(*(_cell(value) for value in row.values()))
-    console.print(grid)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return "" if value is None else str(value)
+    host, port = host or settings.serving_host, port or settings.serving_port
+    run_endpoint(settings, host=host, port=port)

@@ -4,9 +4,6 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.catalog.editing import NothingToResolve
 from sda_platform.catalog.lookup import UnknownObject
-from sda_platform.cli.pc import MessageError
-from sda_platform.cli.screen_catalogue import ScreeningInputError
-from sda_platform.cli.show import PictureError
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.edge.config import ConfigError
 from sda_platform.formats.conversion import ConversionError
@@ -26,18 +23,15 @@ EXPECTED: tuple[type[Exception], ...] = (
     BadEdit,
     ConfigError,
     ConversionError,
-    DeltaError,  # a log that cannot be read; `sda verify` reports the damage
+    DeltaError,  # a log that cannot be read; `sda lake verify` reports the damage
     ListingError,
     LakeError,
     LakeInUse,
     MappingError,
-    MessageError,
     NothingToResolve,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,
-    PictureError,
     PlatformError,
-    ScreeningInputError,
     ServingError,
     UnknownAlert,
     UnknownObject,

@@ -10,21 +10,25 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from sda_platform.cli import analysis_commands, archive_commands, audit_commands, data_commands, platform_commands
-from sda_platform.cli.alert import alert
+from sda_platform.cli.alert.commands import alert
+from sda_platform.cli.analysis import commands as analysis
+from sda_platform.cli.analysis.whatif import whatif
 from sda_platform.cli.catalog import catalog
-from sda_platform.cli.ground import ground
-from sda_platform.cli.sql import sql
-from sda_platform.cli.whatif import whatif
+from sda_platform.cli.collector.commands import collector
+from sda_platform.cli.data import commands as data
+from sda_platform.cli.grammar import PATH, Commands
+from sda_platform.cli.ground.commands import ground
+from sda_platform.cli.lake.commands import lake
+from sda_platform.cli.lake.past_commands import query
+from sda_platform.cli.platform import commands as platform
+from sda_platform.cli.sensor.commands import sensor
 from sda_platform.private_home import private_files
 from sda_platform.runtime.program import collect_seldom
 from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, declared_settings
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--home", type=click.Path(path_type=Path), help="Home directory of the platform (default: SDA_HOME, or var)."
-)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--home", type=PATH, help="Home directory of the platform (default: SDA_HOME, or var).")
 @click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
@@ -50,48 +54,10 @@ def _refusals(error: ValidationError) -> Iterator[str]:
         yield f"{variable}={each['input']!r}: {reason}" if variable else reason
 
 
-_COMMANDS = (
-    catalog,
-    ground,
-    platform_commands.up,
-    platform_commands.service,
-    platform_commands.serve,
-    platform_commands.demo,
-    platform_commands.collect,
-    platform_commands.sources,
-    platform_commands.status,
-    platform_commands.top,
-    platform_commands.acknowledge,
-    platform_commands.verify,
-    platform_commands.restore,
-    audit_commands.audit,
-    audit_commands.reconcile,
-    data_commands.land,
-    data_commands.replay,
-    data_commands.reprocess,
-    data_commands.simulate,
-    data_commands.feed,
-    data_commands.convert,
-    analysis_commands.alerts,
-    alert,
-    analysis_commands.trace,
-    analysis_commands.show,
-    analysis_commands.screen,
-    whatif,
-    analysis_commands.passes,
-    analysis_commands.schedule,
-    analysis_commands.pc,
-    analysis_commands.cdm,
-    archive_commands.query,
-    sql,
-    archive_commands.diff,
-    archive_commands.explain,
-    archive_commands.impact,
-    archive_commands.retention,
-    archive_commands.layout,
-)
-for _command in _COMMANDS:
-    main.add_command(_command)
+main.add_section("Platform", platform.up, platform.service, platform.demo, platform.status, platform.top)
+main.add_section("Objects of the platform", alert, catalog, collector, ground, lake, sensor)
+main.add_section("Data", data.land, query, data.convert, data.simulate)
+main.add_section("Analysis", analysis.screen, whatif, analysis.passes, analysis.pc)
 
 
 if __name__ == "__main__":

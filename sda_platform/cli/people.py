@@ -1,12 +1,9 @@
-"""What commands share: output, errors in one line, scenarios, and the lake without an engine."""
+"""What commands share: the terminal, scenarios, and the lake without an engine."""
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import wraps
-from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -21,8 +18,6 @@ STORY = "story"
 """What the demo shows unless another scenario is asked for."""
 CONSTELLATION = "constellation"
 """One more, which only simulates files: observers in orbit alone."""
-POSITIVE = click.FloatRange(min=0, min_open=True)
-"""The type of options that are numbers above zero."""
 # Piped output keeps its columns.
 _PIPED_WIDTH = 140
 
@@ -46,44 +41,13 @@ class PeopleConsole(Console):
             renderable.plain = printable(renderable.plain)
         return super().render(renderable, options)
 
+    def print_lines(self, lines: Iterable[RenderableType]) -> None:
+        """Print each of ``lines``, as they come."""
+        for line in lines:
+            self.print(line)
+
 
 console = PeopleConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-
-
-def positive(name: str, default: float, text: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option that is a number above zero, with a default that the help shows."""
-    return click.option(name, type=POSITIVE, default=default, show_default=True, help=text or None)
-
-
-def for_people(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn expected failures into one line instead of a traceback."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        from sda_platform.cli.errors import EXPECTED
-
-        try:
-            return command(*args, **kwargs)
-        except EXPECTED as error:
-            raise click.ClickException(printable(_in_words(error))) from None
-
-    return run
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: cannot be read or written: {error.strerror}"
-    return str(error)
-
-
-def instant(text: str, option: str) -> int:
-    """``text``, ISO 8601, as ns since 1970. Raises BadParameter, which names ``option``."""
-    from sda_platform.clock import parse_iso_ns
-
-    try:
-        return parse_iso_ns(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
 
 
 def lake_of(
@@ -106,11 +70,3 @@ def require_used(settings: Settings) -> None:
     from sda_platform.runtime.platform_home import require_home
 
     require_home(settings.home, settings.lake_uri, settings.landing_uri)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path``. Raises ClickException, which names the file and the reason."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None

@@ -65,9 +65,9 @@ def received_cdms(
 ) -> dg.MaterializeResult[Any]:
     """Conjunction data messages of other organisations, each with its stated and its computed Pc.
 
-    A message and an event are one encounter if pair and TCA agree. `sda show` and the plots then show both. The check
-    `others_agree` compares their risk with ours. An object that is named by its international designator is looked up
-    in the catalogue.
+    A message and an event are one encounter if pair and TCA agree. `sda alert show` and the plots then show both. The
+    check `others_agree` compares their risk with ours. An object that is named by its international designator is
+    looked up in the catalogue.
     """
     store = lake.open()
     catalogue = store.head(ORBITAL_CATALOG)

@@ -37,7 +37,8 @@ class EventHistory:
         """Fold the event's entries of the correction log, in any order. Raises UnknownAlert where there is none."""
         if not entries:
             raise UnknownAlert(
-                "only received messages have this event, our screening does not: `sda show` and `sda trace` name them"
+                "only received messages have this event, our screening does not: `sda alert show` and "
+                "`sda alert trace` name them"
             )
         ordered = sorted(entries, key=lambda row: (row["sequence"], row["op"]))
         inserts = tuple(row for row in ordered if row["op"] == INSERT)

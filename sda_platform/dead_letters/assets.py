@@ -27,7 +27,7 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
     These are records and messages that cannot be decoded, element sets that SGP4 refuses, and observations that arrived
     after their window had closed. Others are computed rows that break their table's contract.
-    `docs/how-to/dead-letters.md` describes each kind; `sda reprocess` returns the records.
+    `docs/how-to/dead-letters.md` describes each kind; `sda lake reprocess` returns the records.
     """
     store = lake.open()
     plan = store.plan(DEAD_LETTERS)

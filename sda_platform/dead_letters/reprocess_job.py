@@ -1,4 +1,4 @@
-"""Reprocessing of dead letters as a whole, for the command `sda reprocess` and the job `reprocess` of the UI."""
+"""Reprocessing of dead letters as a whole, for the command `sda lake reprocess` and the job `reprocess` of the UI."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +79,7 @@ class ReprocessConfig(dg.Config):
 def return_dead_letters(
     context: dg.OpExecutionContext, config: ReprocessConfig, lake: LakeResource, landing: LandingResource
 ) -> None:
-    """Reprocess as `sda reprocess` does, and leave an audit event."""
+    """Reprocess as `sda lake reprocess` does, and leave an audit event."""
     found = reprocess_dead_letters(lake.open(), landing.root, config.chosen(), dry_run=config.dry_run)
     context.log.info(found.summary)
     for skipped in found.skipped[:20]:

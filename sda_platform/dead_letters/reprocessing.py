@@ -1,4 +1,4 @@
-"""`sda reprocess`: process dead letters again.
+"""`sda lake reprocess`: process dead letters again.
 
 The records of the chosen dead letters, byte for byte as received, are sealed into their landing zones and processed as
 any other segment. Bytes and names of these segments depend on the dead letters only, and each segment has dead letters

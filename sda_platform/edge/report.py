@@ -1,4 +1,4 @@
-"""What `sda sources` shows: each source with its rate, state, lag and drops."""
+"""What `sda collector status` shows: each source with its rate, state, lag and drops."""
 
 import asyncio
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""`sda collect`: the collector as a process; reads its configuration again when the file changes, ends on SIGTERM."""
+"""`sda collector run`: the collector as a process; reads a changed configuration again, ends on SIGTERM."""
 
 import asyncio
 import contextlib

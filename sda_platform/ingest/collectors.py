@@ -42,7 +42,8 @@ source_assets = [
     dg.AssetSpec(
         source_key(kind),
         group_name=RAW_RECORDS.group,
-        description=f"{contents} The collector receives them (`sda collect`, `sda sources`); a sensor reports them.",
+        description=f"{contents} The collector receives them (`sda collector run`, `sda collector status`); a sensor "
+        "reports them.",
         kinds={"http" if kind in {"optical", "upload", "pull"} else "file" if kind == "folder" else "ip"},
     )
     for kind, contents in KINDS.items()

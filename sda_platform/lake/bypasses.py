@@ -45,5 +45,6 @@ def _described(table: str, version: int, text: str) -> str:
     return (
         f"{table}: version {version} ({info.get('operation', 'unknown operation')} by "
         f"{info.get('engineInfo', 'an unknown engine')} at {at}) changed rows and is no commit of the platform; "
-        f"`sda diff {table} {version - 1} {version}` shows them, `sda reconcile {table}` compares all with the inputs"
+        f"`sda lake diff {table} {version - 1} {version}` shows them, `sda lake reconcile {table}` compares all "
+        "with the inputs"
     )

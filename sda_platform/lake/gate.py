@@ -29,7 +29,7 @@ class Readable:
         if self.red is None or self.head.sequence >= self.newest.sequence:
             return None
         state = f"{self.red} (since {self.red.since_utc})"
-        return f"{state}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
+        return f"{state}. Repair its rows and run its checks, or accept them with `sda lake accept {self.table.name}`"
 
 
 def readable_of(log: TableLog, verdict: TableVerdict, newest: Head, previous: CommitManifest | None = None) -> Readable:

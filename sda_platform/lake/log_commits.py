@@ -77,15 +77,16 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
     except UnreadableManifest as error:
         raise UnreadableManifest(
             f"{table.name}: the manifest of commit {sequence} (version {version}) is damaged: {error}; "
-            "stop the platform and run `sda verify`, which reports what can be repaired"
+            "stop the platform and run `sda lake verify`, which reports what can be repaired"
         ) from error
     if manifest.table != table.name:
         raise InvariantError(f"a commit of {manifest.table} lies in the log of {table.name}")
     if manifest.schema_version < SAME_COLUMNS_SINCE and not table.zones:
         raise OtherSchemaVersion(
             f"{table.name}: commit {sequence} was made by an earlier version of the platform (schema version "
-            f"{manifest.schema_version}), whose columns have other names. Run `sda verify --repair --rebuild all`: it "
-            "keeps what was landed, and the platform makes all other tables anew from it"
+            f"{manifest.schema_version}), whose columns have other names. Run "
+            "`sda lake verify --repair --rebuild all`: it keeps what was landed, and the platform makes all other "
+            "tables anew from it"
         )
     return Commit(version, int(info["timestamp"]), _rows_written(info, manifest), manifest)
 

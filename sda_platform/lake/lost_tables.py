@@ -45,9 +45,9 @@ def shown_by_consumers(table: Table, others: Iterable[TableLog]) -> str | None:
 def remedy(log: TableLog) -> str:
     """What a person does about a table whose rows are gone."""
     return (
-        f"Restore the lake from a backup (`sda restore`). Or run `sda verify --repair --rebuild {log.table.name}`: it "
-        "sets the table aside with all that was made from it, puts the archived segments back, and the platform makes "
-        "them anew"
+        "Restore the lake from a backup (`sda lake restore`). Or run "
+        f"`sda lake verify --repair --rebuild {log.table.name}`: it sets the table aside with all that was made from "
+        "it, puts the archived segments back, and the platform makes them anew"
     )
 
 

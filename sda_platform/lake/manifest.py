@@ -179,7 +179,8 @@ def _other_version(table: str, version: int) -> str:
     remedy = (
         "update the platform before it writes this table"
         if version > SCHEMA_VERSION
-        else f"use the version of the platform that wrote the lake, or rebuild: `sda verify --repair --rebuild {table}`"
+        else "use the version of the platform that wrote the lake, or rebuild: "
+        f"`sda lake verify --repair --rebuild {table}`"
     )
     return (
         f"a commit manifest of {table} has schema version {version}, this version of the platform reads {_OLDEST_READ} "

@@ -22,7 +22,7 @@ def reading(table: str, version: int | None = None) -> Iterator[None]:
         if (isinstance(error, OSError) and error.errno is not None) or is_failure(error):
             raise  # the system's or the network's, not the content's
         raise InvariantError(
-            f"{table}: a data file is not as it was written ({error}); `sda verify --deep` names the file, and "
+            f"{table}: a data file is not as it was written ({error}); `sda lake verify --deep` names the file, and "
             "docs/explanation/exactly-once.md describes the remedy"
         ) from error
 

@@ -1,8 +1,8 @@
 """The mark of a table of which a sync failed: what it holds may be in memory only, though the next sync succeeds.
 
 Linux reports a failed write-back once and then counts the pages as clean, so a repeated fsync proves nothing. A table
-with the mark is neither planned on nor read by a plan. `sda verify --deep --repair` ends this, once it has read all of
-it from a disk that was mounted anew. The mark itself need not be on disk: a power loss ends what it warns of.
+with the mark is neither planned on nor read by a plan. `sda lake verify --deep --repair` ends this, once it has read
+all of it from a disk that was mounted anew. The mark itself need not be on disk: a power loss ends what it warns of.
 """
 
 import errno
@@ -56,5 +56,5 @@ def clear(log: UPath) -> None:
 def _refusal(log: UPath, failed: str) -> SyncFailed:
     return SyncFailed(
         f"{log.parent.name}: a sync failed: {failed}. What was committed last may not be on disk, and a further sync "
-        "would not show it. Stop the platform, mount the disk anew, then run `sda verify --deep --repair`"
+        "would not show it. Stop the platform, mount the disk anew, then run `sda lake verify --deep --repair`"
     )

@@ -9,9 +9,8 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
-from sda_platform.registry import TABLES
+from sda_platform.registry import TABLES_BY_NAME
 
-_BY_NAME = {table.name: table for table in TABLES}
 # Bounds the work for a commit that caught up with a long backlog; the newest commits of a window are the ones kept.
 _COMMITS_OF_A_WINDOW = 50
 
@@ -57,7 +56,7 @@ def oldest_reception_ns(lake: Lake, way: list[Stage]) -> int | None:
 
 def _consumed(lake: Lake, commit: Commit) -> Iterator[tuple[Table, Commit]]:
     for window in commit.manifest.windows:
-        source = _BY_NAME.get(window.table)
+        source = TABLES_BY_NAME.get(window.table)
         if source is None or window.is_empty:
             continue
         newest = lake.log(source).commits_from(window.upto_version)

@@ -1,4 +1,4 @@
-"""Red tables for people: which there are and why, `sda acknowledge`, and the review that every start makes."""
+"""Red tables for people: which there are and why, `sda lake accept`, and the review that every start makes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class RedTable:
     @property
     def remedy(self) -> str:
         """What a person does about it, or has done."""
-        return self.acknowledged or f"repair its rows and run its checks, or `sda acknowledge {self.table}`"
+        return self.acknowledged or f"repair its rows and run its checks, or `sda lake accept {self.table}`"
 
 
 def red_tables(lake: Lake, tables: Sequence[Table] = TABLES) -> tuple[RedTable, ...]:
@@ -59,7 +59,7 @@ def acknowledge(lake: Lake, name: str, reason: str) -> tuple[RedTable, ...]:
 
 
 def acknowledgement_lines(name: str, accepted: Sequence[RedTable]) -> Iterator[str]:
-    """What `sda acknowledge` reports."""
+    """What `sda lake accept` reports."""
     if not accepted:
         yield f"nothing of {name} is red" if name != "all" else "no table is red"
     yield from (f"{each}\n  {each.remedy}" for each in accepted)

@@ -88,16 +88,21 @@ class PlatformStatus:
 def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) -> PlatformStatus:
     """Read the state of all tables and zones, and take the ``vitals``; a table that does not exist has version -1."""
     now_ns, wall_s = lake.clock.now_ns(), time.time()
-    heads = {table.name: lake.head(table) for table in TABLES}
     fates = _fates(lake, now_ns - DAY_NS)
     return PlatformStatus(
         iso(now_ns),
-        tuple(_table(lake, table, heads, now_ns) for table in TABLES),
+        table_states(lake),
         tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
         tuple(_letters(lake, now_ns)),
         tuple(vitals),
         red_tables(lake),
     )
+
+
+def table_states(lake: Lake) -> tuple[TableStatus, ...]:
+    """The state of all tables."""
+    heads = {table.name: lake.head(table) for table in TABLES}
+    return tuple(_table(lake, table, heads, lake.clock.now_ns()) for table in TABLES)
 
 
 def _fates(lake: Lake, since_ns: int) -> Mapping[str, Counter[str]]:
@@ -150,19 +155,3 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         backlog=sum(unconsumed_commits(table, heads).values()) if manifest else 0,
         last_run=manifest.run_id if manifest else None,
     )
-
-
-def table_lines(tables: Sequence[TableStatus]) -> list[tuple[str, ...]]:
-    """The tables as rows of text: table, rows, version, committed, watermark, backlog, last run."""
-    return [
-        (
-            t.table,
-            f"{t.rows:,}",
-            "–" if t.version < 0 else str(t.version),
-            "never" if t.age_s is None else f"{t.age_s:,.0f} s ago",
-            t.watermark_utc[11:19] if t.watermark_utc else "–",
-            str(t.backlog),
-            (t.last_run or "–")[:8],
-        )
-        for t in tables
-    ]

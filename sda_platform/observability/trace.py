@@ -1,4 +1,4 @@
-"""`sda trace`: from an alert back to the raw frames, through every table between them."""
+"""`sda alert trace`: from an alert back to the raw frames, through every table between them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

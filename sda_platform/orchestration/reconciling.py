@@ -1,4 +1,4 @@
-"""`sda reconcile`: a table against what follows from its inputs, commit by commit, and the repair of what differs."""
+"""`sda lake reconcile`: a table against what follows from its inputs, by commit, and the repair of what differs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

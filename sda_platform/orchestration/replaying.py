@@ -1,4 +1,4 @@
-"""`sda replay`: make a table again from its inputs with its asset's own body, and compare it with the live table.
+"""`sda lake replay`: make a table again from its inputs with its asset's own body, and compare it with the live table.
 
 There is one runner: the body that `table_asset` declares. Dagster calls it on the lake, a replay on a `ReplayingLake`.
 """

@@ -199,8 +199,8 @@ def _preview(lake: Lake, table: Table, sequence: int) -> str:
 def markdown_table(rows: pa.Table) -> str:
     """``rows`` as a Markdown table: at least one of them, and no more than the UI shows in place.
 
-    Instants are written in ISO 8601, ids as the prefix that `sda trace` accepts, and long cells are cut. Omitted are
-    columns without a value, and columns that are equal for the commit and are in its metadata.
+    Instants are written in ISO 8601, ids as the prefix that `sda alert trace` accepts, and long cells are cut. Omitted
+    are columns without a value, and columns that are equal for the commit and are in its metadata.
     """
     shown = [name for name in rows.column_names if name not in _SAME_IN_A_COMMIT]
     names = [name for name in shown if rows.column(name).null_count < rows.num_rows]

@@ -202,7 +202,7 @@ def _holes(log: TableLog, files: LogFiles, first: int) -> list[Damage]:
     return [
         Damage(
             text,
-            remedy=f"No row is lost. Restore the file from a backup. Or run `sda verify --repair --accept-loss "
+            remedy=f"No row is lost. Restore the file from a backup. Or run `sda lake verify --repair --accept-loss "
             f"{log.table.name}`: it sets the versions below the hole aside, and the history begins after it",
             below=max(missing) + 1,
         )

@@ -46,6 +46,6 @@ def _unfit_windows(
 def _remedy(tables: Sequence[Table], table: Table, source: str) -> str:
     rebuilt = ", ".join(each.name for each in made_from(tables, table))
     return (
-        f"Restore {source} and {table.name} together, from one backup. Or run `sda verify --repair --rebuild "
+        f"Restore {source} and {table.name} together, from one backup. Or run `sda lake verify --repair --rebuild "
         f"{table.name}`: it sets {rebuilt} aside, and the platform makes them anew from {source}"
     )

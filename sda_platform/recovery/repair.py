@@ -186,7 +186,7 @@ def _look_at_absent(place: _Place, examination: Examination) -> RepairFinding:
     damage = [Damage(lost, remedy=remedy(place.log))] if lost else []
     beyond = beyond_archive(zones)
     if beyond.marks and not place.is_accepted:
-        accepting = f"accept the loss with `sda verify --deep --repair --accept-loss {table.name}`"
+        accepting = f"accept the loss with `sda lake verify --deep --repair --accept-loss {table.name}`"
         damage.append(
             Damage(
                 f"{table.name} is missing, and {beyond}",
@@ -265,7 +265,7 @@ def _all_of(damage: Sequence[Damage]) -> str:
 
 def _refusal(log: TableLog, damage: Sequence[Damage], why: str) -> str:
     problems = "; ".join(each.text for each in damage)
-    alone = f"`sda reconcile {log.table.name} --apply` makes the rows of these files again. If it is refused: "
+    alone = f"`sda lake reconcile {log.table.name} --apply` makes the rows of these files again. If it is refused: "
     is_alone = all(each.is_of_files for each in damage) and not log.table.replaces_rows
     told = f"{log.table.name} lost data that a start cannot make again: {problems}; {why}"
     return f"{told}. {alone if is_alone else ''}{remedy(log)}"

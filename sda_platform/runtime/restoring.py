@@ -1,4 +1,4 @@
-"""`sda restore`: put a backup of the lake in the place of the lake, and make it fit what is there today.
+"""`sda lake restore`: put a backup of the lake in the place of the lake, and make it fit what is there today.
 
 A backup is a copy of the lake's directory. The landing zones and the subscriber stay as they are. The backup is copied
 beside the lake and examined there, so a damaged one changes nothing. Then two renames swap them. A restore that was

@@ -7,7 +7,8 @@ SDA_HOME, which may be a volume. Each listens where the others look for it, so o
     webserver     SDA_WEBSERVER_HOST      watchdog      SDA_HEALTH_HOST
     run-workers   a socket in SDA_HOME    daemon        nothing
 
-``verification`` ends. Collectors and the lookup endpoint have commands of their own, `sda collect` and `sda serve`.
+``verification`` ends. Collectors and the lookup endpoint have commands of their own: `sda collector run` and
+`sda catalog serve`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`sda serve`: the catalogue's lookup endpoint, by the settings; ``python -m`` is the one that `sda up` supervises."""
+"""`sda catalog serve`: the catalogue's lookup endpoint; ``python -m`` is the one that `sda up` supervises."""
 
 import fcntl
 import socket

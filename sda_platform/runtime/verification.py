@@ -1,4 +1,4 @@
-"""`sda verify`, and the verification at every start of the platform: is the lake complete and undamaged?
+"""`sda lake verify`, and the verification at every start of the platform: is the lake complete and undamaged?
 
     python -m sda_platform.runtime.verification
 
@@ -75,7 +75,7 @@ def last_verification(home: Path) -> str:
     """When the lake was verified last, and how that ended; one line for `sda status`."""
     record = repair_record.read(home)
     if not record:
-        return "not verified yet (`sda verify`)"
+        return "not verified yet (`sda lake verify`)"
     unsound = [f"{name} {table['outcome']}" for name, table in record["tables"].items() if table["outcome"] != "sound"]
     outcome = ", ".join(unsound) or f"{len(record['tables'])} tables sound"
     return f"verified {record['verified_utc']} in {record['seconds']:.2f} s: {outcome}"

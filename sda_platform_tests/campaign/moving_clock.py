@@ -153,10 +153,10 @@ class _Lakes:
         return [f"{rule} {problem}" for rule, problems in found.items() for problem in problems]
 
     def _unlike_record(self, home: Path, table: str) -> list[str]:
-        """How the rows of ``table`` differ from those that `sda replay` makes from its commits at another instant."""
+        """How ``table`` differs from the rows that `sda lake replay` makes of its commits at another instant."""
         MissionClock(after(400 * 86_400.0), 0, 0.0).save(home)
         done = subprocess.run(
-            [sys.executable, "-m", "sda_platform.cli.main", "replay", table],
+            [sys.executable, "-m", "sda_platform.cli.main", "lake", "replay", table],
             env={**os.environ, **self._environment(home)},
             capture_output=True,
             text=True,

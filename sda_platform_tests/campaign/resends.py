@@ -124,7 +124,7 @@ class _Process:
 
     def _serving(self) -> list[str]:
         self._port = free_port(0)
-        return ["sda_platform.cli.main", "--home", str(self.home), "serve", "--port", str(self._port)]
+        return ["sda_platform.cli.main", "--home", str(self.home), "catalog", "serve", "--port", str(self._port)]
 
     def _listening(self) -> str:
         deadline = time.monotonic() + _WITHIN_S

@@ -190,8 +190,8 @@ class Crash:
 class Rot:
     """The platform ends, and the oldest live data file of ``table`` rots by ``change``.
 
-    `sda verify --deep` must name the file, and `--repair` refuse it; then it is restored, as from a backup, and all
-    starts anew.
+    `sda lake verify --deep` must name the file, and `--repair` refuse it; then it is restored, as from a backup, and
+    all starts anew.
     """
 
     table: Table
@@ -208,12 +208,11 @@ class Rot:
         written = file.read_bytes()
         file.write_bytes(self.change(written))
         try:
-            for arguments in (("verify", "--deep"), ("verify", "--deep", "--repair")):
-                answer = victim.platform.ask(*arguments)
+            for arguments in (("--deep",), ("--deep", "--repair")):
+                answer = victim.platform.ask("lake", "verify", *arguments)
                 if answer.returncode != 1 or file.name not in answer.stdout:
-                    raise RuntimeError(
-                        f"sda {' '.join(arguments)} did not name {file.name}: {answer.stdout}{answer.stderr}"
-                    )
+                    told = f"{answer.stdout}{answer.stderr}"
+                    raise RuntimeError(f"sda lake verify {' '.join(arguments)} did not name {file.name}: {told}")
         finally:
             file.write_bytes(written)
             victim.restart()

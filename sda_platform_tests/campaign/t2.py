@@ -130,7 +130,7 @@ class Campaign:
     def _not_repeatable(self, table: str) -> list[str]:
         """O5: the very batches that a battered platform took give the very bytes again."""
         try:
-            self._victim.platform.sda("replay", table, within_s=_REPLAY_S)
+            self._victim.platform.sda("lake", "replay", table, within_s=_REPLAY_S)
         except AssertionError as differs:
             return [f"O5 {differs}"]
         return []

@@ -12,7 +12,7 @@ import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, OWN_ORIGINATOR
-from sda_platform.cli.cdm import alert_message
+from sda_platform.cli.alert.message import alert_message
 from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,

@@ -410,7 +410,7 @@ def test_statements_of_few_rows_are_interpreted_and_larger_ones_compiled(
 def test_rows_that_were_damaged_are_restored_and_the_next_commit_follows_spec_80(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What `sda reconcile --apply` writes: the rows of one commit, and the removal of rows of no commit."""
+    """What `sda lake reconcile --apply` writes: the rows of one commit, and the removal of rows of no commit."""
     lake, log = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark), log_of(OBSERVATIONS, tmp_path)
     for names in ("ab", "cd"):
         append(log, planned(log), observations(spark, *names))

@@ -213,11 +213,11 @@ def test_the_command_answers_once_and_in_a_shell(
     monkeypatch.setattr(type(spark), "stop", lambda _session: None)  # the session is that of all tests
     runner, options = CliRunner(), {"SDA_LAKE": lake.uri, "SDA_HOME": str(tmp_path), "SDA_SPARK_REMOTE": "local"}
     sql = "SELECT count(*) AS n FROM observations WHERE sensor_time_ns < 3600"
-    once = runner.invoke(main, ["sql", sql, "--plan"], env=options)
+    once = runner.invoke(main, ["lake", "sql", sql, "--plan"], env=options)
     assert once.exit_code == 0, once.output
     assert "1 of 3 files kept" in once.output
     typed = ".tables\nSELECT max(range_m) AS far\nFROM observations;\nSELECT nothing;\n.plan\n.columns tracks\n.quit\n"
-    shell = runner.invoke(main, ["sql"], input=typed, env=options)
+    shell = runner.invoke(main, ["lake", "sql"], input=typed, env=options)
     assert shell.exit_code == 0, shell.output
     for text in ("orbital_catalog", "far", "Error: ", "3 of 3 files kept", "norad_id bigint"):
         assert text in shell.output

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.cli.alerts import CurrentAlert, current_alerts
+from sda_platform.cli.alert.current import CurrentAlert, current_alerts
 from sda_platform.clock import MissionClock
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake, without_session

@@ -1,4 +1,4 @@
-"""`sda serve` as a process: kill -9 at every point of a put, and what it serves after the restart."""
+"""`sda catalog serve` as a process: kill -9 at every point of a put, and what it serves after the restart."""
 
 import os
 import signal
@@ -25,12 +25,13 @@ _TIMEOUT_S = 60.0
 
 
 class Endpoint:
-    """A running `sda serve` of ``home``."""
+    """A running `sda catalog serve` of ``home``."""
 
     def __init__(self, home: Path) -> None:
         self.injection_file = home / "injection"
         port = free_port(0)
-        command = [sys.executable, "-m", "sda_platform.cli.main", "--home", str(home), "serve", "--port", str(port)]
+        serve = ("catalog", "serve", "--port", str(port))
+        command = [sys.executable, "-m", "sda_platform.cli.main", "--home", str(home), *serve]
         environment = {**os.environ, **injections.armed(self.injection_file)}
         self._log = (home / "serve.log").open("ab")
         self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
@@ -101,7 +102,7 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
             assert running.process.wait(_TIMEOUT_S) == -signal.SIGKILL
             assert point in injections.hits(running.injection_file)
     with endpoint(home) as running:
-        second = CliRunner().invoke(main, ["--home", str(home), "serve", "--port", str(free_port(0))])
+        second = CliRunner().invoke(main, ["--home", str(home), "catalog", "serve", "--port", str(free_port(0))])
         assert second.exit_code == 1 and "is served already at http://127.0.0.1" in second.output
         assert "3 objects, up to date" in CliRunner().invoke(main, ["--home", str(home), "status"]).output
         assert all(running.served(number) for number in acknowledged)

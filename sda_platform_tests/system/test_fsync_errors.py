@@ -70,7 +70,7 @@ def test_whichever_fsync_of_a_commit_fails_the_table_stops_until_it_was_verified
         assert ended.returncode == 1
         assert "SyncFailed: raw_records: a sync failed: " in ended.stderr, ended.stderr
         # A second process, for which every fsync succeeds.
-        with pytest.raises(SyncFailed, match="sda verify --deep --repair"):
+        with pytest.raises(SyncFailed, match="sda lake verify --deep --repair"):
             lake.head(RAW_RECORDS)
         (refused,) = recover(lake, [RAW_RECORDS], {}, repair=True)
         assert refused.outcome == "damaged"

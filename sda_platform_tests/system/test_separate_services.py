@@ -286,7 +286,7 @@ def begun(instance: dg.DagsterInstance) -> set[str]:
 
 @pytest.mark.parametrize(("token", "reason"), [("guessed", "does not hold the engine's token"), ("", "is not set")])
 def test_a_wrong_or_missing_token_is_refused_with_its_reason(deployment: Deployment, token: str, reason: str) -> None:
-    answer = deployment.services.ask("sql", "SELECT 1", **{TOKEN_VARIABLE: token})
+    answer = deployment.services.ask("lake", "sql", "SELECT 1", **{TOKEN_VARIABLE: token})
     assert answer.returncode == 1
     assert f"{TOKEN_VARIABLE} {reason}" in answer.stderr
     assert answer.stderr.count("\n") == 1, "one line, no traceback"

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from sda_platform.cli.main import main
@@ -22,8 +23,12 @@ NAMED = [page for page in PAGES if page.name != "CHANGELOG.md"]
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FILE = re.compile(r"`([\w./-]+\.(?:py|csv|yaml|xml|toml))`")
+_TEXTS = {".py", ".md", ".ipynb", ".yaml", ".yml", ".json", ".toml", ".js"}
 _EXAMPLES = ("python", "json", "toml")
-_COMMAND = re.compile(r"`(?:\$ )?sda ((?!-)[a-z]+)")
+_COMMAND = re.compile(r"(?<![\w/.@-])sda\s((?:--home \S+ )?[a-z][^`\n|;&#]*)")
+_QUOTED = re.compile(r"(?<=\s)(\"[^\"]*\"|'[^']*')")
+_NO_COMMANDS = {"dagster", "on", "restoration"}
+"""What follows the word in other meanings: a Helm release, a Docker volume, and the mark of restored rows."""
 
 
 def text_of(page: Path) -> str:
@@ -46,6 +51,23 @@ def broken_links(page: Path) -> Iterator[str]:
         linked = (page.parent / path).resolve() if path else page
         if not linked.exists() or (anchor and anchor not in anchors_of(linked)):
             yield target
+
+
+def unknown_names(text: str) -> Iterator[str]:
+    """The commands and options of `sda` that ``text`` names, and that do not exist."""
+    for mention in _COMMAND.findall(text.replace("\\\n", " ")):
+        words = [word.rstrip(".,:)\\") for word in _QUOTED.sub("", mention).partition('"')[0].split()]
+        words = words[2:] if words[0] == "--home" else words
+        command: click.Command = main
+        for word in words if words[0].partition("/")[0] not in _NO_COMMANDS else ():
+            known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+            if word.startswith("--") and word.partition("=")[0] not in known:
+                yield f"sda {mention}: {word}"
+            if isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", word):
+                if word not in command.commands:
+                    yield f"sda {mention}: {word}"
+                    break
+                command = command.commands[word]
 
 
 def names(page: Path) -> str:
@@ -76,11 +98,36 @@ def test_named_files_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", NAMED, ids=names)
-def test_named_commands_and_settings_exist(page: Path) -> None:
+def test_named_settings_exist(page: Path) -> None:
     text = page.read_text()
     settings = {setting.variable for setting in declared_settings()} | OTHER_VARIABLES.keys()
-    assert set(_COMMAND.findall(text)) - main.commands.keys() == set()
     assert {name for name in re.findall(r"\bSDA_[A-Z0-9_]*[A-Z0-9]\b", text) if name not in settings} == set()
+
+
+def test_every_text_names_commands_and_options_that_exist() -> None:
+    """Pages, docstrings, messages, remedies, settings of containers and of CI; not the changelog."""
+    folders = (DOCS, *(ROOT / name for name in ("sda_platform", "sda_platform_tests", "benchmarks", "setup", "deploy",
+                                                "monitoring", ".github")))  # fmt: skip
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in _TEXTS]
+    found = {}
+    for path in (*NAMED, *ROOT.glob("*.yaml"), ROOT / "Makefile", ROOT / "Dockerfile", *files):
+        if path != Path(__file__) and (unknown := list(unknown_names(path.read_text()))):
+            found[str(path.relative_to(ROOT))] = unknown
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("run `sda alerts`", ["alerts"]),
+        ("`sda lake verify --repair` and `sda lake verify --mend`", ["--mend"]),
+        ("$ sda --home var query 'SELECT --x' \\\n  --as-of now --limits 3", ["--limits"]),
+        ('f"see `sda lake list {table}`"', ["list"]),
+        ("sda lake diff TABLE BEFORE [AFTER], `sda ground`, `sda alert cdm --help`", []),
+    ],
+)
+def test_a_command_or_option_that_does_not_exist_is_found(text: str, words: list[str]) -> None:
+    assert [each.rpartition(": ")[2] for each in unknown_names(text)] == words
 
 
 def test_the_navigation_names_pages_that_exist() -> None:

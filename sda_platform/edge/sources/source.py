@@ -57,7 +57,10 @@ class SourceMisconfigured(Exception):
 
 
 class SourceState(StrEnum):
-    """The state of a source, as `sda sources` shows it. RETRYING: it fails, and tries again. FAILED: misconfigured."""
+    """The state of a source, as `sda collector status` shows it.
+
+    RETRYING: it fails, and tries again. FAILED: misconfigured.
+    """
 
     STARTING = "starting"
     RUNNING = "running"

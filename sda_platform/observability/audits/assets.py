@@ -44,7 +44,7 @@ def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
         kinds={"spark"} if audit.needs_engine else {"python"},
         pool=Pool.MAINTENANCE,
         check_specs=[dg.AssetCheckSpec("passed", asset=key, description=audit.description)],
-        description=f"{audit.description} Runs every night, or by `sda audit {audit.name}`; it changes nothing.",
+        description=f"{audit.description} Runs every night, or by `sda lake audit {audit.name}`; it changes nothing.",
     )
     def made(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
         outcome = run_audit(audit, scope_of(settings, lake), by=f"run {context.run.run_id}")

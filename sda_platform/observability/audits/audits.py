@@ -49,7 +49,7 @@ def deep_verification(scope: AuditScope) -> AuditOutcome:
     zones = landing_zones(scope.settings.landing_uri)
     found = recover(scope.lake, TABLES, zones, depth=Depth.COLUMNS, repair=False)
     problems = [
-        f"{each.examination.table}: {problem}; `sda verify --deep` shows all, `--repair` repairs what can be"
+        f"{each.examination.table}: {problem}; `sda lake verify --deep` shows all, `--repair` repairs what can be"
         for each in found
         for problem in each.problems[:_SHOWN]
     ]
@@ -113,7 +113,7 @@ def reconciliation(scope: AuditScope) -> AuditOutcome:
                 continue
             compared += len(commits)
             for each in found:
-                remedy = each.refused or f"`sda reconcile {table.name} --apply` restores them"
+                remedy = each.refused or f"`sda lake reconcile {table.name} --apply` restores them"
                 problems += [f"{table.name}: {line}; {remedy}" for line in each.differences[:_SHOWN]]
     return AuditOutcome(tuple(problems), {"commits_compared": compared}, is_done=bool(compared))
 

@@ -21,7 +21,7 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import TABLES, UnknownTable, landing_zones, tables_named
+from sda_platform.registry import TABLES, TABLES_BY_NAME, UnknownTable, landing_zones, tables_named
 from sda_platform.replay.history import Span
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
@@ -65,7 +65,7 @@ def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> "Recomput
     from sda_platform.archive.recomputed_alerts import recompute_impact
     from sda_platform.definitions import default_resources  # which loads this package
 
-    tables, resources = {table.name: table for table in TABLES}, default_resources(settings)
+    tables, resources = TABLES_BY_NAME, default_resources(settings)
     with temporary_shadow(lake.uri, "impact") as uri:
         return recompute_impact(lake, tables, impact_of(lake, tables, chosen.source), uri, resources)
 
@@ -88,7 +88,7 @@ def reconcile_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) ->
     with temporary_shadow(lake.uri, "reconcile") as uri:
         found = reconcile(lake, uri, resources, tables=tables, span=chosen.span(), apply=False)
     return [
-        f"{each.table}: {line}; {each.refused or f'`sda reconcile {each.table} --apply` restores it'}"
+        f"{each.table}: {line}; {each.refused or f'`sda lake reconcile {each.table} --apply` restores it'}"
         for each in found
         for line in each.differences
     ]
@@ -129,7 +129,7 @@ def jobs_by_hand(settings: Settings) -> list[dg.JobDefinition]:
 
     return [
         _job("replay", compare_with_replay, "Makes commits again in a shadow, and compares them bit for bit."),
-        _job("reconcile", compare_with_inputs, "Compares tables with their inputs; `sda reconcile --apply` repairs."),
+        _job("reconcile", compare_with_inputs, "Compares tables with inputs; `sda lake reconcile --apply` repairs."),
         _job("impact", leave_out_input, "Shows what the alerts would be without an input."),
         _job("verify", examine_tables, "Verifies that commits and data files are as they were written."),
     ]

@@ -47,8 +47,8 @@ VITALS: Sequence[Vital] = (
         "Every source has reported within the time that its feed allows.",
         "a source is silent for longer than its feed allows; a kind never reported; all radars and links are silent "
         "for `SDA_SILENCE_OF_ALL_S` (40 s)",
-        "Call the operator of the sensor. `sda sources` shows what the collector receives. What has arrived counts, "
-        "whether it is consumed or not. While no collector answers, no source is judged.",
+        "Call the operator of the sensor. `sda collector status` shows what the collector receives. What has arrived "
+        "counts, whether it is consumed or not. While no collector answers, no source is judged.",
         judges.sources,
     ),
     Vital(
@@ -56,7 +56,7 @@ VITALS: Sequence[Vital] = (
         "problems of the collector",
         "The collectors answer, and every source of theirs runs.",
         "the collector does not answer; its report names a source or a sealer",
-        "`sda sources`, then `logs/collector.log`.",
+        "`sda collector status`, then `logs/collector.log`.",
         judges.collectors,
     ),
     Vital(
@@ -88,7 +88,8 @@ VITALS: Sequence[Vital] = (
         "stale catalogues",
         "Element sets arrive.",
         "the newest element set was received three days ago",
-        "Is the source of element sets configured and reachable (`sda sources`)? Alerts rest on old sets until then.",
+        "Is the source of element sets configured and reachable (`sda collector status`)? Alerts rest on old sets "
+        "until then.",
         judges.catalogue,
     ),
     Vital(
@@ -107,7 +108,7 @@ VITALS: Sequence[Vital] = (
         "the newest CDM of an organisation states a Pc of yellow or red, and our alert is missing or lower; its TCA is "
         "ahead",
         "Inform the operator of the satellite. Then compare the message with the states of the platform: "
-        "`sda show`, or screen the pair.",
+        "`sda alert show`, or screen the pair.",
         judges.unalerted_cdms,
     ),
     Vital(

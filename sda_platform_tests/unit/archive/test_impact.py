@@ -64,7 +64,7 @@ def test_commits_that_read_an_input_are_found_from_the_manifests_through_every_t
         "conjunction_candidates": [2, 3, 4], "conjunction_assessments": [2, 3, 4], "conjunction_alerts": [2, 3, 4],
     }, "every screening after it has read the tracks"  # fmt: skip
     (command,) = (t.replay_command for t in impact_of(lake, TABLES, "radar-7").tables if t.table == "tracks")
-    assert command == "sda replay tracks --from-sequence 1 --to-sequence 1"
+    assert command == "sda lake replay tracks --from-sequence 1 --to-sequence 1"
 
 
 def test_what_is_no_input_is_refused_with_what_may_be_written(lake: Lake) -> None:

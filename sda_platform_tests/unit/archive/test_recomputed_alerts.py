@@ -7,7 +7,7 @@ import pytest
 
 from sda_platform.archive.impact import Impact
 from sda_platform.archive.recomputed_alerts import RecomputedImpact, compare_alerts, recompute_impact
-from sda_platform.cli.impact import recomputed_lines
+from sda_platform.cli.lake.impact import recomputed_lines
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake

@@ -1,4 +1,4 @@
-"""`sda alerts`: in which order, what is never cut, how current the list is, and where there is none."""
+"""`sda alert list`: in which order, what is never cut, how current the list is, and where there is none."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.alerts import CurrentAlert, alert_grid, currency_lines, current_alerts
+from sda_platform.cli.alert.current import CurrentAlert, alert_grid, currency_lines, current_alerts
 from sda_platform.cli.main import main
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.clock import MissionClock
@@ -28,14 +28,6 @@ from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
-
-COMMANDS = (
-    ["alerts"], ["status"], ["query", "SELECT 1"], ["show", "x"], ["trace", "x"], ["explain", "x"], ["schedule"],
-    ["retention"], ["impact", "x"], ["diff", "tracks", "now"], ["cdm", "x"], ["alert", "ack", "x"],
-    ["catalog", "show", "25544"], ["whatif", "--primary", "25544"], ["verify"],
-    ["verify", "--repair"], ["audit"], ["reconcile", "all"], ["reconcile", "all", "--apply"], ["replay", "all"],
-    ["passes", "--lat", "1", "--lon", "1", "--start", "2024-01-01"], ["reprocess"], ["acknowledge", "tracks"],
-)  # fmt: skip
 
 
 def delivered(home: Path, *alerts: dict[str, Any]) -> Settings:
@@ -150,17 +142,8 @@ def test_a_span_of_time_is_stated_in_one_unit(seconds: float, words: str) -> Non
     assert words_of(seconds) == words
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_a_home_that_is_none_is_refused_and_nothing_is_made_there(tmp_path: Path, arguments: list[str]) -> None:
-    typo = tmp_path / "typo"
-    result = CliRunner().invoke(main, ["--home", str(typo), *arguments])
-    assert result.exit_code == 1, result.output
-    assert f"{typo} is no home of a platform: give one by --home or SDA_HOME" in result.output
-    assert not typo.exists()
-
-
 def test_json_stays_a_list_and_the_state_of_the_list_goes_to_the_standard_error(tmp_path: Path) -> None:
     delivered(tmp_path, alert("a", "red", 1e-4))
-    result = CliRunner().invoke(main, ["--home", str(tmp_path), "alerts", "--json"])
+    result = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", "list", "--json"])
     assert [each["alert_id"] for each in json.loads(result.stdout)] == ["a"]
     assert "nothing was screened yet" in result.stderr and "does not run" in result.stderr

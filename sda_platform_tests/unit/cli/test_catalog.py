@@ -74,7 +74,7 @@ def test_objects_are_shown_listed_and_searched(home: Path) -> None:
     assert [row["norad_id"] for row in answer(home, "list", "--after", "11", "--limit", "1")] == [25544]
     assert [row["norad_id"] for row in answer(home, "search", "zarya")] == [25544]
     assert [row["norad_id"] for row in answer(home, "search", "1998-067")] == [25544]
-    assert "1 of 4 objects" in sda(home, "list", "--limit", "1").output
+    assert "1 of 4 rows" in sda(home, "list", "--limit", "1").output
 
 
 def test_coverage_counts_objects_and_ages_by_regime(home: Path) -> None:

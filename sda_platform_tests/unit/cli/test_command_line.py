@@ -65,25 +65,25 @@ def test_verify_shows_a_damaged_lake_repairs_it_on_demand_and_status_remembers(h
     for name in ("a", "b"):
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
     assert "not verified yet" in sda(home, "status").output
-    sound = sda(home, "verify", "--deep")
+    sound = sda(home, "lake", "verify", "--deep")
     every = f"{len(TABLES)} of {len(TABLES)} tables are sound (2 commits and 2 files read)"
     assert (sound.exit_code, every in sound.output) == (0, True)
     commit_file(lake, OBSERVATIONS, 1).write_text("")
-    told = sda(home, "verify")
+    told = sda(home, "lake", "verify")
     assert (told.exit_code, "observations: damaged: version 1 is empty" in told.output) == (1, True)
     assert "observations damaged" in sda(home, "status").output
-    mended = sda(home, "verify", "--repair")
+    mended = sda(home, "lake", "verify", "--repair")
     assert (mended.exit_code, "observations: repaired: version 1 is empty" in mended.output) == (0, True)
     assert "observations repaired" in sda(home, "status").output
 
 
 def test_verify_does_not_repair_beneath_a_running_platform(home: Path) -> None:
     with take_lock(home):
-        answer = sda(home, "verify", "--repair")
+        answer = sda(home, "lake", "verify", "--repair")
     assert (answer.exit_code, "a platform already runs" in answer.output) == (1, True)
 
 
-@pytest.mark.parametrize("command", [("up",), ("verify", "--repair")])
+@pytest.mark.parametrize("command", [("up",), ("lake", "verify", "--repair")])
 def test_a_second_home_on_a_lake_in_use_is_refused_D13(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_second_home_on_a_lake_in_use_is_refused_D13(
     assert "Traceback" not in answer.output
 
 
-@pytest.mark.parametrize("command", [("up",), ("verify", "--repair")])
+@pytest.mark.parametrize("command", [("up",), ("lake", "verify", "--repair")])
 def test_a_second_platform_on_landing_zones_in_use_is_refused_A9(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
@@ -118,8 +118,8 @@ def test_the_place_of_a_lake_does_not_depend_on_the_working_directory_of_a_proce
 
 
 def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> None:
-    assert json.loads(sda(home, "replay", "all", "--json").output) == []
-    answer = sda(home, "replay", "fused_tracks", "--from-sequence", "5")
+    assert json.loads(sda(home, "lake", "replay", "all", "--json").output) == []
+    answer = sda(home, "lake", "replay", "fused_tracks", "--from-sequence", "5")
     assert answer.exit_code == 0 and "no commit lies in this range" in answer.output
     assert not list(home.glob("lake*")), "no shadow is left"
 
@@ -130,7 +130,7 @@ def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> N
 def test_a_filter_of_dead_letters_that_can_choose_none_is_refused(
     home: Path, option: str, value: str, names: str
 ) -> None:
-    answer = sda(home, "reprocess", option, value)
+    answer = sda(home, "lake", "reprocess", option, value)
     assert answer.exit_code == 1
     assert f"is named '{value}'; there are: " in answer.output and names in answer.output
 
@@ -146,9 +146,9 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
         for name, pc, risk in (("mild", 2e-7, "yellow"), ("grave", 3e-4, "red"))
     ]
     SqliteSubscriber(home / "subscriber.sqlite").apply("b1", entries)
-    listed = json.loads(sda(home, "alerts", "--json").stdout)
+    listed = json.loads(sda(home, "alert", "list", "--json").stdout)
     assert [(a["alert_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
-    text = sda(home, "alerts").output
+    text = sda(home, "alert", "list").output
     assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA)" in text and "5 VANGUARD 1" in text
 
 
@@ -170,18 +170,18 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     commit(lake, FUSED_TRACKS, [{**window, "op": "insert"} for window in windows])
     commit(lake, CONJUNCTION_ASSESSMENTS, [{**event, "op": "insert", "track_id_1": "track-1", "track_id_2": None}])
     commit(lake, CONJUNCTION_ALERTS, [{**event, "op": "insert", "risk": "yellow", "track_id_1": "track-1"}])
-    answer = sda(home, "trace", "3f2a")
+    answer = sda(home, "alert", "trace", "3f2a")
     assert answer.exit_code == 0, answer.output
     assert "radar-7" in answer.output and "segment pass record 12" in answer.output
-    found = json.loads(sda(home, "trace", "3f2a", "--json").output)
+    found = json.loads(sda(home, "alert", "trace", "3f2a", "--json").output)
     assert [o["observation_id"] for o in found["observations"]] == ["obs-0", "obs-1"], "of every window of the track"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("trace", "nothing"), "no alert begins with 'nothing'"),
-        (("replay", "orbits"), "no table is named 'orbits'; there are: alert_acknowledgements,"),
+        (("alert", "trace", "nothing"), "no alert begins with 'nothing'"),
+        (("lake", "replay", "orbits"), "no table is named 'orbits'; there are: alert_acknowledgements,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "does not determine its format"),
     ],
@@ -199,7 +199,7 @@ def test_a_setting_that_cannot_be_used_is_named(home: Path, monkeypatch: pytest.
     assert "Traceback" not in answer.output
 
 
-@pytest.mark.parametrize("command", [("simulate", "world", "--start"), ("replay", "all", "--since")])
+@pytest.mark.parametrize("command", [("simulate", "world", "--start"), ("lake", "replay", "all", "--since")])
 def test_what_is_no_instant_is_a_wrong_use(home: Path, command: tuple[str, ...]) -> None:
     answer = sda(home, *command, "yesterday")
     assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
@@ -250,7 +250,7 @@ def letters(home: Path) -> Path:
 
 
 def test_reprocess_says_beforehand_what_would_go_back_and_touches_nothing__DP5_F8(letters: Path) -> None:
-    answer = sda(letters, "reprocess", "--dry-run")
+    answer = sda(letters, "lake", "reprocess", "--dry-run")
     assert answer.exit_code == 0, answer.output
     assert "2 bad_length raw_records radar" in " ".join(answer.output.split())
     assert "dry run: 2 dead letters would return as 1 segments" in answer.output
@@ -260,19 +260,18 @@ def test_reprocess_says_beforehand_what_would_go_back_and_touches_nothing__DP5_F
 
 def test_reprocess_brings_letters_back_once_here_or_into_another_root(letters: Path) -> None:
     elsewhere = letters / "elsewhere"
-    assert (
-        "2 reprocessed, 0 skipped" in sda(letters, "reprocess", "--kind", "bad_length", "--into", str(elsewhere)).output
-    )
+    trial = sda(letters, "lake", "reprocess", "--kind", "bad_length", "--into", str(elsewhere))
+    assert "2 reprocessed, 0 skipped" in trial.output
     assert not (letters / "landing").exists()
-    assert "2 reprocessed, 1 skipped, 0 had returned before" in sda(letters, "reprocess").output
-    assert "0 reprocessed, 1 skipped, 2 had returned before" in sda(letters, "reprocess").output
-    since = sda(letters, "reprocess", "--since", "2030-01-01T00:00:00Z")
+    assert "2 reprocessed, 1 skipped, 0 had returned before" in sda(letters, "lake", "reprocess").output
+    assert "0 reprocessed, 1 skipped, 2 had returned before" in sda(letters, "lake", "reprocess").output
+    since = sda(letters, "lake", "reprocess", "--since", "2030-01-01T00:00:00Z")
     assert "0 reprocessed, 0 skipped, 0 had returned before" in since.output
 
 
 def test_reprocess_without_any_letter_and_with_a_wrong_time_prints_one_line(home: Path) -> None:
-    assert "0 reprocessed, 0 skipped" in sda(home, "reprocess").output
-    wrong = sda(home, "reprocess", "--since", "yesterday")
+    assert "0 reprocessed, 0 skipped" in sda(home, "lake", "reprocess").output
+    wrong = sda(home, "lake", "reprocess", "--since", "yesterday")
     assert (wrong.exit_code, "'yesterday' is no ISO 8601 instant" in wrong.output) == (2, True)
 
 

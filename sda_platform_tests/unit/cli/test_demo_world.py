@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from sda_platform.cli.simulated_world import continued_world, made_ahead, observed_world
+from sda_platform.cli.platform.simulated_world import continued_world, made_ahead, observed_world
 from sda_platform.orbits.frames import site_is_dark
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.reference import REFERENCE_TIME_NS

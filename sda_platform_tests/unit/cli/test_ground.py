@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from sda_platform.cli.collector.report import agents_of, source_grid
 from sda_platform.cli.main import main
-from sda_platform.cli.sources import agents_of, source_grid
 from sda_platform.clock import MissionClock
 from sda_platform.settings import Settings
 from sda_platform_tests.support.segments import START_NS

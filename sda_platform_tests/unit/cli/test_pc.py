@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from sda_platform.cli.analysis.pc import risk_of_file
 from sda_platform.cli.main import main
-from sda_platform.cli.pc import risk_of_file
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.conversion import converted
 from sda_platform_tests.support.received_cdms import Told

@@ -1,4 +1,4 @@
-"""`sda schedule`: the schedule as a list and as files."""
+"""`sda sensor schedule`: the schedule as a list and as files."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def schedule(home: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), "schedule", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(main, ["--home", str(home), "sensor", "schedule", *arguments], catch_exceptions=False)
 
 
 def test_what_has_not_ended_is_listed_by_its_beginning(home: Path) -> None:

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import sda_platform
+from sda_platform.cli.analysis.screen_catalogue import age_warning, read_elements
 from sda_platform.cli.main import main
-from sda_platform.cli.screen_catalogue import read_elements
-from sda_platform.cli.set_ages import age_warning
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.omm import OMM_CSV_COLUMNS
 from sda_platform.units import SECOND_NS

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.cli.main import main
-from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms

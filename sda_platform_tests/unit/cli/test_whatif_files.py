@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sda_platform.cli.whatif import _ephemeris
+from sda_platform.cli.analysis.whatif import _ephemeris
 from sda_platform_tests.support.sample_inputs import SAMPLES, stk_of_jason
 
 

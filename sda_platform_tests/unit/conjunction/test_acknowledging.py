@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sda_platform.cli.cdm import alert_message
+from sda_platform.cli.alert.message import alert_message
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction import acknowledging
@@ -73,13 +73,13 @@ def test_an_acknowledgement_is_seen_at_once_and_after_it_was_consumed(lake: Lake
     said = sda(tmp_path, "alert", "ack", "3f2a", "--by", "ann", "--comment", "manoeuvre planned")
     assert said == f"acknowledged revision 1 of alert {ALERT} by ann\n"
     assert known_acknowledgements(lake) == {}
-    (listed,) = json.loads(sda(tmp_path, "alerts", "--json"))
+    (listed,) = json.loads(sda(tmp_path, "alert", "list", "--json"))
     assert (listed["acknowledged_by"], listed["comment"]) == ("ann", "manoeuvre planned")
     landed(lake, tmp_path)
     sda(tmp_path, "alert", "ack", "3f2a", "--by", "bob")
-    (listed,) = json.loads(sda(tmp_path, "alerts", "--json"))
+    (listed,) = json.loads(sda(tmp_path, "alert", "list", "--json"))
     assert listed["acknowledged_by"] == "bob", "the last one counts"
-    shown = sda(tmp_path, "alerts").split()
+    shown = sda(tmp_path, "alert", "list").split()
     assert "ann" not in shown and "bob" in shown
     assert [each["acknowledged_by"] for each in known_acknowledgements(lake, str(tmp_path / "landing"))[ALERT]] == [
         "ann",
@@ -118,7 +118,7 @@ def test_ui_and_exports_show_it(lake: Lake, tmp_path: Path) -> None:
     (served,) = LakeSource(lake, str(tmp_path / "landing")).alerts()
     assert [each["comment"] for each in served["acknowledgements"]] == ["manoeuvre\nplanned"]
     assert "| ann |" in str((report(lake, tmp_path).metadata or {})["acknowledged"])
-    assert "acknowledged 1 by ann" in sda(tmp_path, "trace", "3f2a")
+    assert "acknowledged 1 by ann" in sda(tmp_path, "alert", "trace", "3f2a")
 
 
 def test_a_withdrawn_or_unknown_alert_cannot_be_acknowledged(lake: Lake, tmp_path: Path) -> None:

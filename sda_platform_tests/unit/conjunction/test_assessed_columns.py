@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import Tracks

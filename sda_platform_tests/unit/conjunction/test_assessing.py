@@ -12,7 +12,7 @@ import pytest
 
 import sda_platform
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
-from sda_platform.cli.cdm import alert_message
+from sda_platform.cli.alert.message import alert_message
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.data_origins import DataOrigin, data_origins, origins_of_events
@@ -94,11 +94,11 @@ def test_list_page_message_and_service_show_it(lake: Lake, tmp_path: Path) -> No
 
     expected = {"state_source_1": "fused_track", "data_of_1": TRACK, "state_source_2": "element_set",
                 "data_of_2": ELEMENTS}  # fmt: skip
-    (listed,) = json.loads(sda("alerts", "--json"))
+    (listed,) = json.loads(sda("alert", "list", "--json"))
     assert {name: listed[name] for name in expected} == expected
     (served,) = LakeSource(lake, str(tmp_path / "landing")).alerts()
     assert {name: served[name] for name in expected} == expected
-    table = "".join(sda("alerts").split())
+    table = "".join(sda("alert", "list").split())
     assert f"ISS · track of {TRACK}".replace(" ", "") in table
     sda("alert", "report", "3f2a", "--out", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
@@ -106,4 +106,4 @@ def test_list_page_message_and_service_show_it(lake: Lake, tmp_path: Path) -> No
     message = alert_message(lake, "3f2a", "kvn").decode()
     assert f"COMMENT state and covariance from fused track, data of {TRACK}" in message
     assert f"COMMENT state and covariance from element set, data of {ELEMENTS}" in message
-    assert f"(state from its track, data of {TRACK})" in " ".join(sda("show", "3f2a").split())
+    assert f"(state from its track, data of {TRACK})" in " ".join(sda("alert", "show", "3f2a").split())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from sda_platform.cli.alert.show import PictureError, alert_lines, write_picture
 from sda_platform.cli.people import PeopleConsole
-from sda_platform.cli.show import PictureError, alert_lines, write_picture
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.event_plot import event_figure, event_picture
 from sda_platform.conjunction.history import EventHistory
@@ -88,7 +88,7 @@ def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> N
     assert "2024-11-01T19:14:31.500Z, 19.0 h after the last assessment" in text
     assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
     assert "+1.500" in text, "how far the TCA moved"
-    assert "rests on 2 element sets, 1 tracks and 7 observations: sda trace 0934bc66" in text
+    assert "rests on 2 element sets, 1 tracks and 7 observations: sda alert trace 0934bc66" in text
 
 
 def test_one_scale_of_levels_applies_to_the_whole_history_and_is_stated() -> None:

@@ -1,4 +1,4 @@
-"""`sda feed`: what simulated sensors send over real sockets is what the collector seals."""
+"""`sda collector feed`: what simulated sensors send over real sockets is what the collector seals."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sda_platform.cli import feeder as feeder_module
-from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive, feed
+from sda_platform.cli.collector import feeder as feeder_module
+from sda_platform.cli.collector.feeder import BURST, Feeder, ObservationArchive, feed
 from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer

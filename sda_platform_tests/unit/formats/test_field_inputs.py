@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.cli.convert import convert_file
-from sda_platform.cli.pc import risk_of_file
+from sda_platform.cli.analysis.pc import risk_of_file
+from sda_platform.cli.data.convert import convert_file
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.conversion import ConversionError, converted
 from sda_platform.formats.cutting import count_records, split_records, split_stream

@@ -22,7 +22,7 @@ from sda_platform_tests.support.segments import START_NS, land, radar_segment
 LAKES = Path(__file__).parents[2] / "data" / "lakes"
 GONE = "consensus_campaign"
 """A table of earlier platforms, which this one does not have."""
-REBUILD = ("verify", "--repair", "--rebuild", "all")
+REBUILD = ("lake", "verify", "--repair", "--rebuild", "all")
 
 
 def opened(home: Path, version: int) -> Lake:
@@ -48,13 +48,13 @@ def goes_on(home: Path, lake: Lake, consumed_before: int) -> None:
     assert (window.after_sequence, window.upto_sequence) == (consumed_before, 3)
     commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
     assert lake.log(RAW_RECORDS).rows(["segment_name"]).num_rows == 3
-    assert sda(home, "verify", "--deep")[0] == 0
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
 
 
 def test_a_lake_of_the_previous_release_opens_and_goes_on_P1_14(tmp_path: Path) -> None:
     lake = opened(tmp_path, 6)
     copytree(tmp_path / "lake" / "observations", tmp_path / "lake" / GONE)
-    assert sda(tmp_path, "verify", "--deep")[0] == 0
+    assert sda(tmp_path, "lake", "verify", "--deep")[0] == 0
     goes_on(tmp_path, lake, consumed_before=2)
     code, answer = sda(tmp_path, *REBUILD)
     assert (code, f"set {GONE} aside" in answer) == (0, True), answer
@@ -65,7 +65,7 @@ def test_an_older_lake_keeps_what_was_landed_and_is_made_anew_from_it_P1_14(tmp_
     lake = opened(tmp_path, version)
     with pytest.raises(OtherSchemaVersion, match="observations: commit 1 was made by an earlier version"):
         lake.plan(OBSERVATIONS)
-    code, told = sda(tmp_path, "verify", "--repair")
+    code, told = sda(tmp_path, "lake", "verify", "--repair")
     assert (code, f"Run `sda {' '.join(REBUILD)}`" in told) == (1, True), told
     code, answer = sda(tmp_path, *REBUILD)
     assert (code, "set observations aside" in answer) == (0, True), answer

@@ -72,7 +72,7 @@ def test_a_power_loss_after_a_failed_sync_loses_nothing_that_was_confirmed_D7(lo
             failed.append(sync.failed)
             world.lose_power(loss, random.Random(fatal))
             start = run(world, "recovery", world.recover)
-            if start.failure and "sda verify --deep --repair" in str(start.failure):  # the mark reached the disk
+            if start.failure and "sda lake verify --deep --repair" in str(start.failure):  # the mark reached the disk
                 start = run(world, "deep recovery", lambda: world.recover(Depth.COLUMNS))
             problems += [f"{sync.failed}: {start.failure}"] if start.failure else lost_promises(world)
             for _ in range(4):
@@ -89,7 +89,7 @@ def test_a_table_stops_after_a_failed_sync_until_it_was_read_from_the_disk_D7() 
         again = run(world, "again", world.run_tables)
         assert isinstance(again.failure, SyncFailed), "the next sync would succeed"
         start = run(world, "restart", world.recover)
-        assert "sda verify --deep --repair" in str(start.failure), "from memory it would look sound"
+        assert "sda lake verify --deep --repair" in str(start.failure), "from memory it would look sound"
         for path in tuple(world.disk.names):  # what unmounting writes
             world.disk.sync(path)
         world.lose_power("drop", random.Random(1))  # and what mounting again reads
@@ -129,11 +129,11 @@ def test_a_failed_sync_of_a_committed_file_is_an_invariant_violation_D7(
         lake.head(RAW_RECORDS)
     assert disposition_of(failed.value) is Disposition.INVARIANT
     monkeypatch.undo()
-    with pytest.raises(SyncFailed, match="mount the disk anew, then run `sda verify --deep --repair`"):
+    with pytest.raises(SyncFailed, match="mount the disk anew, then run `sda lake verify --deep --repair`"):
         lake.head(RAW_RECORDS)
     shallow, deep = (verified(lake, depth, repair=depth is Depth.PRESENCE) for depth in (Depth.PRESENCE, Depth.COLUMNS))
     assert (shallow.outcome, deep.outcome) == ("damaged", "damaged")
-    assert "sda verify --deep --repair" in str(shallow.refused)
+    assert "sda lake verify --deep --repair" in str(shallow.refused)
     repaired = verified(lake, Depth.COLUMNS, repair=True)
     assert (repaired.outcome, lake.head(RAW_RECORDS).sequence) == ("repaired", 1)
 

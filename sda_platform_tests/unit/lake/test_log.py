@@ -55,7 +55,7 @@ def test_a_torn_data_file_is_reported_with_the_remedy(lake: Lake, kept_bytes: in
     (data,) = Path(log.uri).glob("*.parquet")
     data.write_bytes(data.read_bytes()[:kept_bytes])
     with pytest.raises(
-        InvariantError, match=r"observations: a data file is not as it was written .*`sda verify --deep`"
+        InvariantError, match=r"observations: a data file is not as it was written .*`sda lake verify --deep`"
     ):
         log.rows(["observation_id"])
     with pytest.raises(InvariantError, match="observations: a data file is not as it was written"):
@@ -66,7 +66,7 @@ def test_a_torn_data_file_is_reported_with_the_remedy(lake: Lake, kept_bytes: in
 def test_a_damaged_manifest_is_refused_by_name_with_the_remedy(lake: Lake, text: str) -> None:
     observe(lake, "a", "b", "c")
     damage_checkpoint(lake, OBSERVATIONS, 2, text)
-    told = r"observations: the manifest of commit 3 \(version 2\) is damaged: not a manifest.* run `sda verify`"
+    told = r"observations: the manifest of commit 3 \(version 2\) is damaged: not a manifest.* run `sda lake verify`"
     with pytest.raises(UnreadableManifest, match=told):
         lake.head(OBSERVATIONS)
 

@@ -142,6 +142,6 @@ def test_a_red_table_is_not_asked_for_again_and_again_but_once_it_is_acknowledge
         behind.wall_s += 3600.0
         said = str(behind.tick())
         assert said.startswith("every commit was consumed; not to be read: raw_records sequence 1: ")
-        assert "sda acknowledge raw_records" in said
+        assert "sda lake accept raw_records" in said
     acknowledge(behind.lake, "raw_records", "known")
     assert behind.request().tags["sda/pool"] == "alerts"

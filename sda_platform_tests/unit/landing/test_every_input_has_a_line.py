@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sda_platform.cli.data.refused_records import RefusedRecords
 from sda_platform.cli.main import main
-from sda_platform.cli.refused_records import RefusedRecords
 from sda_platform.clock import MissionClock
 from sda_platform.edge.sources import documents, upload
 from sda_platform.formats.cutting import split_records

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sda_platform.cli.convert import convert_file
+from sda_platform.cli.data.convert import convert_file
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.edge.config import CollectorConfig

@@ -62,7 +62,7 @@ def test_deep_verification_and_the_drill_find_a_data_file_that_is_gone_spec_99(h
     assert drill.problems == () and drill.facts["rows"] == 1
     next((home / "lake" / "observations").glob("*.parquet")).unlink()
     (problem,) = deep_verification(scope(home, lake)).problems
-    assert problem.startswith("observations: ") and "`sda verify --deep` shows all" in problem
+    assert problem.startswith("observations: ") and "`sda lake verify --deep` shows all" in problem
     assert restore_drill(scope(home, lake)).problems
     assert not list(home.glob("lake.audit-*")), "the copy is removed"
 
@@ -122,7 +122,7 @@ def test_a_writer_that_bypasses_lineage_is_found_and_a_compaction_is_none__DL2_I
     rows = table.to_pyarrow_table()
     (problem,) = lineage(scope(home, lake)).problems
     assert problem.startswith("observations: version 4 (DELETE by ")
-    assert "`sda diff observations 3 4` shows them" in problem
+    assert "`sda lake diff observations 3 4` shows them" in problem
     restored = CommitProperties(custom_metadata={"userMetadata": f"{RESTORED}commit_sequence = 2"})
     write_deltalake(table, rows.slice(0, 1), mode="append", commit_properties=restored)
     assert len(lineage(scope(home, lake)).problems) == 1
@@ -150,12 +150,12 @@ def test_an_audit_removes_what_a_killed_one_left_a_day_ago(home: Path, lake: Lak
 def test_an_audit_is_a_command_that_leaves_an_event_spec_80(home: Path, lake: Lake) -> None:
     lake.clock.save(home)
     raw(lake, "torn", records=2)
-    done = CliRunner().invoke(main, ["--home", str(home), "audit", "conservation", "deep_verification"])
+    done = CliRunner().invoke(main, ["--home", str(home), "lake", "audit", "conservation", "deep_verification"])
     assert done.exit_code == 1, done.output
     assert "torn: 2 records landed, 1 rows stored" in done.output
     assert "deep_verification: passed" in done.output
-    CliRunner().invoke(main, ["--home", str(home), "verify"])
-    listed = CliRunner().invoke(main, ["--home", str(home), "audit", "--history", "--json"]).output.splitlines()
+    CliRunner().invoke(main, ["--home", str(home), "lake", "verify"])
+    listed = CliRunner().invoke(main, ["--home", str(home), "lake", "audit", "--history", "--json"]).output.splitlines()
     events = [json.loads(line) for line in listed]
     assert [(event["operation"], event["arguments"].get("audit")) for event in events] == [
         ("audit", "conservation"),
@@ -166,7 +166,7 @@ def test_an_audit_is_a_command_that_leaves_an_event_spec_80(home: Path, lake: La
 
 
 def test_an_unknown_audit_is_refused_with_those_that_there_are(home: Path) -> None:
-    done = CliRunner().invoke(main, ["--home", str(home), "audit", "conversation"])
+    done = CliRunner().invoke(main, ["--home", str(home), "lake", "audit", "conversation"])
     assert done.exit_code == 2 and "conservation" in done.output
 
 

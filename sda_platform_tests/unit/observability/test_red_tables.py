@@ -40,28 +40,28 @@ def test_the_command_accepts_what_is_red_and_reports_it_red_03(lake: Lake, tmp_p
     land_bad(lake)
     review_declared(lake, RAW_RECORDS)
     shown = sda(tmp_path, "status")
-    assert "raw_records sequence 1 since" in shown and "sda acknowledge raw_records" in shown
-    said = sda(tmp_path, "acknowledge", "raw_records", "--reason", "the sensor lost it")
+    assert "raw_records sequence 1 since" in shown and "sda lake accept raw_records" in shown
+    said = sda(tmp_path, "lake", "accept", "raw_records", "--reason", "the sensor lost it")
     assert "balance: radar/bad: 2 records landed, 1 rows stored" in said and "the sensor lost it" in said
     (shown,) = json.loads(sda(tmp_path, "status", "--json"))["red"]
     assert shown["sequence"] == 1 and "the sensor lost it" in shown["acknowledged"]
-    assert "nothing of raw_records is red" in sda(tmp_path, "acknowledge", "raw_records")
+    assert "nothing of raw_records is red" in sda(tmp_path, "lake", "accept", "raw_records")
     land_bad(lake, "worse")
     review_declared(lake, RAW_RECORDS)
-    (accepted,) = json.loads(sda(tmp_path, "acknowledge", "all", "--json"))
+    (accepted,) = json.loads(sda(tmp_path, "lake", "accept", "all", "--json"))
     assert (accepted["table"], accepted["sequence"]) == ("raw_records", 2)
 
 
 def test_an_unknown_table_is_refused_with_those_that_there_are(lake: Lake, tmp_path: Path) -> None:
     land_bad(lake)
-    done = CliRunner().invoke(main, ["--home", str(tmp_path), "acknowledge", "row_records"])
+    done = CliRunner().invoke(main, ["--home", str(tmp_path), "lake", "accept", "row_records"])
     assert done.exit_code == 1 and "no table is named 'row_records'" in done.output
 
 
 def test_a_start_verifies_what_a_dead_run_left_without_a_verdict_red_03(lake: Lake) -> None:
     land_bad(lake)
     (line,) = review_unverified(lake)
-    assert line.startswith("red: raw_records sequence 1 since") and "sda acknowledge" in line
+    assert line.startswith("red: raw_records sequence 1 since") and "sda lake accept" in line
     assert [each.sequence for each in red_tables(lake)] == [1]
 
 

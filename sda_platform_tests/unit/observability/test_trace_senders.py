@@ -1,8 +1,8 @@
-"""`sda trace` shows who brought each record; rows of earlier versions and lost ones have no sender."""
+"""`sda alert trace` shows who brought each record; rows of earlier versions and lost ones have no sender."""
 
 from pathlib import Path
 
-from sda_platform.cli.alerts import _where
+from sda_platform.cli.alert.trace import _where
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.landing.senders import with_senders
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of

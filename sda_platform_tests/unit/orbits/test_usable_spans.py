@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.orbits.elements import ElementSets, semi_major_axis_km
 from sda_platform.orbits.propagation import Propagator, refusal_reasons
 from sda_platform.orbits.usable_spans import STATED_DECAY

@@ -324,5 +324,5 @@ def test_the_audits_that_replay_pass_on_what_is_sound_and_offer_the_repair(
     deliveries.update(updates={"outcome": "'stale'"}, predicate="alert_id = 'only 1'")
     (problem,) = reconciliation(scope).problems
     assert problem.startswith("alert_deliveries: sequence 1: 1 rows differ in outcome")
-    assert problem.endswith("; `sda reconcile alert_deliveries --apply` restores them")
+    assert problem.endswith("; `sda lake reconcile alert_deliveries --apply` restores them")
     assert not list(home.glob("lake.audit-*")), "what was made again is removed"

@@ -79,7 +79,7 @@ def test_a_red_table_stays_red_however_many_commits_follow_spec_80(lake: Lake, l
         TableIsRed, match=r"observations .* raw_records sequence 2: balance: radar/bad: 2 records"
     ) as told:
         lake.plan(OBSERVATIONS)
-    assert "Repair its rows" in str(told.value) and "sda acknowledge raw_records" in str(told.value)
+    assert "Repair its rows" in str(told.value) and "sda lake accept raw_records" in str(told.value)
     assert disposition_of(told.value) is Disposition.PERMANENT
 
 

@@ -72,10 +72,10 @@ def sda(home: Path, *arguments: str) -> tuple[int, str]:
 
 def remedied(home: Path, told: str) -> str:
     """What the command answers that ``told`` names; it must succeed, and the lake must be sound afterwards."""
-    (command,) = {each for each in COMMAND.findall(told) if each.startswith("verify")}
+    (command,) = {each for each in COMMAND.findall(told) if each.startswith("lake verify")}
     code, answer = sda(home, *command.split())
     assert code == 0, answer
-    code, sound = sda(home, "verify", "--deep")
+    code, sound = sda(home, "lake", "verify", "--deep")
     assert code == 0, sound
     return answer
 
@@ -102,7 +102,14 @@ def test_a_lost_table_with_expired_segments_is_damaged_beyond_the_archive_P1_2(
     home: Path, lake: Lake, zone: LandingZone, expired: Path
 ) -> None:
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    for arguments in (("verify",), ("verify", "--deep"), ("verify", "--deep", "--repair")):
+    for arguments in (
+        (
+            "lake",
+            "verify",
+        ),
+        ("lake", "verify", "--deep"),
+        ("lake", "verify", "--deep", "--repair"),
+    ):
         code, told = sda(home, *arguments)
         assert code == 1
         assert f"raw_records is missing, and 2 consumed segments, from {day} to {day}, are beyond the archive" in told
@@ -142,7 +149,7 @@ def test_segments_without_records_are_not_taken_for_lost_ones_P1_2(home: Path, l
     consume(lake, zone, "b")
     assert expire_segments([zone], lake.log(RAW_RECORDS), before_s=time.time() + YEAR_S).segments == 1
     shutil.rmtree(lake.log(RAW_RECORDS).uri)
-    assert "and 1 consumed segments" in sda(home, "verify")[1]
+    assert "and 1 consumed segments" in sda(home, "lake", "verify")[1]
 
 
 def test_a_table_younger_than_a_restored_backup_gets_its_segments_back_at_a_start_A2(
@@ -156,16 +163,16 @@ def test_a_table_younger_than_a_restored_backup_gets_its_segments_back_at_a_star
     commit(lake, metrics, [{"segment_sha256": segment.sha256}], segments=[segment])
     own.acknowledge([segment])
     shutil.rmtree(lake.log(metrics).uri)
-    code, told = sda(home, "verify", "--repair")
+    code, told = sda(home, "lake", "verify", "--repair")
     assert (code, "put 1 segments back" in told) == (0, True), told
     assert own.pending_names() == ["m"]
-    assert sda(home, "verify", "--deep")[0] == 0
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
 
 
 def test_an_empty_lake_directory_is_not_filled_from_the_archive_A2(home: Path, lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
     shutil.rmtree(lake.uri)
-    code, told = sda(home, "verify", "--repair")
+    code, told = sda(home, "lake", "verify", "--repair")
     assert (code, "raw_records is missing, but its zones have consumed segments" in told) == (1, True)
     assert zone.pending_names() == []
 
@@ -181,7 +188,7 @@ def test_tables_that_do_not_fit_together_are_named_and_the_consumer_is_rebuilt_a
         lose_newest_commit(lake, RAW_RECORDS)
     with pytest.raises(InvariantError, match="must be rebuilt"):
         lake_at(home / "lake").plan(OBSERVATIONS)
-    code, told = sda(home, "verify", "--repair")
+    code, told = sda(home, "lake", "verify", "--repair")
     assert code == 1
     assert "observations does not fit raw_records: raw_records: commit 3 (version 2) is not the one" in told
     assert "Restore raw_records and observations together, from one backup" in told
@@ -198,7 +205,7 @@ def test_a_lost_table_that_was_consumed_is_rebuilt_with_what_was_made_from_it_A2
         consume(lake, zone, name)
     observe(lake)
     shutil.rmtree(lake.log(RAW_RECORDS).uri)
-    code, told = sda(home, "verify", "--repair")
+    code, told = sda(home, "lake", "verify", "--repair")
     assert (code, "raw_records is missing, but observations consumed it: it was lost" in told) == (1, True)
     assert "move all tables away" not in told
     answer = remedied(home, told)
@@ -229,11 +236,11 @@ def test_a_rebuild_that_would_lose_rows_is_refused_before_anything_moves_P1_2(
     for name in "abc":
         consume(lake, zone, name)
     expire_segments([zone], lake.log(RAW_RECORDS), before_s=time.time() + YEAR_S)
-    code, told = sda(home, "verify", "--repair", "--rebuild", "raw_records")
+    code, told = sda(home, "lake", "verify", "--repair", "--rebuild", "raw_records")
     assert code == 1
     assert "raw_records cannot be rebuilt as it was: 2 consumed segments" in told
-    assert sda(home, "verify", "--deep")[0] == 0
-    code, answer = sda(home, "verify", "--repair", "--rebuild", "raw_records", "--accept-loss", "raw_records")
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
+    code, answer = sda(home, "lake", "verify", "--repair", "--rebuild", "raw_records", "--accept-loss", "raw_records")
     assert (code, "accepted the loss of 2 segments" in answer) == (0, True)
     assert zone.pending_names() == ["c"]
 
@@ -244,7 +251,14 @@ def test_a_hole_in_the_middle_of_a_log_is_found_A8(home: Path, lake: Lake, zone:
     DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
     consume(lake, zone, "g")
     commit_file(lake, RAW_RECORDS, 2).unlink()
-    for arguments in (("verify",), ("verify", "--deep"), ("verify", "--repair")):
+    for arguments in (
+        (
+            "lake",
+            "verify",
+        ),
+        ("lake", "verify", "--deep"),
+        ("lake", "verify", "--repair"),
+    ):
         code, told = sda(home, *arguments)
         assert (code, "version 2 of the log is missing, and older ones are there" in told) == (1, True), told
     remedied(home, told)
@@ -257,15 +271,15 @@ def test_a_log_whose_beginning_was_cleaned_up_has_no_hole_A8(home: Path, lake: L
     DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
     for version in (0, 1):
         commit_file(lake, RAW_RECORDS, version).unlink()
-    assert sda(home, "verify")[0] == 0
+    assert sda(home, "lake", "verify")[0] == 0
 
 
 @pytest.mark.parametrize("arguments", [("--rebuild", "raw_records"), ("--accept-loss", "raw_records")])
 def test_what_changes_the_lake_asks_for_the_repair(home: Path, lake: Lake, arguments: tuple[str, ...]) -> None:
     lake.log(RAW_RECORDS)
-    assert sda(home, "verify", *arguments)[0] == 2
+    assert sda(home, "lake", "verify", *arguments)[0] == 2
 
 
 def test_an_unknown_table_is_refused(home: Path, lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
-    assert "there is no table 'nothing'" in sda(home, "verify", "--repair", "--rebuild", "nothing")[1]
+    assert "there is no table 'nothing'" in sda(home, "lake", "verify", "--repair", "--rebuild", "nothing")[1]

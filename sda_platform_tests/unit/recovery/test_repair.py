@@ -444,7 +444,7 @@ def test_a_page_of_an_older_commit_that_rotted_is_named_by_a_deep_look_and_refus
     assert (finding.outcome, finding.problems) == ("damaged", [f"live data files: {file.name} {MISMATCH}"])
     assert file.name in str(finding.refused)
     assert "Restore" in str(finding.refused)
-    with pytest.raises(InvariantError, match="`sda verify --deep` names the file"):
+    with pytest.raises(InvariantError, match="`sda lake verify --deep` names the file"):
         log.rows()
 
 

@@ -1,4 +1,4 @@
-"""`sda restore`: an older lake is put in place of today's, with the landing zones and the subscriber of today."""
+"""`sda lake restore`: an older lake is put in place of today's, with the landing zones and the subscriber of today."""
 
 import shutil
 from pathlib import Path
@@ -73,19 +73,19 @@ def sda(home: Path, *arguments: str) -> tuple[int, str]:
 
 
 def test_an_older_lake_is_put_in_place_and_fits_what_is_there_today(home: Path) -> None:
-    code, told = sda(home, "restore", str(home / "backup"))
+    code, told = sda(home, "lake", "restore", str(home / "backup"))
     assert code == 0, told
     assert "put 1 segments back" in told
     assert "commits that it lost: raw_records 1, observations 1, conjunction_alerts 1, alert_deliveries 1" in told
     assert zone_of(home).pending_names() == ["b"], "what was consumed since is consumed again"
-    assert sda(home, "verify", "--deep")[0] == 0
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
     lake = lake_at(home / "lake")
     assert lake.plan(OBSERVATIONS).is_empty
     assert (home / "lake.before-restore.0" / "raw_records").exists()
 
 
 def test_after_a_restore_the_subscriber_gets_the_new_decision_in_a_new_epoch_A1(home: Path) -> None:
-    sda(home, "restore", str(home / "backup"))
+    sda(home, "lake", "restore", str(home / "backup"))
     lake, subscriber = lake_at(home / "lake"), SqliteSubscriber(home / "subscriber.sqlite")
     alert(lake, (0, "retract", 1e-5), (1, "insert", 3e-5))
     assert "stale" not in str(deliver(lake, subscriber)["outcomes"])
@@ -103,7 +103,7 @@ def test_a_restore_that_is_killed_anywhere_is_repeated(tmp_path: Path) -> None:
         list(restore(settings, home / "backup"))
         assert zone_of(home).pending_names() == ["b"]
         assert lake_at(home / "lake").log(RAW_RECORDS).head().sequence == 1
-        assert sda(home, "verify", "--deep")[0] == 0
+        assert sda(home, "lake", "verify", "--deep")[0] == 0
         if n == 3:  # every step of the restore itself; those of the repair have tests of their own
             break
 
@@ -112,7 +112,7 @@ def test_a_backup_whose_tables_do_not_fit_together_changes_nothing_A3(home: Path
     backup = lake_at(home / "backup")
     for path in commit_file(backup, RAW_RECORDS, 0).parent.glob("*0.*"):
         path.unlink()
-    code, told = sda(home, "restore", str(home / "backup"))
+    code, told = sda(home, "lake", "restore", str(home / "backup"))
     assert (code, "the backup is damaged, and the lake was left as it is" in told) == (1, True)
     assert "raw_records is missing, but observations consumed it" in told
     assert lake_at(home / "lake").log(RAW_RECORDS).head().sequence == 2
@@ -123,11 +123,11 @@ def test_a_backup_whose_tables_do_not_fit_together_changes_nothing_A3(home: Path
     ("place", "reason"), [("landing", "is no backup of a lake"), ("lake", "is in the lake itself")]
 )
 def test_what_is_no_backup_is_refused(home: Path, place: str, reason: str) -> None:
-    code, told = sda(home, "restore", str(home / place))
+    code, told = sda(home, "lake", "restore", str(home / place))
     assert (code, reason in told) == (1, True), told
 
 
 def test_no_lake_is_restored_beneath_a_running_platform(home: Path) -> None:
     with take_locks(home, str(home / "lake"), str(home / "landing")):
-        code, told = sda(home, "restore", str(home / "backup"))
+        code, told = sda(home, "lake", "restore", str(home / "backup"))
     assert (code, "a platform already runs" in told) == (1, True)

@@ -1,4 +1,4 @@
-"""An endpoint over a small lake, as `sda serve` builds it, without a socket."""
+"""An endpoint over a small lake, as `sda catalog serve` builds it, without a socket."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sda_platform.cli.simulated_world import continued_world
+from sda_platform.cli.platform.simulated_world import continued_world
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.risk.probability import assess

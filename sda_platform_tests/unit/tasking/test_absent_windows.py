@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.tasking.absent_windows import with_causes

@@ -1,0 +1,174 @@
+"""`sda alert`: the alerts that hold, and what a person does with one of them."""
+
+import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sda_platform.cli.grammar import FILE, default_option, errors_as_json, json_option, lists_rows, moment_option
+from sda_platform.cli.listing import Output, print_facts
+from sda_platform.cli.people import console, lake_of
+from sda_platform.settings import Settings
+
+_alert = click.argument("alert_id", metavar="ALERT")
+
+
+@click.group(short_help="Alerts: list, show, trace, acknowledge, report.")
+def alert() -> None:
+    """List the active alerts, and show, trace, explain, acknowledge or report one. ALERT is an id or its beginning."""
+
+
+@alert.command("list", short_help="List the active alerts, highest level first.")
+@lists_rows(limit=40)
+@click.pass_obj
+def list_alerts(settings: Settings, output: Output) -> None:
+    """List the active alerts of the subscriber: highest level first, then largest Pc, then nearest TCA.
+
+    The first lines state what the list rests on: the last screening, its span, the age of the element sets, and
+    whether the platform runs. With JSON and CSV, they go to the standard error. A limit never leaves out a red alert.
+    """
+    from sda_platform.cli.alert.current import alert_grid, currency_lines, current_alerts, first_alerts
+
+    found = current_alerts(settings, with_origins=True)
+    for line in currency_lines(settings):
+        click.echo(line, err=not output.is_table)
+    if output.is_table:
+        console.print(alert_grid(found, output.limit))
+    else:
+        Output(output.form).show(first_alerts(found, output.limit))
+
+
+@alert.command(short_help="Show an alert and its history.")
+@_alert
+@click.option("--plot", type=FILE, help="Write a PNG with the history of risk and miss distance, and the geometry.")
+@click.pass_obj
+def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
+    """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
+    from sda_platform.cli.alert.show import alert_lines, stated_lines, write_picture
+    from sda_platform.conjunction.data_origins import data_origins
+    from sda_platform.conjunction.history import EventHistory
+    from sda_platform.conjunction.resource import policy_in_force
+    from sda_platform.observability.trace import trace_alert
+
+    lake = lake_of(settings)
+    found = trace_alert(lake, alert_id)
+    if not found.assessments and not plot:
+        console.print_lines(stated_lines(found))
+        return
+    history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
+    console.print_lines(alert_lines(found, history, data_origins(lake, [history.last])))
+    if plot:
+        write_picture(history, plot)
+        console.print(f"  drawn: {plot}")
+
+
+@alert.command(short_help="Follow an alert back to its raw records.")
+@_alert
+@json_option
+@click.option(
+    "--timeline",
+    "page",
+    type=FILE,
+    help="Write an HTML page with the times of its batches, from reception to the subscriber.",
+)
+@click.option("--otlp", help="Send the same as an OpenTelemetry trace to this address, such as http://host:4318.")
+@click.pass_obj
+def trace(settings: Settings, alert_id: str, as_json: bool, page: Path | None, otlp: str | None) -> None:
+    """Follow ALERT (an id or its beginning) back to its segments and raw records.
+
+    `sda lake impact` goes the other way: from a segment, a sensor or an element set to the alerts that rest on it.
+    """
+    from sda_platform.cli.alert.trace import send_timelines, trace_lines, write_timelines
+    from sda_platform.observability.trace import trace_alert
+
+    lake = lake_of(settings)
+    found = trace_alert(lake, alert_id)
+    if page:
+        write_timelines(lake, found, page)
+    if otlp or settings.otlp_endpoint:
+        send_timelines(lake, found, otlp or settings.otlp_endpoint)
+    print_facts(as_json, found, trace_lines(found))
+
+
+@alert.command(short_help="Show what was known when an alert was decided, and what is known now.")
+@_alert
+@moment_option("", "Another moment than the decision")
+@json_option
+@click.pass_obj
+@errors_as_json
+def explain(settings: Settings, alert_id: str, as_of: str, as_json: bool) -> None:
+    """Show what was known when ALERT (an id or its beginning; @N: its revision N) was decided, and what is known now.
+
+    The JSON names the version of each table; `sda query --as-of FILE.json` reads them again.
+    """
+    from sda_platform.archive.explanation import explain_alert
+    from sda_platform.cli.alert.explanation import explanation_lines
+    from sda_platform.registry import TABLES_BY_NAME
+
+    found = explain_alert(lake_of(settings), TABLES_BY_NAME, alert_id, as_of)
+    print_facts(as_json, found.to_dict(), explanation_lines(found))
+
+
+@alert.command(short_help="Write the conjunction data message of an alert.")
+@_alert
+@default_option("--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", help="Encoding.")
+@click.option("--out", type=FILE, help="File (default: standard output).")
+@click.pass_obj
+def cdm(settings: Settings, alert_id: str, encoding: Any, out: Path | None) -> None:
+    """Write the conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
+    from sda_platform.cli.alert.message import alert_message
+    from sda_platform.conjunction.fleet import protected_fleet
+
+    path = settings.screening.fleet
+    fleet = protected_fleet(Path(path) if path else None)
+    message = alert_message(lake_of(settings), alert_id, encoding, fleet)
+    if out:
+        out.write_bytes(message)
+        console.print(f"written: {out}")
+    else:
+        click.echo(message.decode(), nl=False)
+
+
+@alert.command(short_help="Acknowledge an alert.")
+@_alert
+@click.option("--by", default=getpass.getuser, help="Who acknowledges it (default: the user of this machine).")
+@click.option("--comment", default="", help="A remark for others.")
+@click.pass_obj
+def ack(settings: Settings, alert_id: str, by: str, comment: str) -> None:
+    """Acknowledge the current revision of ALERT (an id or its beginning); when this ends, that is durable."""
+    from sda_platform.conjunction.acknowledging import acknowledge
+    from sda_platform.observability.trace import current_alert
+
+    lake = lake_of(settings)
+    known = current_alert(lake, alert_id)
+    facts = {"alert_id": known["event_id"], "revision": known["sequence"]}
+    acknowledge(lake, settings.landing_uri, **facts, by=by, comment=comment)
+    console.print(f"acknowledged revision {known['sequence']} of alert {known['event_id']} by {by}")
+
+
+@alert.command(short_help="Write a report of an alert.")
+@_alert
+@click.option("--out", type=FILE, required=True, help="The page, .html.")
+@click.option("--czml", type=FILE, help="Also both orbits as CZML, for Cesium.")
+@click.pass_obj
+def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> None:
+    """Write a report of ALERT (an id or its beginning): one HTML page that needs no network."""
+    from sda_platform.cli.alert.trace import trace_lines
+    from sda_platform.conjunction.acknowledging import known_acknowledgements
+    from sda_platform.conjunction.alert_page import AlertReport
+    from sda_platform.conjunction.data_origins import data_origins
+    from sda_platform.conjunction.history import EventHistory
+    from sda_platform.conjunction.resource import policy_in_force
+    from sda_platform.observability.trace import trace_alert
+
+    lake = lake_of(settings)
+    story = trace_alert(lake, alert_id)
+    seen = known_acknowledgements(lake, settings.landing_uri).get(story.alert_id, ())
+    history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
+    origins = data_origins(lake, [history.last])
+    page = AlertReport(story.alert_id, story.alerts, history, seen, list(trace_lines(story))[1:], origins)
+    files = {out: page.html()} | ({czml: page.czml()} if czml else {})
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+        console.print(f"written: {path}")

@@ -1,0 +1,159 @@
+"""`sda alert list`: the alerts that hold at the subscriber, and how current the list is."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table as Grid
+from rich.text import Text
+
+from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.people import lake_of
+from sda_platform.clock import iso
+from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.alert_policy import RED, urgency
+from sda_platform.conjunction.currency import Currency
+from sda_platform.conjunction.data_origins import DataOrigin, origin_columns, origins_of_events
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
+from sda_platform.delivery.configured import subscriber_of
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.runtime.platform_home import running_platform
+from sda_platform.settings import Settings
+
+_COPIED = ("norad_id_1", "norad_id_2", "miss_distance_km", "relative_speed_km_s", "collision_probability", "risk")
+_TEXTS = ("object_name_1", "object_name_2", "rule", "change", "stated_by")
+_COLOURS = {"red": "bold red", "yellow": "yellow"}
+
+
+@dataclass(frozen=True)
+class CurrentAlert:
+    """One alert that holds at the subscriber."""
+
+    alert_id: str
+    sequence: int
+    tca_utc: str
+    norad_id_1: int | None
+    object_name_1: str
+    norad_id_2: int | None
+    object_name_2: str
+    miss_distance_km: float
+    relative_speed_km_s: float | None
+    collision_probability: float | None
+    risk: str
+    from_tracks: int
+    status: str
+    rule: str
+    change: str
+    acknowledged_by: str = ""
+    comment: str = ""
+    acknowledged_sequence: int | None = None
+    stated_probability: float | None = None
+    stated_by: str = ""
+    state_source_1: str | None = None
+    state_source_2: str | None = None
+    data_of_1: str | None = None
+    data_of_2: str | None = None
+
+
+def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[CurrentAlert]:
+    """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA.
+
+    ``with_origins``: with whose data the states of both objects are.
+    """
+    lake = lake_of(settings)
+    held = subscriber_of(settings).held()
+    known = known_acknowledgements(lake, settings.landing_uri)
+    facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
+    revisions = {entry.alert_id: entry.sequence for entry in held}
+    active = sorted((alert for alert in facts if alert.get("status") != "closed"), key=urgency)
+    origins = origins_of_events(lake, (alert["event_id"] for alert in active)) if with_origins else {}
+    return [
+        _alert(a, revisions[a["event_id"]], known.get(a["event_id"], ()), origin_columns(origins, a["event_id"]))
+        for a in active
+    ]
+
+
+def currency_lines(settings: Settings) -> Iterator[str]:
+    """What a list of alerts rests on, what others state beyond it, and whether the platform runs."""
+    lake = lake_of(settings)
+    yield str(Currency.of(lake))
+    for message in unalerted_cdms(lake, lake.clock.now_ns()):
+        yield f"not among the alerts: {message.text}"
+    if running_platform(settings.home.absolute()) is None:
+        commit = lake.log(CONJUNCTION_ALERTS).head().commit
+        newest = (
+            f"alerts are those of {iso(commit.timestamp_ms * 1_000_000)[:19]}Z, wall time" if commit else "no alert"
+        )
+        yield f"the platform does not run: {newest}; `sda up` starts it"
+
+
+def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:
+    """The first ``limit`` alerts, and every red one."""
+    return [a for place, a in enumerate(alerts) if limit is None or place < limit or a.risk == RISK_LEVELS[RED]]
+
+
+def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40) -> Grid | str:
+    """`first_alerts` as a table for the terminal: numbers whole, names wrapped."""
+    if not alerts:
+        return "no alert holds"
+    shown = first_alerts(alerts, limit)
+    cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""
+    newer = "; *: a later revision came since" if any(_seen_by(a).endswith("*") for a in alerts) else ""
+    tracks = "seen: number of the two objects whose state comes from a track"
+    return grid(_COLUMNS, shown, f"{len(alerts)} active alerts{cut}; Pc: our own; {tracks}{newer}")
+
+
+def _pair_of(alert: CurrentAlert) -> str:
+    """Both objects, with whose data their states are, and what others state of them."""
+    lines = []
+    for n in (1, 2):
+        number, kind, data = (getattr(alert, f"{name}_{n}") for name in ("norad_id", "state_source", "data_of"))
+        origin = f" · {DataOrigin(kind, (data,) if data else ())}" if kind else ""
+        lines.append(f"{number or ''} {getattr(alert, f'object_name_{n}')}{origin}".lstrip())
+    if alert.stated_probability is not None:
+        lines.append(f"{alert.stated_by}: Pc {alert.stated_probability:.1e}")
+    return "\n".join(lines)
+
+
+def _seen_by(alert: CurrentAlert) -> str:
+    """Who acknowledged it last; with a star where it was revised since."""
+    is_older = alert.acknowledged_sequence is not None and alert.acknowledged_sequence < alert.sequence
+    return f"{alert.acknowledged_by}{'*' if is_older else ''}"
+
+
+_COLUMNS = (
+    word("level", lambda a: Text(a.risk, _COLOURS.get(a.risk, ""))),
+    word("alert", lambda a: a.alert_id[:8]),
+    word("TCA (UTC)", lambda a: a.tca_utc[5:19].replace("T", " ")),
+    number("miss km", lambda a: f"{a.miss_distance_km:.3f}"),
+    number("Pc", lambda a: "none" if a.collision_probability is None else f"{a.collision_probability:.1e}"),
+    number("seen", lambda a: f"{a.from_tracks}/2"),
+    Column("primary\nsecondary", _pair_of),
+    Column("ack", _seen_by),
+)
+
+
+def _alert(
+    facts: Mapping[str, Any],
+    revision: int,
+    acknowledgements: Sequence[Mapping[str, Any]],
+    origin: Mapping[str, str | None],
+) -> CurrentAlert:
+    seen = acknowledgements[-1] if acknowledgements else {}
+    copied: dict[str, Any] = {name: facts[name] for name in _COPIED} | {name: facts.get(name) or "" for name in _TEXTS}
+    copied |= origin
+    return CurrentAlert(
+        alert_id=facts["event_id"],
+        sequence=revision,
+        tca_utc=iso(facts["tca_time_ns"]),
+        from_tracks=sum(facts[name] is not None for name in ("track_id_1", "track_id_2")),
+        status=facts.get("status") or "open",
+        acknowledged_by=seen.get("acknowledged_by", ""),
+        comment=seen.get("comment", ""),
+        acknowledged_sequence=seen.get("revision"),
+        stated_probability=facts.get("stated_probability"),
+        **copied,
+    )

@@ -1,0 +1,130 @@
+"""`sda alert show`: one alert with objects, TCA, miss distance, risk level, and the history of its assessments."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.clock import iso
+from sda_platform.conjunction.alert_policy import reported
+from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key
+from sda_platform.conjunction.event_plot import event_picture
+from sda_platform.conjunction.history import EventHistory
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.observability.trace import Trace
+
+
+class PictureError(click.ClickException):
+    """A picture that cannot be written; the text has the file and the reason."""
+
+
+def alert_lines(
+    trace: Trace, history: EventHistory, origins: Mapping[Key, DataOrigin] = MappingProxyType({})
+) -> Iterator[str | Grid]:
+    """The alert for the terminal: its state, geometry, history, and where to look for more."""
+    newest = trace.alerts[-1]
+    last = history.last
+    status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
+    yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
+    for place, role in ((1, "primary"), (2, "secondary")):
+        source = SHORT_KINDS[last[f"state_source_{place}"]]
+        origin = origins.get((trace.alert_id, place))
+        data = f", data of {origin.data}" if origin and origin.data else ""
+        named = f"{last[f'norad_id_{place}']} {last[f'object_name_{place}']}"
+        yield f"  {role:<10} {named} (state from its {source}{data})"
+        if last["radius_source_1"]:
+            yield f"  {'':<10} hard-body radius {last[f'radius_{place}_m']:g} m ({last[f'radius_source_{place}']})"
+    ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12
+    yield f"  TCA        {iso(last['tca_time_ns'])}, {ahead_h:.1f} h after the last assessment"
+    parts = ", ".join(
+        f"{n} {last[f'{n}_miss_km'.replace('-', '_')]:+.3f}" for n in ("radial", "in-track", "cross-track")
+    )
+    yield f"  miss       {last['miss_distance_km']:.3f} km ({parts}) at {last['relative_speed_km_s']:.2f} km/s"
+    yield (
+        f"  risk       {last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
+        f"largest Pc {last['maximum_probability']:.2e}"
+    )
+    yield ""
+    yield _history_grid(history)
+    if history.opinions:
+        yield ""
+        yield _opinions_grid(history.opinions, last["tca_time_ns"])
+    yield ""
+    yield (
+        f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
+        f"{len({row['fit_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
+        f"sda alert trace {trace.alert_id[:8]}"
+    )
+
+
+def stated_lines(trace: Trace) -> Iterator[str | Grid]:
+    """An alert that we have not assessed: only received messages have its event."""
+    newest = trace.alerts[-1]
+    status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
+    yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
+    for place, role in ((1, "primary"), (2, "secondary")):
+        yield f"  {role:<10} {newest[f'norad_id_{place}'] or ''} {newest[f'object_name_{place}']} (not screened here)"
+    yield f"  TCA        {iso(newest['tca_time_ns'])}"
+    yield f"  miss       {newest['miss_distance_km']:.3f} km, as {newest['stated_by']} states"
+    yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
+    yield ""
+    yield _opinions_grid(trace.messages, newest["tca_time_ns"])
+
+
+def write_picture(history: EventHistory, path: Path) -> None:
+    """Write the alert's picture as PNG. Raises PictureError."""
+    if path.suffix.lower() != ".png":
+        raise PictureError(f"{path}: a picture is written as .png")
+    try:
+        path.write_bytes(event_picture(history))
+    except OSError as error:
+        raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _history_grid(history: EventHistory) -> Grid:
+    tca_ns = [row["tca_time_ns"] for row in history.assessments]
+    moved_ns = (0, *(after - before for before, after in pairwise(tca_ns)))
+    rows = zip(history.assessments, history.hours_to_tca, history.levels, moved_ns, strict=True)
+    columns = (
+        word("as of (UTC)", lambda each: _minute(each[0]["as_of_ns"])[5:]),
+        number("h to\nTCA", lambda each: f"{each[1]:.2f}"),
+        number("TCA\nmoved s", lambda each: f"{each[3] / 1e9:+.3f}"),
+        number("miss km", lambda each: f"{each[0]['miss_distance_km']:.3f}"),
+        number("Pc", lambda each: f"{each[0]['collision_probability']:.2e}"),
+        word("level", lambda each: each[2]),
+        word("states", lambda each: " ".join(SHORT_KINDS[each[0][f"state_source_{n}"]] for n in (1, 2))),
+    )
+    levels = ", ".join(f"{level} from {pc:g}" for level, pc in history.thresholds.items())
+    caption = f"level: of an alert by the policy in force, by Pc {levels}"
+    if any("assumed" in row[f"state_source_{n}"] for row in history.assessments for n in (1, 2)):
+        caption += "; *: its author states no covariance, that of element sets is assumed"
+    if not history.is_current:
+        caption += "; the event is gone: no screening finds it any more"
+    return grid(columns, rows, caption)
+
+
+def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
+    """Received messages: TCA against ``tca_ns``, their stated Pc, and the Pc that we compute from their states."""
+    columns = (
+        Column("originator", lambda row: row["originator"] or "unknown"),
+        word("created (UTC)", lambda row: _minute(row["created_time_ns"])),
+        number("TCA differs s", lambda row: f"{(row['tca_time_ns'] - tca_ns) / 1e9:+.3f}"),
+        number("miss km", lambda row: f"{row['miss_distance_km']:.3f}"),
+        number("stated Pc", lambda row: _probability(row["stated_probability"])),
+        number("recomputed Pc", lambda row: _probability(row["recomputed_probability"])),
+        Column("message", "message_id"),
+    )
+    return grid(columns, messages)
+
+
+def _minute(time_ns: int | None) -> str:
+    return "unknown" if time_ns is None else iso(time_ns)[:19].replace("T", " ")
+
+
+def _probability(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2e}"

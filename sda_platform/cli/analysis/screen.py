@@ -1,0 +1,132 @@
+"""Progress and result of `sda screen` on the terminal."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sda_platform.catalog.sources import assumes_planned_manoeuvre
+from sda_platform.cli.analysis.screen_catalogue import (
+    ElementFile,
+    ScreeningInputError,
+    age_warning,
+    available_cores,
+    check_output,
+    read_elements,
+    write_events,
+)
+from sda_platform.clock import iso
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
+from sda_platform.orbits.screening.parallel import screen_elements
+from sda_platform.orbits.screening.volumes import Volume, by_volume
+from sda_platform.units import HOUR_NS
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Search:
+    """Who is screened against all, when, and how near is near. Without a fleet: everybody.
+
+    ``sigmas``: approaches within ``reach_km`` whose miss is at most so many sigmas of both sets' errors are near, too.
+    """
+
+    start_ns: int
+    hours: float
+    threshold_km: float
+    volumes: str
+    fleet: Path | None
+    fleet_internal: bool
+    sigmas: float
+    reach_km: float
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + round(self.hours * HOUR_NS)
+
+    @property
+    def sphere(self) -> Volume:
+        return Volume.sphere(self.threshold_km, self.sigmas, self.reach_km)
+
+    @property
+    def how_near(self) -> str:
+        """The same in words."""
+        uncertain = f", or {self.sigmas:g} sigmas and {self.reach_km:g} km" if self.sigmas else ""
+        return f"{self.threshold_km:g} km{uncertain}"
+
+
+def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
+    """Read the objects, screen them, write the events, and print the result with all exclusions and their reasons.
+
+    Raises ScreeningInputError and ListingError for errors that the user can correct.
+    """
+    check_output(out)
+    volumes = screening_volumes(search.volumes) if search.volumes else None
+    file = read_elements(catalog, search.start_ns, search.end_ns)
+    elements = file.elements
+    everything = np.arange(len(elements))
+    primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
+    chosen = by_volume(elements.take(primaries), volumes or search.sphere)
+    work = [(volume, primaries[rows]) for volume, rows in chosen]
+    if not work:
+        raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
+    count, protected = (len(np.unique(elements.norad_id[rows])) for rows in (everything, primaries))
+    who = f"{count:,} objects" if search.fleet is None else f"{protected:,} of {count:,} objects"
+    how_near = search.how_near if volumes is None else f"the volumes of {', '.join(volumes)}"
+    console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
+    columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("screening", total=None)
+        found = screen_elements(
+            elements,
+            file.terms,
+            work,
+            everything if search.fleet_internal else np.setdiff1d(everything, primaries),
+            search.start_ns,
+            search.end_ns,
+            processes=processes or available_cores(),
+            report=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    written = write_events(found, elements, out)
+    slow = int((found.events.relative_speed_km_s < SLOWEST_EVENT_KM_S).sum())
+    console.print(
+        f"{len(found.events):,} approaches ({slow:,} slower than 10 m/s), "
+        f"{len(found.colocated.lo):,} pairs that move together"
+    )
+    terms = file.terms
+    spans = np.maximum(terms.from_ns, search.start_ns), np.minimum(terms.until_ns, search.end_ns)
+    if old := age_warning(elements.norad_id, elements.epoch_time_ns, *spans):
+        console.print(old)
+    _tell_some(console, [*file.unreadable], "records could not be read")
+    if file.left_out:
+        console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")
+    _tell_some(console, _planned(file), "element sets assume a planned manoeuvre")
+    if len(found.failures.index):
+        console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
+    console.print("written: " + ", ".join(map(str, written)))
+
+
+def _planned(file: ElementFile) -> list[str]:
+    rows = [row for row, name in enumerate(file.names) if assumes_planned_manoeuvre(name)]
+    epochs, ids = file.elements.epoch_time_ns, file.elements.norad_id
+    return [f"{file.names[row]} ({ids[row]}), epoch {iso(int(epochs[row]))}" for row in rows]
+
+
+def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    wanted = [member.norad_id for member in protected_fleet(fleet)]
+    rows = np.flatnonzero(np.isin(elements.norad_id, wanted))
+    if not len(rows):
+        raise ScreeningInputError(f"{fleet}: none of its {len(wanted)} satellites is in the catalogue")
+    return rows
+
+
+def _tell_some(console: Console, lines: list[str], what: str) -> None:
+    if lines:
+        console.print(f"{len(lines):,} {what}:")
+        for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:
+            console.print(f"  {line}")

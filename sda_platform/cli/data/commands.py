@@ -1,0 +1,124 @@
+"""Commands that bring data in, and simulate or convert data."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.progress import Progress
+
+from sda_platform.cli.grammar import FILE, FOLDER, PATH, default_option, instant
+from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console
+from sda_platform.settings import Settings
+
+
+@click.command(short_help="Land files: verify them and seal them as segments.")
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("--feed", help="Landing zone (default: that of the format).")
+@click.option("--format", "segment_format", help="Segment format, if the file ending does not determine it.")
+@click.option(
+    "--rank",
+    type=click.IntRange(0, 100),
+    help="Rank of the element sets: at equal epochs the higher wins (default: 0).",
+)
+@click.option("--complete", is_flag=True, help="Accept a file whose last record has no end.")
+@click.pass_obj
+def land(
+    settings: Settings,
+    files: tuple[Path, ...],
+    feed: str | None,
+    segment_format: str | None,
+    rank: int | None,
+    complete: bool,
+) -> None:
+    """Land FILES: verify them, and seal them as segments of a landing zone.
+
+    Files may have any size and may be compressed. Landing a file again continues where it stopped, or does nothing.
+    Records that no table will use are listed; they become dead letters. Exit code 1 where there are some.
+    """
+    from sda_platform.audit_log import user
+    from sda_platform.cli.data.refused_records import RefusedRecords
+    from sda_platform.clock import MissionClock
+    from sda_platform.formats.segments import Sender
+    from sda_platform.lake.lake import Lake, without_session
+    from sda_platform.landing.first_lines import Mappings
+    from sda_platform.landing.lander import Lander
+
+    clock, refused_in_all = MissionClock.load(settings.home), 0
+    for path in files:
+        refused = RefusedRecords(Lake(settings.lake_uri, clock, without_session))
+        with _reading(path) as report:
+            lander = Lander(
+                settings.landing_uri,
+                clock,
+                segment_max_bytes=settings.segment_max_bytes,
+                report=report,
+                sender=Sender(user(), rank=rank),
+                on_segment=refused.examine,
+                mappings=Mappings.of(settings.home),
+            )
+            done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
+        if not done.records:
+            verdict = "it has no records"
+        elif not done.segments:
+            verdict = "nothing to do: these bytes were landed before"
+        elif len(done.segments) == 1:
+            verdict = f"{done.records:,} records in {done.segments[0]}"
+        else:
+            verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
+        console.print(f"{path} → {done.zone}: {verdict}" + (f"; {refused.count:,} refused" if refused.count else ""))
+        for line in refused.lines():
+            console.print(f"  {line}")
+        refused_in_all += refused.count
+    sys.exit(int(refused_in_all > 0))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Callable[[str, int], None]]:
+    """A bar for the reading of a file; it goes away when the file is read."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=path.stat().st_size if path.is_file() else None)
+        yield lambda stage, position: bar.update(task, description=f"{stage} {path.name}", completed=position)
+
+
+@click.command(short_help="Write a simulated world as segments, with its truth.")
+@click.argument("directory", type=FOLDER)
+@default_option("--scenario", type=click.Choice([*SCENARIOS, CONSTELLATION]), default="nominal", help="What happens.")
+@default_option("--start", default="2024-11-01T00:00:00Z", help="First mission time, ISO 8601.")
+@default_option("--minutes", type=float, default=5.0, help="Mission time to simulate.")
+@default_option("--seed", type=int, default=20241101, help="Seed of the simulation.")
+def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
+    """Write a simulated world as segments, with its truth, into DIRECTORY."""
+    from sda_platform.cli.platform.simulated_world import write_simulation
+
+    start_ns = instant(start, "--start")
+    count = write_simulation(directory, scenario, start_ns=start_ns, minutes=minutes, seed=seed)
+    console.print(f"{count} segments and the truth are in {directory}")
+
+
+@click.command(short_help="Convert a file to another format.")
+@click.argument("file", type=PATH)
+@click.option("--to", "target", required=True, help="The format: kvn, xml, csv, json, or its full name (oem-xml, tle).")
+@click.option("--from", "source", help="The format of FILE, if neither its ending nor its content determines it.")
+@click.option("--out", type=FILE, help="File (default: standard output).")
+@click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be decoded, and list them.")
+@click.pass_obj
+def convert(settings: Settings, file: Path, target: str, source: str | None, out: Path | None, skip_bad: bool) -> None:
+    """Convert FILE, which may be compressed, to another format.
+
+    It may hold element sets (OMM, TLE), ephemerides (OEM), orbit parameters (OPM), tracking data (TDM) or conjunction
+    data messages (CDM). A mapping of the home makes tracking data of a sensor's own columns.
+    """
+    from sda_platform.cli.data.convert import convert_file
+    from sda_platform.landing.first_lines import Mappings
+
+    mappings = Mappings.of(settings.home)
+    done = convert_file(file, target, source=source, skip_bad=skip_bad, mappings=mappings)
+    for reason in done.refused:
+        click.echo(f"{file}: left out: {reason}", err=True)
+    if out:
+        out.write_bytes(done.data)
+        console.print(f"{done.records:,} records written: {out}")
+    else:
+        click.echo(done.data, nl=False)

@@ -1,0 +1,157 @@
+"""The grammar of `sda`: nouns with verbs, options with one meaning each, and what a failure looks like.
+
+A command is a noun and a verb (`sda alert list`). Verbs that concern the whole platform, or need none, stand alone.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial, reduce, wraps
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from typing_extensions import override
+
+from sda_platform.cli.listing import FORMS, Output, print_json
+from sda_platform.foreign_text import printable
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+POSITIVE: Final = click.FloatRange(min=0, min_open=True)
+"""The type of options that are numbers above zero."""
+MOMENT: Final = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
+PATH: Final = click.Path(path_type=Path)
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FOUND_FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+default_option: Final = partial(click.option, show_default=True)
+"""An option with a default that the help shows."""
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+"""The option of a command that prints facts, but no rows."""
+
+RENAMED: Final[Mapping[str, str]] = {
+    "acknowledge": "lake accept", "alerts": "alert list", "audit": "lake audit", "cdm": "alert cdm",
+    "collect": "collector run", "diff": "lake diff", "explain": "alert explain", "feed": "collector feed",
+    "impact": "lake impact", "layout": "lake layout", "reconcile": "lake reconcile", "replay": "lake replay",
+    "reprocess": "lake reprocess", "restore": "lake restore", "retention tag": "lake tag",
+    "retention untag": "lake untag", "retention verify-tags": "lake verify-tags", "retention": "lake retention",
+    "schedule": "sensor schedule", "serve": "catalog serve", "show": "alert show", "sources": "collector status",
+    "sql": "lake sql", "trace": "alert trace", "verify": "lake verify",
+}  # fmt: skip
+"""Earlier names of commands → their names, for this release; a name comes after those that begin with it."""
+
+
+class Commands(click.Group):
+    """All commands, in sections. Earlier names still run. A failure that the user can correct is one line."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sections: dict[str, tuple[click.Command, ...]] = {}
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add ``commands`` below ``title`` of the help."""
+        self._sections[title] = commands
+        for command in commands:
+            self.add_command(command)
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for title, commands in self._sections.items():
+            with formatter.section(title):
+                limit = formatter.width - width - 6
+                rows = [(f"{each.name:{width}}", each.get_short_help_str(limit)) for each in commands]
+                formatter.write_dl(rows)
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        for old, new in RENAMED.items():
+            count = len(old.split())
+            if args[:count] == old.split():
+                click.echo(f"`sda {old}` is now `sda {new}`", err=True)
+                args = [*new.split(), *args[count:]]
+                break
+        return super().resolve_command(ctx, args)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            from sda_platform.cli.errors import EXPECTED
+
+            if not isinstance(error, EXPECTED):
+                raise
+            text = str(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                text = f"{error.filename}: cannot be read or written: {error.strerror}"
+            raise click.ClickException(printable(text)) from None
+
+
+def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
+    """The options of a command that lists rows; the command gets them as ``output``.
+
+    ``other_forms`` are those that it has besides. ``limit``: the most rows of a table, where it has ``--limit``. JSON
+    and CSV have all rows, unless ``--limit`` is given.
+    """
+    forms = click.Choice([*FORMS, *other_forms])
+    options = [
+        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        click.option("--format", "form", type=forms, default="table", show_default=True, help="Form of the list."),
+    ]
+    if limit:
+        text = f"Most rows (default: {limit} in a table, all in JSON and CSV)."
+        options.append(click.option("--limit", "most", type=click.IntRange(1), help=text))
+
+    def declared(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*args: Any, form: str, as_json: bool, most: int | None = None, **others: Any) -> Any:
+            form = "json" if as_json else form
+            output = Output(form, most or (limit if form == "table" else None))
+            return command(*args, output=output, **others)
+
+        return reduce(lambda decorated, option: option(decorated), options, run)
+
+    return declared
+
+
+def moment_option(default: str, text: str) -> Decorator:
+    """The option of a command that reads all tables as they stood at one moment."""
+    return click.option("--as-of", default=default, show_default=bool(default), help=f"{text}: {MOMENT}.")
+
+
+def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where JSON is asked for, print the fields of an expired version as JSON; the exit code is 1."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        from sda_platform.archive.errors import VersionExpired
+
+        try:
+            return command(*args, **options)
+        except VersionExpired as error:
+            if not (options.get("as_json") or options.get("output", Output()).form == "json"):
+                raise
+            print_json({"error": error.to_dict()})
+            sys.exit(1)
+
+    return run
+
+
+def positive(name: str, default: float, text: str = "") -> Decorator:
+    """An option that is a number above zero, with a default that the help shows."""
+    return click.option(name, type=POSITIVE, default=default, show_default=True, help=text or None)
+
+
+def instant(text: str, option: str) -> int:
+    """``text``, ISO 8601, as ns since 1970. Raises BadParameter, which names ``option``."""
+    from sda_platform.clock import parse_iso_ns
+
+    try:
+        return parse_iso_ns(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None

@@ -1,0 +1,212 @@
+"""`sda ground`: issue commands, see what became of them, and run an uplink or the simulated station."""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sda_platform.cli.grammar import FILE, default_option, lists_rows, positive
+from sda_platform.cli.ground.fleet import fleet
+from sda_platform.cli.ground.station_state import station_state
+from sda_platform.cli.listing import Column, Output, number, word
+from sda_platform.cli.people import console, lake_of
+from sda_platform.settings import Settings
+
+_COMMAND_COLUMNS = (
+    word("command", "command_id"),
+    word("kind", "kind"),
+    word("state", "state"),
+    word("issued", "issued_time_ns"),
+    Column("uplink", "uplink"),
+    Column("answer", "detail"),
+)
+_LEASE_COLUMNS = (
+    word("lease", "name"),
+    word("holder", "holder"),
+    number("token", "token"),
+    word("since", "since_ns"),
+    word("expires", lambda lease: f"in {lease.expires_in_s} of {lease.ttl_s} s"),
+)
+
+
+@click.group(short_help="Ground stations: commands, uplinks, leases, state, fleet.")
+def ground() -> None:
+    """Commands to stations: each is executed at most once, whatever fails."""
+
+
+@ground.command(short_help="Issue a command.")
+@click.argument("kind")
+@click.option("--station", required=True, help="Name of the station.")
+@positive("--expires-s", 600.0)
+@click.option("--azimuth-deg", type=float, help="Where REPOINT points, from north by east.")
+@click.option("--elevation-deg", type=float, help="The same above the horizon.")
+@click.option("--id", "command_id", help="Id of an earlier request that is repeated (default: a new one).")
+@click.pass_obj
+def issue(
+    settings: Settings,
+    kind: str,
+    station: str,
+    expires_s: float,
+    azimuth_deg: float | None,
+    elevation_deg: float | None,
+    command_id: str | None,
+) -> None:
+    """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it."""
+    from sda_platform.ground.commands import BadDirection
+    from sda_platform.ground.log import CommandLog, UnknownKind
+
+    try:
+        event = CommandLog(lake_of(settings, may_be_new=True), settings.landing_uri, station).issue(
+            kind.upper(),
+            expires_in_s=expires_s,
+            command_id=command_id,
+            azimuth_deg=azimuth_deg,
+            elevation_deg=elevation_deg,
+        )
+    except UnknownKind as error:
+        raise click.BadParameter(str(error), param_hint="KIND") from None
+    except BadDirection as error:
+        raise click.BadParameter(str(error), param_hint="--azimuth-deg, --elevation-deg") from None
+    click.echo(event.command_id)
+
+
+@ground.command(name="list", short_help="List commands and the active uplink.")
+@click.option("--station", required=True, help="Name of the station.")
+@lists_rows()
+@click.pass_obj
+def list_commands(settings: Settings, station: str, output: Output) -> None:
+    """List the commands of a station by their state, and who commands it, also from events not yet consumed."""
+    from sda_platform.clock import iso
+    from sda_platform.ground.command_states import states
+    from sda_platform.ground.links import link_states
+    from sda_platform.ground.log import CommandLog
+
+    events = CommandLog(lake_of(settings), settings.landing_uri, station).new_events()
+    rows = states([], events)
+    for link in link_states(events) if output.is_table else ():
+        console.print(f"active: {link.uplink}, token {link.token}, since {iso(link.from_ns)} ({link.reason})")
+    output.show(sorted(rows, key=itemgetter("issued_time_ns")), _COMMAND_COLUMNS, nothing="no command was issued")
+
+
+@ground.command(short_help="Run an uplink to a station.")
+@click.argument("name", type=click.Choice(["primary", "backup"]))
+@click.option("--station", required=True, help="Name of the station.")
+@click.option("--url", required=True, help="Address of the station: http://127.0.0.1:3200.")
+@default_option(
+    "--path",
+    type=click.Choice(["intra-region", "cross-region"]),
+    default="intra-region",
+    help="How heartbeats behave on the way to the station.",
+)
+@click.option(
+    "--declare-phi",
+    type=click.FloatRange(min=3.0),
+    help="Suspicion that declares the other uplink failed (default: of --path); see detector_calibration.",
+)
+@click.option(
+    "--pause-s",
+    type=click.FloatRange(min=0.0),
+    help="Lateness of a heartbeat that raises no suspicion (default: of --path).",
+)
+@default_option("--failback-s", type=float, default=120.0, help="Sustained health before failback; not with SDA_ETCD.")
+@click.option("--serf", help="RPC address of the local Serf agent; the uplinks' agents are named STATION-NAME.")
+@click.pass_obj
+def uplink(
+    settings: Settings,
+    name: str,
+    station: str,
+    url: str,
+    path: str,
+    declare_phi: float | None,
+    pause_s: float | None,
+    failback_s: float,
+    serf: str | None,
+) -> None:
+    """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
+    import httpx
+
+    from sda_platform.ground.failure_detection import PATH_CLASSES
+    from sda_platform.ground.log import CommandLog
+    from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
+
+    path_class = PATH_CLASSES[path]
+    if declare_phi is not None:
+        path_class = replace(path_class, declare_phi=declare_phi)
+    if pause_s is not None:
+        path_class = replace(path_class, acceptable_pause_s=pause_s)
+    lake = lake_of(settings, may_be_new=True)
+    # Who holds a lease keeps it while it can: the other one takes over when it fails.
+    failback_after_s = None if settings.etcd else failback_s
+    running = Uplink(
+        UplinkSettings(name, path_class, failback_after_s=failback_after_s),
+        CommandLog(lake, settings.landing_uri, station),
+        httpx.Client(base_url=url, timeout=TIMEOUT_S),
+        lake.clock.now_ns,
+        lease=_lease(settings, f"{settings.site}/{name}", station),
+    )
+    if serf:
+        from sda_platform.ground.serf import SerfAgent, SerfWatch
+
+        watch = SerfWatch(SerfAgent(serf))
+        running.reported = lambda other: watch.status(f"{station}-{other}")
+    console.print(f"uplink {name} of {station} runs; Ctrl-C stops it")
+    _until_interrupted(running, STEP_S)
+
+
+def _lease(settings: Settings, holder: str, station: str) -> Any:
+    """The lease of the station's uplinks, where the platform has an etcd."""
+    if not settings.etcd:
+        return None
+    from sda_platform.ground.uplink import TIMEOUT_S
+    from sda_platform.ground.uplink_lease import UplinkLease
+    from sda_platform.orchestration.leases import EtcdLeases
+
+    return UplinkLease(EtcdLeases(settings.etcd, holder, timeout_s=TIMEOUT_S), station, time.monotonic)
+
+
+def _until_interrupted(running: Any, interval_s: float) -> None:
+    was_active = False
+    with suppress(KeyboardInterrupt):
+        while True:
+            began_s = time.monotonic()
+            running.step()
+            if running.is_active != was_active:
+                was_active = running.is_active
+                console.print(f"active, token {running.token}" if was_active else "standing by")
+            time.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
+
+
+@ground.command(short_help="List who holds which lease.")
+@lists_rows()
+@click.pass_obj
+def leases(settings: Settings, output: Output) -> None:
+    """List the leases in etcd: of the schedule, of the catalogue's merge, and of the active uplink of each station."""
+    from sda_platform.orchestration.leases import EtcdLeases
+
+    if not settings.etcd:
+        console.print("SDA_ETCD is not set: this platform is the only site, and holds no leases")
+        return
+    output.show(EtcdLeases(settings.etcd, settings.site).held(), _LEASE_COLUMNS, nothing="no lease is held")
+
+
+@ground.command(short_help="Run the simulated station.")
+@click.option("--state", required=True, type=FILE, help="Its durable memory.")
+@default_option("--port", type=int, default=3200)
+@click.pass_obj
+def station(settings: Settings, state: Path, port: int) -> None:
+    """Run a simulated station on loopback, until it is interrupted."""
+    from sda_platform.clock import MissionClock
+    from sda_platform.ground.station import DurableStation, serve
+
+    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port)
+    console.print(f"station at http://127.0.0.1:{server.server_port}; Ctrl-C stops it")
+    with suppress(KeyboardInterrupt):
+        server.serve_forever()
+
+
+ground.add_command(station_state)
+ground.add_command(fleet)

@@ -1,0 +1,96 @@
+"""`sda lake replay` for people: where the replay works, how far it is, and the verdict on each table."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Final
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from sda_platform.cli.listing import number, word
+from sda_platform.cli.people import lake_of
+from sda_platform.definitions import default_resources
+from sda_platform.lake.table import Table
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.registry import tables_named
+from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.history import Span
+from sda_platform.replay.shadow import temporary_shadow
+from sda_platform.runtime.platform_home import running_platform
+from sda_platform.settings import Settings
+from sda_platform.spark.session import IN_PROCESS, attach
+
+_SHOWN_DIFFERENCES = 5
+
+
+def run_replay(
+    settings: Settings, console: Console, name: str, span: Span, *, shadow: str = "", keep: bool = False
+) -> list[Comparison]:
+    """Replay the table ``name``, or ``all``, into a shadow; nothing outside the shadow changes.
+
+    Without ``shadow``, a temporary directory next to the lake is used and removed at the end unless it is to be kept;
+    ``shadow`` is kept. Raises the errors of `replay_lake`, UnknownTable and EngineUnavailable.
+    """
+    tables = tables_named(name)
+    place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
+    with place as uri, session_of(settings) as session, bars(console) as report:
+        lake = lake_of(settings, session, "replay")
+        return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
+
+
+@contextmanager
+def session_of(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
+    """Open a session at first use: on the configured or running engine, or in this process."""
+    platform = running_platform(settings.home.absolute())
+    remote = settings.spark_remote or (platform["addresses"]["engine"] if platform else IN_PROCESS)
+    opened: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        if not opened:
+            opened.append(attach(remote, f"replay-{uuid.uuid4().hex}", lake_uri=settings.lake_uri))
+        return opened[0]
+
+    try:
+        yield session
+    finally:
+        for each in opened:
+            each.stop()
+
+
+@contextmanager
+def bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
+    """Show a progress bar for each table; the result is a callback for each replayed commit."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bars: dict[str, TaskID] = {}
+    with Progress(*columns, console=console, transient=True) as progress:
+
+        def report(table: Table, done: int, of: int) -> None:
+            if table.name not in bars:
+                bars[table.name] = progress.add_task(table.name, total=of)
+            progress.update(bars[table.name], completed=done)
+
+        yield report
+
+
+def difference_lines(found: Sequence[Comparison]) -> Iterator[str]:
+    """Lines about the differences of each table, the first few of each."""
+    for each in found:
+        yield from (f"{each.table}, {line}" for line in each.differences[:_SHOWN_DIFFERENCES])
+        if len(each.differences) > _SHOWN_DIFFERENCES:
+            yield f"{each.table}: and {len(each.differences) - _SHOWN_DIFFERENCES} more differences (--json has all)"
+
+
+def _verdict(found: Comparison) -> Text:
+    return Text("identical") if found.is_identical else Text(f"differs in {len(found.differences)} ways", "bold red")
+
+
+COLUMNS: Final = (
+    word("table", "table"),
+    word("commits", lambda found: f"{found.first_sequence}–{found.last_sequence}"),
+    number("rows", lambda found: f"{found.rows:,}"),
+    word("digest", lambda found: found.digest[:12]),
+    word("verdict", _verdict),
+)

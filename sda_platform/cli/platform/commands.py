@@ -1,0 +1,90 @@
+"""Commands that run the platform and watch over it."""
+
+import sys
+
+import click
+
+from sda_platform.cli.grammar import default_option, json_option
+from sda_platform.cli.listing import print_json
+from sda_platform.cli.people import SCENARIOS, STORY, console, lake_of
+from sda_platform.settings import Settings
+
+# In this world no approach but the story's becomes red when sensors observe its objects.
+_DEMO_SEED = 20241108
+
+
+@click.command(short_help="Run the platform.")
+@click.pass_obj
+def up(settings: Settings) -> None:
+    """Run the platform until Ctrl-C: Spark engine, Dagster webserver and daemon, and the catalogue's lookup endpoint.
+
+    It processes what lands. It runs the collectors too where collect.toml exists.
+    """
+    from sda_platform.runtime.running import run_platform
+
+    run_platform(settings, console)
+
+
+@click.command(short_help="Run one process of the platform, for containers.")
+@click.argument("name")
+@click.option("--check", is_flag=True, help="Only ask whether the running one answers: exit code 0, or 1.")
+@click.pass_obj
+def service(settings: Settings, name: str, check: bool) -> None:
+    """Run one process of the platform in the foreground; `sda up` runs all of them.
+
+    NAME is engine, code-server, run-workers, daemon, webserver or watchdog. They share the settings and the home.
+    `verification` verifies and repairs the lake before they start, and ends.
+    """
+    from sda_platform.runtime.separate import become, separate_service
+
+    if check:
+        sys.exit(0 if separate_service(name, settings).is_ready() else 1)
+    become(name, settings)
+
+
+@click.command(short_help="Show the platform with one day of real orbits.")
+@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 and the reason.")
+@default_option("--scenario", type=click.Choice([STORY, *SCENARIOS, "burst"]), default=STORY, help="What happens.")
+@default_option("--seed", type=int, default=_DEMO_SEED, help="Seed of the simulation.")
+@default_option("--minutes", type=float, default=10.0, help="Mission time to simulate at once.")
+@click.pass_obj
+def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
+    """Show the platform with one day of real orbits, then serve the UI until Ctrl-C.
+
+    It empties <home>/demo, screens 26,834 objects, sends simulated observations of them to the collector over sockets,
+    and delivers the alerts. `story`: a fragment is found on a collision course, another centre disagrees, a radar
+    fails, and the satellite manoeuvres, all within 40 minutes. `burst`: radar tenfold for a minute, with what the
+    collector defers.
+    """
+    from sda_platform.cli.platform.demo import Demo
+
+    sys.exit(Demo(settings, console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
+
+
+@click.command(short_help="List tables, landing zones, dead letters and red vitals.")
+@json_option
+@click.pass_obj
+def status(settings: Settings, as_json: bool) -> None:
+    """List tables, landing zones, dead letters, red tables and red vitals."""
+    from sda_platform.cli.platform.status import show_status
+    from sda_platform.observability.services import service_states
+    from sda_platform.observability.status import platform_status
+    from sda_platform.runtime.watchdog import current_readings
+
+    found = platform_status(lake_of(settings), settings.landing_uri, current_readings(settings))
+    services = service_states(settings.home)
+    if as_json:
+        print_json({**found.to_dict(), "services": services})
+    else:
+        show_status(settings, found, services)
+
+
+@click.command(short_help="Show rates, pools, latency and backlog, live.")
+@click.option("--once", is_flag=True, help="Print one frame and exit.")
+@default_option("--interval", type=click.FloatRange(0.5, 60), default=2.0, help="Seconds a frame.")
+@click.pass_obj
+def top(settings: Settings, once: bool, interval: float) -> None:
+    """Show tables, landing zones, runs, sources and red vitals, a new frame every two seconds."""
+    from sda_platform.cli.platform.top import run_top
+
+    run_top(settings, lake_of(settings), interval_s=interval, once=once)

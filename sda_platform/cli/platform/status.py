@@ -1,0 +1,73 @@
+"""`sda status`: the state of the platform as tables of text."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.people import console
+from sda_platform.landing.decoding import FATES
+from sda_platform.observability.services import ServiceState
+from sda_platform.observability.status import PlatformStatus
+from sda_platform.observability.vitals.faults import Reading, VitalState
+from sda_platform.settings import Settings
+
+
+def show_status(settings: Settings, found: PlatformStatus, services: Sequence[ServiceState]) -> None:
+    from sda_platform.runtime.platform_home import running_platform
+    from sda_platform.runtime.verification import last_verification
+
+    state = running_platform(settings.home.absolute())
+    where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
+    console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
+    for each in services:
+        console.print(f"{each.service} at http://{each.address}: {each.summary}")
+        for problem in each.problems:
+            console.print(f"  {problem}", style="red")
+    console.print(f"lake {last_verification(settings.home)}\n")
+    console.print(grid(TABLE_COLUMNS, found.tables))
+    console.print(grid(_ZONE_COLUMNS, found.zones))
+    if found.letters:
+        console.print()
+        console.print(grid(_LETTER_COLUMNS, found.letters))
+    for red in found.red:
+        console.print(Text.assemble(("red: ", "red"), f"{red}\n  {red.remedy}"))
+    show_vitals(found.vitals)
+
+
+def show_vitals(readings: Sequence[Reading]) -> None:
+    """The red vitals with the side at fault, then which are unknown and how many are green."""
+    by_state = {state: [each for each in readings if each.state == state] for state in VitalState}
+    for reading in by_state[VitalState.RED]:
+        console.print(Text.assemble(("red: ", "red"), str(reading)))
+    line = f"\nvitals: {len(by_state[VitalState.RED])} red, {len(by_state[VitalState.GREEN])} green"
+    if by_state[VitalState.UNKNOWN]:
+        unknown = ", ".join(each.vital for each in by_state[VitalState.UNKNOWN])
+        line += f"; unknown while no platform runs here: {unknown}"
+    console.print(line)
+
+
+TABLE_COLUMNS: Final = (
+    word("table", "table"),
+    number("rows", lambda table: f"{table.rows:,}"),
+    number("version", lambda table: "–" if table.version < 0 else str(table.version)),
+    number("committed", lambda table: "never" if table.age_s is None else f"{table.age_s:,.0f} s ago"),
+    word("watermark", lambda table: table.watermark_utc[11:19] if table.watermark_utc else "–"),
+    number("backlog", "backlog"),
+    word("last run", lambda table: (table.last_run or "–")[:8]),
+)
+_ZONE_COLUMNS = (
+    word("\nlanding zone", "zone"),
+    number("\npending", lambda zone: f"{zone.backlog.segments:,}"),
+    number("\nbytes", lambda zone: f"{zone.backlog.bytes:,}"),
+    number("\noldest", lambda zone: "–" if zone.backlog.oldest_s is None else f"{zone.backlog.oldest_s:,.0f} s"),
+    *(number(f"{fate}\n(24 h)", fate) for fate in FATES),
+)
+_LETTER_COLUMNS = (
+    number("dead letters (24 h)", lambda kind: f"{kind.letters:,}"),
+    Column("kind", "kind"),
+    Column("class", "disposition"),
+    Column("mostly from", "source"),
+    word("newest", "newest_utc"),
+)

@@ -79,8 +79,10 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit):
+        except (click.UsageError, click.exceptions.Exit):
             raise
+        except click.ClickException as error:
+            raise click.ClickException(printable(error.message)) from None
         except Exception as error:
             from sda_platform.cli.errors import EXPECTED
 
@@ -114,9 +116,14 @@ def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
             output = Output(form, most or (limit if form == "table" else None))
             return command(*args, output=output, **others)
 
-        return reduce(lambda decorated, option: option(decorated), options, run)
+        return all_of(*options)(run)
 
     return declared
+
+
+def all_of(*options: Decorator) -> Decorator:
+    """Several options as one."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 
 
 def moment_option(default: str, text: str) -> Decorator:

@@ -19,10 +19,6 @@ from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace
 
 
-class PictureError(click.ClickException):
-    """A picture that cannot be written; the text has the file and the reason."""
-
-
 def alert_lines(
     trace: Trace, history: EventHistory, origins: Mapping[Key, DataOrigin] = MappingProxyType({})
 ) -> Iterator[str | Grid]:
@@ -77,13 +73,13 @@ def stated_lines(trace: Trace) -> Iterator[str | Grid]:
 
 
 def write_picture(history: EventHistory, path: Path) -> None:
-    """Write the alert's picture as PNG. Raises PictureError."""
+    """Write the alert's picture as PNG. Raises ClickException."""
     if path.suffix.lower() != ".png":
-        raise PictureError(f"{path}: a picture is written as .png")
+        raise click.ClickException(f"{path}: a picture is written as .png")
     try:
         path.write_bytes(event_picture(history))
     except OSError as error:
-        raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _history_grid(history: EventHistory) -> Grid:

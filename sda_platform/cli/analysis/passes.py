@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.analysis.screen_catalogue import ScreeningInputError, age_warning, read_elements
+from sda_platform.cli.analysis.screen_catalogue import age_warning, read_elements
 from sda_platform.clock import iso
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.in_force import Terms
@@ -48,7 +49,7 @@ def passes_over(
     Each has norad_id, aos_utc, tca_utc, los_utc (ISO 8601), max_elevation_deg, elements_epoch_utc and
     elements_age_days at acquisition.
 
-    Raises ScreeningInputError where there are no element sets.
+    Raises ClickException where there are no element sets.
     """
     end_ns = start_ns + round(hours * HOUR_NS)
     propagator, terms = _sets_in_force(source, start_ns, end_ns)
@@ -69,7 +70,7 @@ def _sets_in_force(source: Path | Lake, start_ns: int, end_ns: int) -> tuple[Pro
     if isinstance(source, Lake):
         version = source.log(ORBITAL_CATALOG).head().version
         if version < 0:
-            raise ScreeningInputError("the lake has no catalogue yet: land element sets, or name a file with --catalog")
+            raise click.ClickException("the lake has no catalogue yet: land element sets, or name a file (--catalog)")
         return catalogue_at(source, version).propagator, None
     file = read_elements(source, start_ns, end_ns)
     return Propagator(file.elements), file.terms.clipped(start_ns, end_ns)

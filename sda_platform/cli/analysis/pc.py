@@ -33,17 +33,13 @@ _MEANING = {
 }
 
 
-class MessageError(click.ClickException):
-    """A message that cannot be assessed; the text names the file, the line or keyword, and the reason."""
-
-
 def risk_of_file(path: Path, hard_body_radius_m: float | None) -> MessageRisk:
-    """Read and assess a CDM in KVN, XML or JSON, compressed or not, as `sda convert` reads it. Raises MessageError."""
+    """Read and assess a CDM (KVN, XML, JSON), as `sda convert` reads it, compressed or not. Raises ClickException."""
     try:
         return message_risk(_message(path), hard_body_radius_m)
     except (OSError, RecordError, UnreadableContent) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise MessageError(f"{path}: {reason}") from None
+        raise click.ClickException(f"{path}: {reason}") from None
 
 
 def _message(path: Path) -> Cdm:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -10,7 +11,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from sda_platform.catalog.sources import assumes_planned_manoeuvre
 from sda_platform.cli.analysis.screen_catalogue import (
     ElementFile,
-    ScreeningInputError,
     age_warning,
     available_cores,
     check_output,
@@ -63,7 +63,7 @@ class Search:
 def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
     """Read the objects, screen them, write the events, and print the result with all exclusions and their reasons.
 
-    Raises ScreeningInputError and ListingError for errors that the user can correct.
+    Raises ClickException and ListingError for errors that the user can correct.
     """
     check_output(out)
     volumes = screening_volumes(search.volumes) if search.volumes else None
@@ -74,7 +74,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     chosen = by_volume(elements.take(primaries), volumes or search.sphere)
     work = [(volume, primaries[rows]) for volume, rows in chosen]
     if not work:
-        raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
+        raise click.ClickException(f"{search.volumes}: has no volume for the orbit of any object that is screened")
     count, protected = (len(np.unique(elements.norad_id[rows])) for rows in (everything, primaries))
     who = f"{count:,} objects" if search.fleet is None else f"{protected:,} of {count:,} objects"
     how_near = search.how_near if volumes is None else f"the volumes of {', '.join(volumes)}"
@@ -121,7 +121,7 @@ def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dt
     wanted = [member.norad_id for member in protected_fleet(fleet)]
     rows = np.flatnonzero(np.isin(elements.norad_id, wanted))
     if not len(rows):
-        raise ScreeningInputError(f"{fleet}: none of its {len(wanted)} satellites is in the catalogue")
+        raise click.ClickException(f"{fleet}: none of its {len(wanted)} satellites is in the catalogue")
     return rows
 
 

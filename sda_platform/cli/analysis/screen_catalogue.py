@@ -31,10 +31,6 @@ OLD_DAYS: Final = 7.0
 _OUTPUTS = {".csv", ".parquet"}
 
 
-class ScreeningInputError(click.ClickException):
-    """A file that cannot be screened or written; the text has its name and the reason."""
-
-
 @dataclass(frozen=True)
 class ElementFile:
     """The element sets of a file that are in force in a window, with their terms, and what could not be read.
@@ -52,20 +48,20 @@ class ElementFile:
 def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
     """Read OMM (CSV, JSON, KVN, XML, Parquet) or TLE, compressed or not: any file of elements that can be landed.
 
-    Raises PartnerFileError if the name has no known format, and ScreeningInputError if the file cannot be read or has
+    Raises PartnerFileError if the name has no known format, and ClickException if the file cannot be read or has
     no element set.
     """
     file = identify(path, feed=ELEMENTS_FEED)
     try:
         data = b"".join(read_chunks(path, file.format, lambda _position: None))
     except UnreadableContent as error:
-        raise ScreeningInputError(f"{path}: cannot be read: {error}") from None
+        raise click.ClickException(f"{path}: cannot be read: {error}") from None
     rows = decode_element_sets(data, segment_format=file.format)
     broken = rows.filter(pc.is_valid(rows.column("error_kind"))).select(["record_number", "error"]).to_pylist()
     sound = rows.filter(pc.is_null(rows.column("error_kind")))
     if not sound.num_rows:
         reason = f": {broken[0]['error']}" if broken else ""
-        raise ScreeningInputError(f"{path}: holds no element set{reason}")
+        raise click.ClickException(f"{path}: holds no element set{reason}")
     terms = _terms(sound, start_ns, end_ns)
     chosen = sound.take(pa.array(terms.row))
     names = [name for name in ElementSets.__dataclass_fields__ if name in chosen.column_names]
@@ -81,7 +77,7 @@ def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
 def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -> list[Path]:
     """Write the events to ``out`` (.csv or .parquet); write co-located pairs and objects that SGP4 refused next to it.
 
-    Returns the files written. Raises ScreeningInputError for another suffix.
+    Returns the files written. Raises ClickException for another suffix.
     """
     check_output(out)
     norad_id, events, together, refused = elements.norad_id, screening.events, screening.colocated, screening.failures
@@ -121,11 +117,11 @@ def _age_days(elements: ElementSets, rows: IntArray, time_ns: IntArray) -> Float
 
 
 def check_output(out: Path) -> None:
-    """Raise ScreeningInputError unless ``out`` can be written: better before a long search than after it."""
+    """Raise ClickException unless ``out`` can be written: better before a long search than after it."""
     if out.suffix not in _OUTPUTS:
-        raise ScreeningInputError(f"{out}: can be written as {' or '.join(sorted(_OUTPUTS))}")
+        raise click.ClickException(f"{out}: can be written as {' or '.join(sorted(_OUTPUTS))}")
     if not out.absolute().parent.is_dir():
-        raise ScreeningInputError(f"{out}: there is no directory {out.parent}")
+        raise click.ClickException(f"{out}: there is no directory {out.parent}")
 
 
 def available_cores() -> int:

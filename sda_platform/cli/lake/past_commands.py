@@ -1,7 +1,6 @@
 """`sda lake` on the past: queries, differences, what rests on an input, how long states are kept, and files on disk."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ import click
 from sda_platform.cli.grammar import (
     FOUND_FILE,
     POSITIVE,
+    all_of,
     default_option,
     errors_as_json,
     json_option,
@@ -25,22 +25,18 @@ from sda_platform.settings import Settings
 _HELP = ".tables  .columns TABLE  .plan (of the last query)  .quit; a query ends with a semicolon"
 
 
-def _query_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every query: the moment, the columns of tables, its time, and the form of the result."""
-    for option in (
-        lists_rows(limit=100),
-        positive("--timeout-s", 600.0, "Time."),
-        click.option(
-            "--columns",
-            type=click.Choice(["snapshot_time", "current"]),
-            default="snapshot_time",
-            show_default=True,
-            help="Columns of each table: those that it had then, or those of today (null where they came later).",
-        ),
-        moment_option("now", "The moment"),
-    ):
-        command = option(command)
-    return command
+_query_options = all_of(
+    lists_rows(limit=100),
+    positive("--timeout-s", 600.0, "Time."),
+    default_option(
+        "--columns",
+        type=click.Choice(["snapshot_time", "current"]),
+        default="snapshot_time",
+        help="Columns of each table: those that it had then, or those of today (null where they came later).",
+    ),
+    moment_option("now", "The moment"),
+)
+"""The options of every query."""
 
 
 @click.command(short_help="Run SQL on all tables as of one moment.")
@@ -206,7 +202,7 @@ def untag(settings: Settings, name: str) -> None:
     """Remove the tag NAME and its copies."""
     from sda_platform.archive.tags import Tags
 
-    Tags(settings.lake_uri).remove(name)
+    Tags(lake_of(settings).uri).remove(name)
     console.print(f"tag {name} is removed")
 
 
@@ -216,7 +212,7 @@ def verify_tags(settings: Settings) -> None:
     """Read every copy of every tag, and compare checksums and row counts: the drill before a restore is needed."""
     from sda_platform.archive.tags import Tags
 
-    console.print(f"{Tags(settings.lake_uri).verify_all()} tags are complete")
+    console.print(f"{Tags(lake_of(settings).uri).verify_all()} tags are complete")
 
 
 @click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")

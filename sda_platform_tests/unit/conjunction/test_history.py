@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from sda_platform.cli.alert.show import PictureError, alert_lines, write_picture
+from sda_platform.cli.alert.show import alert_lines, write_picture
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.event_plot import event_figure, event_picture
@@ -142,9 +143,9 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> 
 
 def test_a_picture_that_cannot_be_written_is_reported_with_the_file_and_the_reason(tmp_path: Path) -> None:
     history = folded(journal())
-    with pytest.raises(PictureError, match=r"a picture is written as \.png"):
+    with pytest.raises(click.ClickException, match=r"a picture is written as \.png"):
         write_picture(history, tmp_path / "a.jpg")
-    with pytest.raises(PictureError, match=r"nowhere/a\.png: cannot be written: No such file"):
+    with pytest.raises(click.ClickException, match=r"nowhere/a\.png: cannot be written: No such file"):
         write_picture(history, tmp_path / "nowhere" / "a.png")
     write_picture(history, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

@@ -99,6 +99,8 @@ def diff(settings: Settings, before: int, after: int, output: Output) -> None:
     found = difference(lake_of(settings), before, after)
     rows = [{"change": kind, **row} for kind, changed in found.items() for row in changed]
     output.show(({**row, "epoch_before": row.get("epoch_before", "")} for row in rows), document=found)
+    if output.is_table:
+        console.print(", ".join(f"{len(changed):,} {kind}" for kind, changed in found.items()))
 
 
 @catalog.command()

@@ -23,7 +23,7 @@ _CELL_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
-class Column:
+class ListedColumn:
     """A column of a table: its header, and the field of a row or the text that a cell shows."""
 
     header: str
@@ -39,8 +39,9 @@ class Column:
         return cell(self.cell, row[self.cell] if isinstance(row, Mapping) else getattr(row, self.cell))
 
 
-word = partial(Column, is_whole=True)
-number = partial(Column, justify="right", is_whole=True)
+words = ListedColumn
+word = partial(ListedColumn, is_whole=True)
+number = partial(ListedColumn, justify="right", is_whole=True)
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ class Output:
         return self.form == "table"
 
     def show(
-        self, rows: Iterable[Any], columns: Sequence[Column] = (), *, document: Any = None, nothing: str = "none"
+        self, rows: Iterable[Any], columns: Sequence[ListedColumn] = (), *, document: Any = None, nothing: str = "none"
     ) -> None:
         """Print ``rows``, mappings or dataclasses. Without ``columns`` a table has one for each field of mappings.
 
-        ``document`` is the JSON, where it has more than the rows. ``nothing`` stands in the place of an empty table.
+        ``document`` is the JSON, where it has more than the rows. ``nothing`` replaces an empty table.
         """
         waiting = iter(rows)
         shown = islice(waiting, self.limit)
@@ -70,14 +71,14 @@ class Output:
             write_csv(shown, sys.stdout)
         else:
             found = list(shown)
-            shown_columns = columns or [Column(name, name) for name in (found[0] if found else ())]
+            shown_columns = columns or [ListedColumn(name, name) for name in (found[0] if found else ())]
             console.print(grid(shown_columns, found) if found else nothing)
             if next(waiting, None) is not None:
                 total = f" of {len(rows):,}" if isinstance(rows, Sized) else ""
                 console.print(f"{len(found):,}{total} rows; --limit shows more")
 
 
-def grid(columns: Sequence[Column], rows: Iterable[Any], caption: str = "", *, title: str | None = None) -> Grid:
+def grid(columns: Sequence[ListedColumn], rows: Iterable[Any], caption: str = "", *, title: str | None = None) -> Grid:
     """The table of ``rows``, mappings or objects, for the terminal."""
     made = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, title=title, caption=caption or None)
     made.caption_justify = "left"

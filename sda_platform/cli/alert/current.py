@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
@@ -131,8 +131,8 @@ _COLUMNS = (
     number("miss km", lambda a: f"{a.miss_distance_km:.3f}"),
     number("Pc", lambda a: "none" if a.collision_probability is None else f"{a.collision_probability:.1e}"),
     number("seen", lambda a: f"{a.from_tracks}/2"),
-    Column("primary\nsecondary", _pair_of),
-    Column("ack", _seen_by),
+    words("primary\nsecondary", _pair_of),
+    words("ack", _seen_by),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.table import Table as Grid
 
-from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key
@@ -107,13 +107,13 @@ def _history_grid(history: EventHistory) -> Grid:
 def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
     """Received messages: TCA against ``tca_ns``, their stated Pc, and the Pc that we compute from their states."""
     columns = (
-        Column("originator", lambda row: row["originator"] or "unknown"),
+        words("originator", lambda row: row["originator"] or "unknown"),
         word("created (UTC)", lambda row: _minute(row["created_time_ns"])),
         number("TCA differs s", lambda row: f"{(row['tca_time_ns'] - tca_ns) / 1e9:+.3f}"),
         number("miss km", lambda row: f"{row['miss_distance_km']:.3f}"),
         number("stated Pc", lambda row: _probability(row["stated_probability"])),
         number("recomputed Pc", lambda row: _probability(row["recomputed_probability"])),
-        Column("message", "message_id"),
+        words("message", "message_id"),
     )
     return grid(columns, messages)
 

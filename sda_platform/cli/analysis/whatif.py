@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from sda_platform.cli.grammar import FOUND_FILE, default_option, instant, json_option
-from sda_platform.cli.listing import Column, grid, number, print_json
+from sda_platform.cli.listing import grid, number, print_json, words
 from sda_platform.cli.people import PeopleConsole, console, lake_of
 from sda_platform.settings import Settings
 from sda_platform.units import HOUR_NS
@@ -283,4 +283,4 @@ def _row(pair: dict[str, Any]) -> dict[str, str]:
 
 
 _NUMBERS = ("miss km", "Pc", "miss after", "Pc after")
-_COLUMNS = (*(Column(n, n) for n in ("secondary", "TCA (UTC)")), *(number(n, n) for n in _NUMBERS), Column("by", "by"))
+_COLUMNS = (*(words(n, n) for n in ("secondary", "TCA (UTC)")), *(number(n, n) for n in _NUMBERS), words("by", "by"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
 from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.published import COLLECTOR, published
@@ -48,10 +48,10 @@ def source_grid(report: Mapping[str, Any], agents: Mapping[str, str] = MappingPr
     if report["bottleneck"]:
         notes.append(f"the bottleneck is {report['bottleneck']}")
     columns = (
-        Column("source", "name"),
-        Column("kind", "kind"),
-        Column("address", "address"),
-        Column("state", state),
+        words("source", "name"),
+        words("kind", "kind"),
+        words("address", "address"),
+        words("state", state),
         number("records/s", lambda source: f"{source['rate_per_s']:,.1f}"),
         word("last record", lambda s: "never" if s["silent_s"] is None else f"{s['silent_s']:.0f} s ago"),
         number("sealed", lambda source: f"{source['sealed']:,}"),

@@ -12,7 +12,7 @@ import click
 from sda_platform.cli.grammar import FILE, default_option, lists_rows, positive
 from sda_platform.cli.ground.fleet import fleet
 from sda_platform.cli.ground.station_state import station_state
-from sda_platform.cli.listing import Column, Output, number, word
+from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
@@ -21,8 +21,8 @@ _COMMAND_COLUMNS = (
     word("kind", "kind"),
     word("state", "state"),
     word("issued", "issued_time_ns"),
-    Column("uplink", "uplink"),
-    Column("answer", "detail"),
+    words("uplink", "uplink"),
+    words("answer", "detail"),
 )
 _LEASE_COLUMNS = (
     word("lease", "name"),

@@ -7,20 +7,20 @@ from contextlib import suppress
 import click
 
 from sda_platform.cli.grammar import default_option, lists_rows
-from sda_platform.cli.listing import Column, Output, number, word
+from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
 _POLL_S = 1.0
 _COLUMNS = (
-    Column("member", "member"),
-    Column("registered", lambda row: "yes" if row["is_registered"] else "no"),
-    Column("status", lambda row: row["status"] or "never seen"),
+    words("member", "member"),
+    words("registered", lambda row: "yes" if row["is_registered"] else "no"),
+    words("status", lambda row: row["status"] or "never seen"),
     number("generation", "generation"),
     word("since", "since_time_ns"),
-    Column("role", "role"),
-    Column("address", "address"),
-    Column("views", lambda row: f"{row['alive_views']} alive, {row['other_views']} other"),
+    words("role", "role"),
+    words("address", "address"),
+    words("views", lambda row: f"{row['alive_views']} alive, {row['other_views']} other"),
 )
 
 

@@ -13,7 +13,7 @@ from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import as_of_dict
 from sda_platform.archive.table_diff import RowChange
 from sda_platform.archive.version_vector import VersionVector
-from sda_platform.cli.listing import Column, Output, cell, number, plain, print_json, word, write_csv
+from sda_platform.cli.listing import Output, cell, number, plain, print_json, word, words, write_csv
 from sda_platform.cli.people import console
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
@@ -106,13 +106,13 @@ def _megabytes(count: int | float | None) -> str:
 
 _CHANGE_COLUMNS = (
     word("", lambda change: _SIGNS[change.change]),
-    Column("key", lambda change: " ".join(f"{name}={cell(name, value)}" for name, value in change.key.items())),
-    Column("differs in", _differences),
+    words("key", lambda change: " ".join(f"{name}={cell(name, value)}" for name, value in change.key.items())),
+    words("differs in", _differences),
 )
 STORE_COLUMNS: Final = (
-    Column("store", "name"),
-    Column("kept", "kept"),
-    Column("removed by", "removed_by"),
+    words("store", "name"),
+    words("kept", "kept"),
+    words("removed by", "removed_by"),
     number("files", lambda store: "" if store.files is None else f"{store.files:,}"),
     number("MB", lambda store: _megabytes(store.size_bytes)),
     number("MB a year", lambda store: _megabytes(store.yearly_bytes)),
@@ -127,9 +127,9 @@ LAYOUT_COLUMNS: Final = (
     number("above 512 MB", lambda layout: f"{layout.large:,}"),
 )
 FILE_COLUMNS: Final = (
-    Column("column", "name"),
+    words("column", "name"),
     number("KB", lambda column: f"{column.stored_bytes / 1e3:,.1f}"),
     number("ratio", lambda column: f"{column.ratio:.1f}"),
-    Column("codec", lambda column: " ".join(sorted(column.codecs))),
-    Column("encodings", lambda column: " ".join(sorted(column.encodings))),
+    words("codec", lambda column: " ".join(sorted(column.codecs))),
+    words("encodings", lambda column: " ".join(sorted(column.encodings))),
 )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sda_platform.cli.listing import Column, number
+from sda_platform.cli.listing import number, words
 from sda_platform.clock import iso
 from sda_platform.dead_letters.rejected import DeadLetterRecord
 from sda_platform.dead_letters.reprocess_job import Reprocessing
@@ -15,9 +15,9 @@ _EXAMPLES = 3
 
 COLUMNS: Final = (
     number("dead letters", lambda group: f"{group['letters']:,}"),
-    *(Column(name, name) for name in ("kind", "stage", "source")),
-    Column("rejected", "rejected_utc"),
-    Column("example", lambda group: group["example"][:100]),
+    *(words(name, name) for name in ("kind", "stage", "source")),
+    words("rejected", "rejected_utc"),
+    words("example", lambda group: group["example"][:100]),
 )
 
 

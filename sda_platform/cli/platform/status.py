@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from sda_platform.cli.listing import Column, grid, number, word
+from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import console
 from sda_platform.landing.decoding import FATES
 from sda_platform.observability.services import ServiceState
@@ -66,8 +66,8 @@ _ZONE_COLUMNS = (
 )
 _LETTER_COLUMNS = (
     number("dead letters (24 h)", lambda kind: f"{kind.letters:,}"),
-    Column("kind", "kind"),
-    Column("class", "disposition"),
-    Column("mostly from", "source"),
+    words("kind", "kind"),
+    words("class", "disposition"),
+    words("mostly from", "source"),
     word("newest", "newest_utc"),
 )

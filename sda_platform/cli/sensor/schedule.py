@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.listing import Column, number, plain, word, write_csv
+from sda_platform.cli.listing import number, plain, word, words, write_csv
 from sda_platform.clock import iso
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
 from sda_platform.lake.lake import Lake
@@ -29,7 +29,7 @@ COLUMNS: Final = (
     word("end", lambda row: row["end_utc"][11:-5]),
     number("object", "norad_id"),
     word("class", "priority_class"),
-    Column("reason", "reason"),
+    words("reason", "reason"),
     number("elevation", lambda row: f"{row['max_elevation_deg']:.0f}°"),
 )
 Rows = Sequence[Mapping[str, Any]]

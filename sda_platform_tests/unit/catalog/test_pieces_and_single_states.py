@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used
-from sda_platform.cli.refused_records import RefusedRecords
+from sda_platform.cli.data.refused_records import RefusedRecords
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.lake.lake import Lake, without_session

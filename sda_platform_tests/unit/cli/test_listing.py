@@ -1,0 +1,67 @@
+"""Lists: one renderer gives a table, JSON and CSV, whole or up to a limit."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.cli.listing import Output, number, word
+from sda_platform.cli.main import main
+from sda_platform.registry import TABLES
+from sda_platform_tests.support.delta_tables import commit, lake_at
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """A row with a value of each kind that JSON does not have."""
+
+    name: str
+    payload: bytes = b"\x01\xff"
+    miss_km: float = float("nan")
+    parts: tuple[int, ...] = (1, 2)
+
+
+ROWS = [Orbit("a, b"), Orbit('"c"'), Orbit("d\x1b[31m")]
+COLUMNS = (word("object", "name"), number("parts", lambda row: f"{len(row.parts):,}"))
+
+
+def test_json_and_csv_have_every_field_of_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    Output("json").show(ROWS, COLUMNS)
+    found = json.loads(capsys.readouterr().out)
+    assert found[0] == {"name": "a, b", "payload": "01ff", "miss_km": None, "parts": [1, 2]}
+    Output("csv").show(ROWS, COLUMNS)
+    read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["name"] for row in read] == [row.name for row in ROWS]
+    assert {**read[1], "name": ""} == {"name": "", "payload": "01ff", "miss_km": "", "parts": "[1, 2]"}
+
+
+@pytest.mark.parametrize(("form", "lines"), [("json", 2), ("csv", 3)])
+def test_a_limit_counts_in_every_form(form: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
+    Output(form, limit=2).show(ROWS, COLUMNS)
+    text = capsys.readouterr().out
+    assert len(json.loads(text) if form == "json" else text.splitlines()) == lines
+
+
+def test_a_table_of_people_states_what_is_left_out_and_shows_control_characters(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, ELEMENT_SETS, [{"record_number": n, "object_name": "d\x1b[31m"} for n in range(3)])
+    asked = ["--home", str(tmp_path), "query", "SELECT record_number, object_name FROM element_sets ORDER BY 1"]
+    text = CliRunner().invoke(main, [*asked, "--limit", "2"]).stdout
+    assert "2 rows; --limit shows more" in text and "\x1b" not in text and "as of" in text
+    written = CliRunner().invoke(main, [*asked, "--format", "csv"]).stdout
+    assert [row["record_number"] for row in csv.DictReader(io.StringIO(written))] == ["0", "1", "2"]
+    empty = CliRunner().invoke(main, [*asked[:-1], "SELECT 1 AS n WHERE false", "--format", "csv"])
+    assert (empty.exit_code, empty.stdout) == (0, "n\n")
+
+
+def test_the_state_of_the_tables_is_a_list(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, ELEMENT_SETS, [{"record_number": 0}])
+    listed = CliRunner().invoke(main, ["--home", str(tmp_path), "lake", "status", "--json"])
+    rows = {row["table"]: row["rows"] for row in json.loads(listed.stdout)}
+    assert rows == {table.name: int(table == ELEMENT_SETS) for table in TABLES}

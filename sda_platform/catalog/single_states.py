@@ -17,6 +17,8 @@ from sda_platform.units import SECOND_NS
 
 # Keywords whose product over the mass is a coefficient of the model: drag, then sunlight.
 _AREAS: Final = (("DRAG_AREA", "DRAG_COEFF"), ("SOLAR_RAD_AREA", "SOLAR_RAD_COEFF"))
+_LARGEST_M2_KG: Final = 100.0
+"""More than any foil in orbit has."""
 
 
 def propagated(epoch_ns: int, state: FloatArray, covariance: FloatArray, spacecraft: Mapping[str, str]) -> Ephemeris:
@@ -36,6 +38,12 @@ def propagated(epoch_ns: int, state: FloatArray, covariance: FloatArray, spacecr
         if mass_kg > 0 and all(spacecraft.get(name) for name in names):
             area_m2, factor = (float(spacecraft[name]) for name in names)
             coefficients[0, column] = area_m2 * factor / mass_kg
+            if not 0 <= coefficients[0, column] <= _LARGEST_M2_KG:
+                raise RecordError(
+                    "out_of_range",
+                    f"{names[0]} * {names[1]} / MASS is {coefficients[0, column]:g} m**2/kg, must be at least 0 and at "
+                    f"most {_LARGEST_M2_KG:g}",
+                )
     whole = np.zeros((1, 8, 8))
     whole[0, :6, :6], whole[0, 6:, 6:] = covariance, spread[0]
     try:

@@ -107,6 +107,20 @@ def test_the_state_of_an_opm_is_propagated_as_the_object_went__41() -> None:
     assert (off_km[0], off_km.max()) == (pytest.approx(0, abs=1e-3), pytest.approx(0, abs=0.1))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("MASS = 505", "MASS = 0.00001", "DRAG_AREA * DRAG_COEFF / MASS is 1.1e+06 m**2/kg, must be at least 0"),
+        ("SOLAR_RAD_COEFF = 1.2", "SOLAR_RAD_COEFF = -1.2", "SOLAR_RAD_AREA * SOLAR_RAD_COEFF / MASS is -0.02"),
+        ("MASS = 505", "MASS = 0", None),
+        ("DRAG_AREA = 5", "DRAG_AREA = 0", None),
+    ],
+)
+def test_areas_that_no_object_has_are_refused__41(old: str, new: str, reason: str | None) -> None:
+    error = row_of(opm_of_jason(SPACECRAFT.replace(old, new)), "opm-kvn")["error"]
+    assert error is None if reason is None else reason in error
+
+
 def test_the_covariance_of_an_opm_grows_along_its_orbit__41() -> None:
     row = row_of(MESSAGES["opm_g3.kvn"], "opm-kvn")
     assert (row["error"], row["covariance_source"]) == (None, "message")

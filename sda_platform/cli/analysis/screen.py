@@ -102,10 +102,10 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     spans = np.maximum(terms.from_ns, search.start_ns), np.minimum(terms.until_ns, search.end_ns)
     if old := age_warning(elements.norad_id, elements.epoch_time_ns, *spans):
         console.print(old)
-    _tell_some(console, [*file.unreadable], "records could not be read")
+    _print_some(console, [*file.unreadable], "records could not be read")
     if file.left_out:
         console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")
-    _tell_some(console, _planned(file), "element sets assume a planned manoeuvre")
+    _print_some(console, _planned(file), "element sets assume a planned manoeuvre")
     if len(found.failures.index):
         console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
     console.print("written: " + ", ".join(map(str, written)))
@@ -125,7 +125,7 @@ def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dt
     return rows
 
 
-def _tell_some(console: Console, lines: list[str], what: str) -> None:
+def _print_some(console: Console, lines: list[str], what: str) -> None:
     if lines:
         console.print(f"{len(lines):,} {what}:")
         for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:

@@ -64,10 +64,5 @@ def test_units_of_time_and_kinds_of_arrays_have_one_home() -> None:
 
 def test_no_test_is_imported() -> None:
     """What two tests share is in `support`."""
-    found = {
-        f"{module.relative_to(TESTS)}: {node.module}"
-        for module in TESTS.rglob("*.py")
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ImportFrom) and re.fullmatch(rf"{TESTS.name}\.(.*\.)?test_\w+", node.module or "")
-    }
-    assert found == set()
+    imported = re.compile(rf"^\s*from {TESTS.name}\.(?:\w+\.)*test_\w+ import", re.MULTILINE)
+    assert [str(each.relative_to(TESTS)) for each in TESTS.rglob("*.py") if imported.search(each.read_text())] == []

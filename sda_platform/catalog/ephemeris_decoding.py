@@ -165,18 +165,20 @@ def _propagated(message: EphemerisSegment | ParameterMessage, ephemeris: Ephemer
 
 
 def _usable_span(ephemeris: EphemerisSegment, pieces: Sequence[Ephemeris]) -> tuple[int, int]:
-    """First and last instant to use: the states' own, or what of that the message declares usable."""
+    """First and last instant to use: of the states, or what of them the message declares usable; neither in a gap."""
     first_ns, last_ns = pieces[0].usable_from_ns, pieces[-1].usable_until_ns
     from_ns = _bound(ephemeris, "USEABLE_START_TIME", first_ns)
     until_ns = _bound(ephemeris, "USEABLE_STOP_TIME", last_ns)
-    used = (min(until_ns, each.usable_until_ns) - max(from_ns, each.usable_from_ns) for each in pieces)
-    if max(used) <= _SHORTEST_NS:
-        usable, known = (f"{iso(begin)} to {iso(end)}" for begin, end in ((from_ns, until_ns), (first_ns, last_ns)))
+    spans = [(max(from_ns, each.usable_from_ns), min(until_ns, each.usable_until_ns)) for each in pieces]
+    used = [(begin_ns, end_ns) for begin_ns, end_ns in spans if end_ns - begin_ns > _SHORTEST_NS]
+    if not used:
+        usable = f"{iso(from_ns)} to {iso(until_ns)}"
+        known = ", ".join(f"{iso(each.usable_from_ns)} to {iso(each.usable_until_ns)}" for each in pieces[:9])
         which = "USEABLE_STOP_TIME" if ephemeris.value("USEABLE_STOP_TIME") else "USEABLE_START_TIME"
         with ephemeris.located(which):
             reason = f"it is usable from {usable}, and has states from {known}: they share no second"
             raise RecordError("out_of_range", reason)
-    return max(from_ns, first_ns), min(until_ns, last_ns)
+    return used[0][0], used[-1][1]
 
 
 def _require_distances(ephemeris: EphemerisSegment) -> None:

@@ -71,6 +71,24 @@ def test_an_ephemeris_with_gaps_is_used_on_both_sides_of_them__41(
     ] * len(gaps)
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "used"),
+    [(10, 70, (10, 19)), (30, 100, (80, 100)), (10, 100, (10, 100)), (19, 70, None), (30, 80, None)],
+)
+def test_a_usable_span_that_ends_in_a_gap_ends_with_the_states_before_it__41(
+    begin: int, end: int, used: tuple[int, int] | None
+) -> None:
+    span = "".join(
+        f"USEABLE_{name}_TIME = 2024-11-01T{minute // 60:02}:{minute % 60:02}:00\n"
+        for name, minute in (("START", begin), ("STOP", end))
+    )
+    row = row_of(without(WHOLE, (20, 80)).replace("META_STOP", f"{span}META_STOP"))
+    if used is None:
+        assert "has states from 2024-11-01T00:00:00.000Z to 2024-11-01T00:19:00.000Z, 2024-11-01T01:20" in row["error"]
+    else:
+        assert (row["usable_from_ns"], row["usable_until_ns"]) == tuple(after(60 * minute) for minute in used)
+
+
 def test_an_ephemeris_whose_steps_are_all_too_long_is_refused_as_before__41() -> None:
     row = row_of(without(WHOLE, *[(minute, minute + 39) for minute in range(1, 120, 40)]))
     assert "a curve between them is off by" in row["error"]

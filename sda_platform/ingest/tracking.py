@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import cos, hypot, radians, sin
+from math import cos, fmod, hypot, radians, sin
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +28,7 @@ _CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}
 # A mean over a longer time differs from the rate at its middle by more than a radar's noise.
 _LONGEST_INTEGRATION_S: Final = 1.0
 _CORRECTION: Final = "CORRECTION_"
+_FULL_TURN_DEG: Final = 360.0
 _RADAR, _OPTICAL = "radar", "optical"
 _USED: Final = frozenset({"ANGLE_1", "ANGLE_2", "RANGE", "DOPPLER_INSTANTANEOUS", "DOPPLER_INTEGRATED"})
 _OF_RADARS: Final = _USED - {"ANGLE_1", "ANGLE_2"}
@@ -52,7 +53,7 @@ def observation_of(data: TrackingData) -> TrackingObservation:
     time_ns = data.utc_ns() - _delay_ns(metadata, station, kind)
     references: dict[str, str] = {}
     corrections = _corrections(metadata)
-    angles = tuple(radians(measured[name] + corrections.get(name, 0.0)) for name in ("ANGLE_1", "ANGLE_2"))
+    angles = _angles(measured, corrections)
     if kind == _RADAR:
         range_m = _range_m(metadata, measured["RANGE"] + corrections.get("RANGE", 0.0))
         values = {"range_m": range_m, "azimuth_rad": angles[0], "elevation_rad": angles[1]}
@@ -64,7 +65,7 @@ def observation_of(data: TrackingData) -> TrackingObservation:
         values = {"right_ascension_rad": direction[0], "declination_rad": direction[1]}
         references = {"angle_frame": "TEME", **_aberration(metadata)}
     stated = data.stated()
-    if STATE_OF_OBSERVER[0] in stated:
+    if any(name in stated for name in STATE_OF_OBSERVER):
         stated |= _observer_in_teme(metadata, stated, kind, time_ns)
     _require_limits(values | stated)
     columns = {
@@ -140,6 +141,14 @@ def _corrections(metadata: Mapping[str, str]) -> dict[str, float]:
             "missing_field", f"CORRECTIONS_APPLIED {found}, must be YES or NO where corrections are given"
         )
     return stated if is_applied == "NO" else {}
+
+
+def _angles(measured: Mapping[str, float], corrections: Mapping[str, float]) -> tuple[float, ...]:
+    """Both angles with their corrections, rad; a correction may take the first one past a full turn."""
+    first, second = (measured[name] + corrections.get(name, 0.0) for name in ("ANGLE_1", "ANGLE_2"))
+    if abs(measured["ANGLE_1"]) <= _FULL_TURN_DEG < abs(first):
+        first = fmod(first, _FULL_TURN_DEG)
+    return radians(first), radians(second)
 
 
 def _aberration(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -114,6 +114,27 @@ def test_a_message_states_frame_and_aberration__the_list_of_sensors_does_not_cou
     assert rows_of(RADAR)[0]["angle_frame"] is None
 
 
+@pytest.mark.parametrize("text", [TELESCOPE, RADAR], ids=["telescope", "radar"])
+def test_a_correction_may_take_an_angle_past_a_full_turn__41(text: str) -> None:
+    given = re.sub(r"^CORRECTION.*\n", "", text, flags=re.MULTILINE)
+    given = given.replace("META_STOP", "CORRECTION_ANGLE_1 = 0.5\nCORRECTIONS_APPLIED = NO\nMETA_STOP")
+    past, before = (
+        rows_of(re.sub(r"^(ANGLE_1 = \S+) .*$", rf"\1 {angle}", given, flags=re.MULTILINE))[0]
+        for angle in ("359.9", "-0.1")
+    )
+    columns = ("error", "right_ascension_rad", "declination_rad", "azimuth_rad")
+    assert [past[name] for name in columns] == [
+        None if before[n] is None else pytest.approx(before[n]) for n in columns
+    ]
+
+
+@pytest.mark.parametrize("stated", ['{"y_m": 7e6}', '{"position_sigma_m": 10}'])
+def test_an_observer_in_orbit_states_its_whole_place__41(stated: str) -> None:
+    for text in (TELESCOPE, RADAR):
+        row = rows_of(text.replace("META_STOP", f"COMMENT sda-observation {stated}\nMETA_STOP"))[0]
+        assert "a comment states an orbiting observer, but x_m is missing" in row["error"]
+
+
 @pytest.mark.parametrize(
     ("interval", "reference", "rate"),
     [("1.0", "MIDDLE", -1498.776048), ("10.0", "MIDDLE", None), ("1.0", "END", None), ("1.0", "", None)],

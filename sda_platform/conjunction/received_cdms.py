@@ -17,7 +17,7 @@ from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.degenerate import without_default
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
-from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.orbits.risk.validity import Encounters, is_indefinite
 from sda_platform.orbits.screening.encounter import relative_states
 
 # Fraction of the stated miss distance: above rounding errors and below real errors.
@@ -107,9 +107,10 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
 
 
 def _level(message: Cdm, probability: float, flags: Sequence[str]) -> str:
-    """The level of a probability; no message is green whose states or variances cannot be those of the encounter."""
+    """The level of a probability; no message is green whose states or covariances cannot be those of the encounter."""
     level = str(risk_level(probability))
-    is_wrong = DISAGREES in flags or any((np.diag(each.covariance_rtn)[:3] < 0).any() for each in message.objects)
+    position = np.stack([each.covariance_rtn[:3, :3] for each in message.objects])
+    is_wrong = DISAGREES in flags or is_indefinite(position).any()
     return "unknown" if level == "green" and is_wrong else level
 
 

@@ -49,6 +49,7 @@ _KM: Final = {"": 1.0, "km": 1.0, "m": 1e-3, "km/s": 1.0, "m/s": 1e-3}
 _METRES_SQUARED: Final = {"m": 1e-6, "km": 1.0}
 _AREAS: Final = {f"{unit}**2" if unit else "": scale**2 for unit, scale in LENGTHS_M.items()}
 _LARGEST_AREA_M2: Final = 1e10
+_WITHOUT_UNIT: Final = ("COLLISION_PROBABILITY", "WEIGHTED_RMS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +298,7 @@ def _object(section: _Section, radius_m: float | None) -> CdmObject:
 
 def _in_unit_of_standard(entry: KeywordEntry) -> str | None:
     unit = UNITS.get(entry.keyword, "")
-    value = with_exponent(entry.value) if unit else entry.value
+    value = with_exponent(entry.value) if unit or entry.keyword in _WITHOUT_UNIT else entry.value
     if not entry.unit or not unit or entry.unit.lower() == unit.lower():
         return value
     return converted(value, entry.unit, unit)

@@ -102,7 +102,7 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
             "extended_encounter": ~(np.maximum(duration_s, offset_s) < LONGEST_PART_OF_PERIOD * period_s),
             "curved_motion": ~(sag_km < LARGEST_SAG * np.maximum(narrow, passes.radius_km)),
             "indefinite_covariance": (lowest < -1e-12).any(axis=0),
-            "indefinite_velocity_covariance": _is_indefinite(passes.covariance_1) | _is_indefinite(passes.covariance_2),
+            "indefinite_velocity_covariance": is_indefinite(passes.covariance_1) | is_indefinite(passes.covariance_2),
             COVARIANCE_MISSING: missing_covariances(passes).any(axis=0),
             VELOCITY_MISSING: is_rank_deficient(velocity_1) | is_rank_deficient(velocity_2),
         }
@@ -124,8 +124,8 @@ def _sagitta_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
     return np.asarray((shift_km**2).sum(axis=-1) / (2 * np.linalg.norm(r_km, axis=-1)))
 
 
-def _is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether matrices (n, 6, 6), scaled to unit variances, have an eigenvalue more negative than printed digits
+def is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether matrices (n, k, k), scaled to unit variances, have an eigenvalue more negative than printed digits
     explain.
     """
     sigma = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-60))

@@ -129,8 +129,22 @@ def test_a_message_that_contradicts_itself_is_never_green__41() -> None:
     assert message_risk(consistent).risk == "green"
     assert message_risk(distant).risk == "unknown"
     assert message_risk(replace(message, objects=(far, second))).risk == "unknown"
-    negative = replace(
-        consistent, objects=(consistent.objects[0], replace(consistent.objects[1], covariance_rtn=wrong))
-    )
-    assert message_risk(negative).risk == "unknown"
+    levels = {}
+    for correlation in (0.0, 0.99, 1.01, 10.0):
+        correlated = np.diag(np.diag(second.covariance_rtn))
+        correlated[0, 1] = correlated[1, 0] = correlation * np.sqrt(correlated[0, 0] * correlated[1, 1])
+        levels[correlation] = _level_with(consistent, correlated)
+    assert levels == {0.0: "green", 0.99: "green", 1.01: "unknown", 10.0: "unknown"}
+    assert _level_with(consistent, wrong) == "unknown"
     assert message_risk(message).risk == "red"
+
+
+def _level_with(message: Cdm, covariance_rtn: np.ndarray) -> str:
+    first, second = message.objects
+    return message_risk(replace(message, objects=(first, replace(second, covariance_rtn=covariance_rtn)))).risk
+
+
+def test_a_probability_with_an_exponent_of_fortran_is_read__41() -> None:
+    message = message_of(ALFANO[2])
+    message = replace(message, fields={**message.fields, "COLLISION_PROBABILITY": "4.8D-05"})
+    assert message_risk(read_cdm(encode_cdm(message, "kvn"))).pc_in_message == 4.8e-5

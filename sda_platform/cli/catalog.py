@@ -60,8 +60,10 @@ def list_objects(settings: Settings, regime: str | None, after: int, output: Out
     """Objects of the catalogue by number."""
     import pyarrow.compute as pc
 
-    from sda_platform.catalog.lookup import with_orbits
+    from sda_platform.catalog.lookup import REGIMES, with_orbits
 
+    if regime and regime.lower() not in map(str.lower, REGIMES):
+        raise click.BadParameter(f"{regime!r} is none of {', '.join(REGIMES)}", param_hint="--regime")
     rows = with_orbits(lake_of(settings))
     rows = rows.filter(pc.greater(rows.column("norad_id"), after))
     if regime:

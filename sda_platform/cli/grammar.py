@@ -79,7 +79,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.UsageError, click.exceptions.Exit):
+        except (click.UsageError, click.exceptions.Exit, BrokenPipeError):  # click ends a pipe that nobody reads
             raise
         except click.ClickException as error:
             raise click.ClickException(printable(error.message)) from None

@@ -13,7 +13,7 @@ def complete_alert_id(lake: Lake, prefix: str) -> str:
     known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
     matching = sorted(name for name in known if name.startswith(prefix))
     if not matching:
-        raise UnknownAlert(f"no alert begins with {prefix!r}; `sda alert list` lists the {len(known)} there are")
+        raise UnknownAlert(f"no alert begins with {prefix!r}, of {len(known)}; `sda alert list` lists the active ones")
     if len(matching) > 1:
         raise UnknownAlert(f"{len(matching)} alerts begin with {prefix!r}: {', '.join(m[:12] for m in matching[:5])}…")
     return matching[0]

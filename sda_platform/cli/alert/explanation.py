@@ -33,5 +33,7 @@ def _fact_lines(fact: Known) -> Iterator[str]:
         if when == "now " and row is not None and fact.then is not None and not fact.changed:
             yield "now   the same"
         else:
-            values = ", ".join(f"{n.removesuffix('_ns')} {cell(n, row.get(n))}" for n in shown) if row else "none"
+            values = (
+                ", ".join(f"{n.removesuffix('_ns')} {cell(n, row.get(n)) or 'none'}" for n in shown) if row else "none"
+            )
             yield f"{when}  {values}"

@@ -180,7 +180,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("alert", "trace", "nothing"), "no alert begins with 'nothing'"),
+        (("alert", "trace", "nothing"), "no alert begins with 'nothing', of 0; `sda alert list` lists the active"),
         (("lake", "replay", "orbits"), "no table is named 'orbits'; there are: alert_acknowledgements,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "does not determine its format"),
@@ -203,6 +203,11 @@ def test_a_setting_that_cannot_be_used_is_named(home: Path, monkeypatch: pytest.
 def test_what_is_no_instant_is_a_wrong_use(home: Path, command: tuple[str, ...]) -> None:
     answer = sda(home, *command, "yesterday")
     assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
+
+
+def test_what_is_no_regime_is_a_wrong_use(home: Path) -> None:
+    answer = sda(home, "catalog", "list", "--regime", "low")
+    assert answer.exit_code == 2 and "'low' is none of LEO, MEO, GEO, HEO, decaying" in answer.output
 
 
 def test_a_home_that_cannot_be_written_is_reported_by_path_and_reason(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Lists: one renderer gives a table, JSON and CSV, whole or up to a limit."""
 
 import csv
+import errno
 import io
 import json
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.cli.grammar import Commands
 from sda_platform.cli.listing import Output, number, word
 from sda_platform.cli.main import main
 from sda_platform.registry import TABLES
@@ -65,3 +67,14 @@ def test_the_state_of_the_tables_is_a_list(tmp_path: Path) -> None:
     listed = CliRunner().invoke(main, ["--home", str(tmp_path), "lake", "status", "--json"])
     rows = {row["table"]: row["rows"] for row in json.loads(listed.stdout)}
     assert rows == {table.name: int(table == ELEMENT_SETS) for table in TABLES}
+
+
+def test_a_pipe_that_nobody_reads_is_no_error_message() -> None:
+    group = Commands(name="sda")
+
+    @group.command()
+    def ended() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    result = CliRunner().invoke(group, ["ended"])
+    assert (result.exit_code, result.output) == (1, "")

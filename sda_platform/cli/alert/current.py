@@ -19,6 +19,8 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.correction_log import INSERT
+from sda_platform.lake.correction_rows import current_rows
+from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
@@ -80,6 +82,12 @@ def currency_lines(settings: Settings) -> Iterator[str]:
     """What a list of alerts rests on, what others state beyond it, and whether the platform runs."""
     lake = lake_of(settings)
     yield str(Currency.of(lake))
+    if lacking := _not_at_subscriber(lake, settings):
+        red = lacking.count(RISK_LEVELS[RED])
+        yield (
+            f"not in the list: {len(lacking):,} active alerts of the lake, {red:,} of them red, that the subscriber "
+            "lacks; `sda lake reconcile` compares both"
+        )
     for message in unalerted_cdms(lake, lake.clock.now_ns()):
         yield f"not among the alerts: {message.text}"
     if running_platform(settings.home.absolute()) is None:
@@ -88,6 +96,16 @@ def currency_lines(settings: Settings) -> Iterator[str]:
             f"alerts are those of {iso(commit.timestamp_ms * 1_000_000)[:19]}Z, wall time" if commit else "no alert"
         )
         yield f"the platform does not run: {newest}; `sda up` starts it"
+
+
+def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:
+    """The levels of the lake's active alerts that the subscriber does not have: not delivered yet, or lost there."""
+    log = lake.log(CONJUNCTION_ALERTS)
+    if log.head().commit is None:
+        return []
+    current = current_rows(log.rows(["event_id", "sequence", "op", "risk", "status"]), "event_id")
+    known = {entry.alert_id for entry in subscriber_of(settings).held() if entry.op == INSERT}
+    return [row["risk"] for row in current.to_pylist() if row["status"] != "closed" and row["event_id"] not in known]
 
 
 def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:

@@ -66,6 +66,20 @@ def test_alerts_are_listed_by_level_then_pc_then_tca(tmp_path: Path) -> None:
     assert found == ["worst", "of-small-pc", "likely", "yellow-2", "yellow-1", "yellow-0"]
 
 
+@pytest.mark.parametrize("at_subscriber", [[], ["red", "yellow"], ["yellow"]])
+def test_what_the_subscriber_lacks_is_stated(tmp_path: Path, at_subscriber: list[str]) -> None:
+    settings = delivered(tmp_path, *(alert(name, name, 1e-4) for name in at_subscriber))
+    rows = [
+        {**alert(name, level, 1e-4), "op": "insert", "sequence": 0, "status": status}
+        for name, level, status in (("red", "red", "new"), ("yellow", "yellow", "new"), ("past", "red", "closed"))
+    ]
+    commit(lake_at(tmp_path / "lake"), CONJUNCTION_ALERTS, rows)
+    (stated,) = [line for line in currency_lines(settings) if line.startswith("not in the list: ")] or [""]
+    lacking = {"red", "yellow"} - set(at_subscriber)
+    expected = f"not in the list: {len(lacking)} active alerts of the lake, {int('red' in lacking)} of them red, "
+    assert stated.startswith(expected) if lacking else not stated
+
+
 def test_a_list_never_cuts_a_red_alert(tmp_path: Path) -> None:
     reds = [alert(f"red-{n:03}", "red", 1e-6) for n in range(45)]
     found = current_alerts(delivered(tmp_path, *reds, *(alert(f"yellow-{n}", "yellow", 2e-5) for n in range(45))))

@@ -14,10 +14,12 @@ from sda_platform.orbits.covariance import rtn_to_teme, tnw_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, covariances_in_teme, frame_of
 from sda_platform.orbits.element_errors import path_covariance_rtn
 from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at
+from sda_platform.orbits.risk.validity import is_indefinite
 from sda_platform.units import DAY_NS
 
 OF_DATE: Final = ("TOD", "TEME")
 _LARGEST_SIGMA_KM: Final = 1e3
+_LARGEST_SIGMA_KM_S: Final = 10.0
 # Frames that the orbit gives, by their names in messages (502.0-B-3, 3.2.4.11).
 _ORBITAL: Final = {"RTN": rtn_to_teme, "RSW": rtn_to_teme, "QSW": rtn_to_teme, "TNW": tnw_to_teme}
 _MOST_MADE: Final = 200
@@ -55,6 +57,10 @@ def _given(ephemeris: EphemerisSegment) -> tuple[IntArray, FloatArray]:
     variances = np.einsum("nii->ni", given)
     if np.any(variances < 0) or np.any(np.sqrt(np.abs(variances[:, :3])) > _LARGEST_SIGMA_KM):
         raise RecordError("out_of_range", "a covariance has a negative variance, or a sigma above 1,000 km")
+    if np.any(np.sqrt(variances[:, 3:]) > _LARGEST_SIGMA_KM_S):
+        raise RecordError("out_of_range", "a covariance has a velocity's sigma above 10 km/s")
+    if is_indefinite(given[:, :3, :3]).any():
+        raise RecordError("out_of_range", "a covariance of positions is indefinite: a correlation is beyond 1")
     if np.any(np.diff(at_ns) <= 0):
         raise RecordError("out_of_range", "the epochs of the covariances do not ascend")
     if at_ns[0] < time_ns[0] or at_ns[-1] > time_ns[-1]:

@@ -25,6 +25,8 @@ LACKING = frozenset({COVARIANCE_MISSING, VELOCITY_MISSING})
 
 _LEAST_VARIANCE_KM2 = 1e-5**2
 _ROUNDED = 1e-3
+# No correlation is beyond 1, so a matrix with this one is as indefinite as with a larger one.
+_BEYOND_ANY = 2.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,7 +131,9 @@ def is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
     explain.
     """
     sigma = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-60))
-    scaled = covariance / (sigma[:, :, None] * sigma[:, None, :])
+    with np.errstate(over="ignore"):
+        scaled = covariance / (sigma[:, :, None] * sigma[:, None, :])
+    scaled = np.clip(scaled, -_BEYOND_ANY, _BEYOND_ANY)  # infinite ones have no eigenvalues
     return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] < -_ROUNDED)
 
 

@@ -10,7 +10,7 @@ from sda_platform.formats.cdm import read_cdm
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.risk.best_probability import EXHAUSTED, FOSTER, UNRESOLVED, UNUSABLE, best_probabilities
 from sda_platform.orbits.risk.degenerate import is_rank_deficient
-from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Encounters, concerns
+from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Encounters, concerns, is_indefinite
 from sda_platform_tests.support.cara_conjunctions import conjunction
 
 SOUND = ("full", "large", "underflow")
@@ -110,3 +110,15 @@ def test_a_computation_over_its_budget_leaves_2d_and_a_flag_A3() -> None:
 def test_a_block_lacks_rank_where_some_direction_has_no_error_A2(block: FloatArray, deficient: bool) -> None:
     turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))
     assert is_rank_deficient((turn @ block @ turn.T)[None])[0] == deficient
+
+
+@pytest.mark.parametrize("exponent", [-320, -60, -30, -8, 0, 8, 30, 150])
+def test_a_correlation_beyond_one_is_indefinite_at_any_scale(exponent: int) -> None:
+    sigmas = np.array([1.0, 10.0 ** (exponent / 2) if exponent > -320 else 0.0, 1e-3])
+    for correlation, is_wrong in ((0.9, False), (1.1, True), (-1e200, True)):
+        covariance = np.diag(sigmas**2)
+        covariance[0, 2] = covariance[2, 0] = correlation * sigmas[0] * sigmas[2]
+        assert is_indefinite(covariance[None]).tolist() == [is_wrong]
+    beside_nothing = np.diag(sigmas**2)
+    beside_nothing[0, 1] = beside_nothing[1, 0] = 1e300
+    assert is_indefinite(beside_nothing[None]).tolist() == [True]

@@ -84,7 +84,8 @@ def growing(lake: Lake, letters: pa.Table, now_ns: int, rule: GrowthResource) ->
 def _recorded_min(lake: Lake, letters: pa.Table, now_ns: int) -> int:
     """Begun minutes since dead letters are recorded: since the table was made, or longer where it was made again."""
     delta = lake.log(DEAD_LETTERS).open()
-    made_ns = lake.clock.now_ns(delta.metadata().created_time * 1_000_000) if delta else now_ns
+    created_ms = delta.metadata().created_time if delta else None  # Delta leaves it out where a writer did
+    made_ns = now_ns if created_ms is None else lake.clock.now_ns(created_ms * 1_000_000)
     oldest_ns = pc.min(letters["received_time_ns"]).as_py() or now_ns
     return (now_ns - min(made_ns, oldest_ns)) // MINUTE_NS + 1
 

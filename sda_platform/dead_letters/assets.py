@@ -12,10 +12,11 @@ from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.lateness import raw_records_of
 from sda_platform.dead_letters.small_windows import few_rejected
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
-from sda_platform.fusion.lateness import commits_of, late_observations
+from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.unconsumed import commits_of
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
@@ -48,7 +49,7 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 
 def _late_letters(store: Lake, plan: Plan) -> pa.Table:
-    late = late_observations(store, commits_of(store, plan.window(FUSED_TRACKS)))
+    late = late_observations(store, commits_of(store.log(FUSED_TRACKS), plan.window(FUSED_TRACKS)))
     if not late.num_rows:
         return DEAD_LETTERS.content_schema.empty_table()
     return rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)

@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 from sda_platform.dead_letters.growth import no_growth
 from sda_platform.dead_letters.rejected import refused_letters
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
-from sda_platform.fusion.lateness import commits_of, late_observations
+from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.unconsumed import commits_of
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
@@ -29,8 +30,8 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
         expected.append(
             joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
         )
-    windows = [c.manifest.window(FUSED_TRACKS.name) for c in commits]
-    for late in (late_observations(store, commits_of(store, window)) for window in windows if window):
+    fused, windows = store.log(FUSED_TRACKS), [c.manifest.window(FUSED_TRACKS.name) for c in commits]
+    for late in (late_observations(store, commits_of(fused, window)) for window in windows if window):
         stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
         expected.append(joined_keys(late.append_column("stage", stage), key))
     found = joined_keys(log.rows_of(reviewed_span(commits), key), key)

@@ -1,15 +1,14 @@
 """Find the observations that arrived after their window was closed, from the commits of `fused_tracks` alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.manifest import TableWindow
 
 _COLUMNS = (
     "observation_id",
@@ -39,9 +38,3 @@ def late_observations(store: Lake, commits: Iterable[Commit]) -> pa.Table:
         late = pc.and_(pc.less(arrived["sensor_time_ns"], first_open_ns), pc.is_null(arrived["reprocess_count"]))
         found.append(arrived.filter(late).select(_COLUMNS))
     return pa.concat_tables(found)
-
-
-def commits_of(store: Lake, window: TableWindow) -> Iterator[Commit]:
-    """The commits of ``window`` on `fused_tracks`, newest first."""
-    newer = [] if window.is_empty else store.log(FUSED_TRACKS).commits(None, after=window.after_sequence)
-    return (commit for commit in newer if commit.sequence <= window.upto_sequence)

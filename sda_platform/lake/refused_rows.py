@@ -22,6 +22,7 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.unconsumed import commits_of
 
 REFUSED: Final = "refused"
 """The count of such rows in a manifest."""
@@ -61,8 +62,7 @@ def write_refused(log: TableLog, nonce: str, rows: pa.Table, reasons: Sequence[S
 
 def refused_in(log: TableLog, window: TableWindow) -> Iterator[RefusedRow]:
     """The rows that the commits of ``window`` on the table left out."""
-    commits = [] if window.is_empty else log.commits(None, after=window.after_sequence)
-    return refused_rows(log, (commit for commit in commits if commit.sequence <= window.upto_sequence))
+    return refused_rows(log, commits_of(log, window))
 
 
 def refused_rows(log: TableLog, commits: Iterable[Commit]) -> Iterator[RefusedRow]:

@@ -1,8 +1,10 @@
-"""Which commits still wait for a table that consumes them: derived from the logs alone, without Dagster's records."""
+"""Which commits a window has, and which still wait for a table: from the logs alone, without Dagster's records."""
 
 from collections.abc import Mapping
 
-from sda_platform.lake.log_commits import Head
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit, Head
+from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
 
 
@@ -22,3 +24,9 @@ def unconsumed_commits(
         consumed = {window.table: window.upto_sequence for window in commit.manifest.windows}
     waiting = {name: ends[name] - sequence for name, sequence in consumed.items()}
     return {name: commits for name, commits in waiting.items() if commits > 0}
+
+
+def commits_of(log: TableLog, window: TableWindow) -> list[Commit]:
+    """The commits of ``window`` on the table of ``log``, newest first."""
+    newer = [] if window.is_empty else log.commits(None, after=window.after_sequence)
+    return [commit for commit in newer if commit.sequence <= window.upto_sequence]

@@ -17,6 +17,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
+from sda_platform.lake.unconsumed import commits_of
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, DeterminedElements
 
@@ -32,9 +33,7 @@ def publish(store: Lake, plan: Plan, zone: LandingZone) -> pa.Table:
     """
     rows = []
     for source in ELEMENT_PUBLICATIONS.consumes:
-        window = plan.window(source)
-        commits = store.log(source).commits(None, after=window.after_sequence)
-        for commit in reversed([c for c in commits if c.sequence <= window.upto_sequence]):
+        for commit in reversed(commits_of(store.log(source), plan.window(source))):
             rows += _sealed(store, source, commit, zone)
     return pa.Table.from_pylist(rows, _SCHEMA)
 

@@ -8,11 +8,12 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.dead_letters.checks import dead_letters_balance
 from sda_platform.dead_letters.lateness import raw_records_of
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.fusion.lateness import commits_of, late_observations
+from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
+from sda_platform.lake.unconsumed import commits_of
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
 
 OPEN_FROM_NS = 1000
@@ -41,7 +42,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def numbers(lake: Lake, window: TableWindow) -> list[int]:
-    return sorted(late_observations(lake, commits_of(lake, window)).column("record_number").to_pylist())
+    return sorted(
+        late_observations(lake, commits_of(lake.log(FUSED_TRACKS), window)).column("record_number").to_pylist()
+    )
 
 
 def test_late_is_what_was_measured_before_the_first_open_window_and_came_live(lake: Lake) -> None:
@@ -51,7 +54,7 @@ def test_late_is_what_was_measured_before_the_first_open_window_and_came_live(la
 
 
 def test_each_late_observation_finds_its_bytes(lake: Lake) -> None:
-    late = late_observations(lake, commits_of(lake, genesis_window(FUSED_TRACKS, 2)))
+    late = late_observations(lake, commits_of(lake.log(FUSED_TRACKS), genesis_window(FUSED_TRACKS, 2)))
     assert set(raw_records_of(lake, late).column("record_number").to_pylist()) >= {2, 4}
 
 

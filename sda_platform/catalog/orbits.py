@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.docked import docked_pairs, published_sets
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
@@ -26,6 +27,7 @@ from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_force
+from sda_platform.orbits.object_pairs import ObjectPairs, are_among
 from sda_platform.orbits.propagation import Propagator
 
 ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
@@ -43,6 +45,8 @@ class Catalogue:
     propagator: Propagator
     object_names: tuple[str, ...]
     terms: Terms | None = None
+    docked: ObjectPairs = frozenset()
+    """Objects that are one body, although their rows may differ (`catalog.docked`)."""
 
     def __len__(self) -> int:
         return len(self.propagator)
@@ -65,6 +69,10 @@ class Catalogue:
     def first_rows(self, rows: IntArray) -> IntArray:
         """Of each of ``rows`` (n,) the first row of its object, (n,)."""
         return np.searchsorted(self.norad_id, self.norad_id[rows])
+
+    def are_docked(self, first: IntArray, second: IntArray) -> npt.NDArray[np.bool_]:
+        """(n,) whether the objects of two rows (n,) are docked to each other."""
+        return are_among(self.docked, self.norad_id[first], self.norad_id[second])
 
     def rows_in_force(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
         """The row of each object (n,), all of them in the catalogue, that is in force at ``time_ns`` (n,)."""
@@ -100,18 +108,20 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     commit = next(log.commits_from(version), None)
     if commit is None:
         return _catalogue(current.sort_by("norad_id"))
-    identities = identities_at(store, commit.manifest)
-    ahead = sets_ahead(store, ahead_columns, element_sets, commit.manifest.as_of_ns, until_ns, identities=identities)
+    identities, as_of_ns = identities_at(store, commit.manifest), commit.manifest.as_of_ns
+    published = published_sets(store, current, element_sets.sequence, as_of_ns, identities)
+    docked = docked_pairs(current, published)
+    ahead = sets_ahead(store, ahead_columns, element_sets, as_of_ns, until_ns, identities=identities)
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:
-        return _catalogue(current.sort_by("norad_id"))
+        return _catalogue(current.sort_by("norad_id"), docked=docked)
     # An object's next sets err like its others.
     ahead = ahead.join(current.select(["norad_id", *ERROR_SCALES]), "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
     terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in RANK_COLUMNS], ALWAYS_NS, FOREVER_NS)
     taken = Terms(np.arange(len(terms.row)), terms.from_ns, terms.until_ns)
-    return _catalogue(rows.take(pa.array(terms.row)), taken)
+    return _catalogue(rows.take(pa.array(terms.row)), taken, docked)
 
 
 def sets_ahead(
@@ -142,9 +152,9 @@ def identities_in(store: Lake, version: int) -> Identities:
     return identities_at(store, commit.manifest if commit else None)
 
 
-def _catalogue(rows: pa.Table, terms: Terms | None = None) -> Catalogue:
+def _catalogue(rows: pa.Table, terms: Terms | None = None, docked: ObjectPairs = frozenset()) -> Catalogue:
     names = tuple(name or "" for name in rows.column("object_name").to_pylist())
-    return Catalogue(propagator_of(rows), names, terms)
+    return Catalogue(propagator_of(rows), names, terms, docked)
 
 
 def propagator_of(rows: pa.Table) -> Propagator:

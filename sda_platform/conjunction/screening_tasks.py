@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sda_platform.arrays import IntArray
 from sda_platform.conjunction.identity import SLOW_SLOT_NS, slots_ns
+from sda_platform.orbits.object_pairs import ObjectPairs, are_among
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures
@@ -76,6 +77,7 @@ def searcher(
     propagator, terms = paths.catalogue.propagator, paths.catalogue.terms
     # Tasks are sent without the names, and without paths that none of them needs.
     nameless = replace(paths, catalogue=replace(paths.catalogue, object_names=()))
+    docked = paths.catalogue.docked
     moved_to = nameless if any(sweep.margin_km for sweep in work) else None
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,11 +94,21 @@ def searcher(
                 events = found.events
                 if moved_to is not None and sweep.margin_km:
                     events = moved_to.refined(events, sweep.volume, sweep.sigmas, sweep.reach_km)
+                events, joined = _parted(propagator, events, docked)
                 table = _rows(propagator, fleet, events, fleet_internal=fleet_internal)
-                for part in (table, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
+                together = _pairs(propagator, found.colocated), _pairs(propagator, joined)
+                for part in (table, *together, _refusals(propagator, found.failures)):
                     yield from part.to_batches()
 
     return search
+
+
+def _parted(propagator: Propagator, events: Events, docked: ObjectPairs) -> tuple[Events, CoLocated]:
+    """Events, and pairs that are no event: they are docked, however far their states are apart."""
+    norad_id = propagator.elements.norad_id
+    is_docked = are_among(docked, norad_id[events.lo], norad_id[events.hi])
+    joined = events.take(is_docked)
+    return events.take(~is_docked), CoLocated(joined.lo, joined.hi, joined.tca_time_ns)
 
 
 def _rows(propagator: Propagator, fleet: IntArray, events: Events, *, fleet_internal: bool) -> pa.Table:

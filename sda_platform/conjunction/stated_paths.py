@@ -167,7 +167,10 @@ def _with_paths(catalogue: Catalogue, stated: dict[int, list[PathSets]]) -> Cata
     row = row[order]
     propagator = Propagator(elements.take(order), catalogue.propagator.error_scale[row])
     names = tuple(catalogue.object_names[each] for each in row.tolist())
-    return Catalogue(propagator, names, Terms(np.arange(len(row)), from_ns[order], until_ns[order]))
+    terms = Terms(np.arange(len(row)), from_ns[order], until_ns[order])
+    # Two objects with paths of their own are as far apart as these say.
+    docked = frozenset(pair for pair in catalogue.docked if not stated.keys() >= set(pair))
+    return Catalogue(propagator, names, terms, docked)
 
 
 def _taken(catalogue: Catalogue, rows: IntArray) -> ElementSets:

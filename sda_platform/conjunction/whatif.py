@@ -122,7 +122,9 @@ class Scene:
         elements = catalogue.propagator.elements
         meets = perigee_altitude_km(elements) <= apogee_altitude_km(own).max() + margin_km
         meets &= apogee_altitude_km(elements) >= perigee_altitude_km(own).min() - margin_km
-        return np.flatnonzero(meets & (catalogue.norad_id != self.primary))
+        # What is docked to the primary moves with it.
+        moves_with_it = catalogue.are_docked(np.arange(len(catalogue)), catalogue.positions([self.primary])[:1])
+        return np.flatnonzero(meets & (catalogue.norad_id != self.primary) & ~moves_with_it)
 
     def judged(self, path: Trajectory, norad_id: IntArray, tca_ns: IntArray) -> tuple[Encounter, ...]:
         """The encounters with objects ``norad_id`` (n,) near ``tca_ns`` (n,) that count, by TCA."""

@@ -10,13 +10,13 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import dagster as dg
-from archive import write_observations
+from history import write_observations
 
-from sda_platform.archive.maintenance import alerts_wait, maintain_all
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.history.maintenance import alerts_wait, maintain_all
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import RETENTION

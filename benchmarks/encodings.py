@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from rich.console import Console
 
-from sda_platform.archive.parquet_profile import encoding_of
 from sda_platform.clock import MissionClock
+from sda_platform.history.parquet_profile import encoding_of
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.merge_process import Encoding

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.archive.pruning import Bounds, Condition, Predicate, all_of, may_match
+from sda_platform.history.pruning import Bounds, Condition, Predicate, all_of, may_match
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 

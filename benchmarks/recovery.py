@@ -31,8 +31,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.clock import MissionClock
+from sda_platform.history.log_cleanup import clean_log
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow

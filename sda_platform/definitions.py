@@ -12,9 +12,9 @@ from typing import Any
 import dagster as dg
 
 import sda_platform
-from sda_platform.archive.assets import POLICIES as ARCHIVE_POLICIES
-from sda_platform.archive.assets import archive_definitions
 from sda_platform.delivery.configured import require_idempotency
+from sda_platform.history.assets import POLICIES as HISTORY_POLICIES
+from sda_platform.history.assets import history_definitions
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
     JOBS,
@@ -35,7 +35,7 @@ PACKAGES = tuple(
     for package in iter_modules(sda_platform.__path__, "sda_platform.")
     if package.ispkg and find_spec(f"{package.name}.defs")
 )
-POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()} | ARCHIVE_POLICIES
+POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()} | HISTORY_POLICIES
 REPORTS = "reports"
 
 
@@ -48,7 +48,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
 def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
     """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
     chosen = settings or Settings()
-    parts = [*(package.defs(chosen) for package in PACKAGES), archive_definitions(TABLES, chosen)]
+    parts = [*(package.defs(chosen) for package in PACKAGES), history_definitions(TABLES, chosen)]
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
     assets = [asset for part in parts for asset in part.assets or ()]

@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sda_platform.archive.moments import NOW, vector_of
-from sda_platform.archive.pinned_files import Projection
-from sda_platform.archive.pinned_session import PinnedSession, SqlLimits, pinned_session
-from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.clock import MissionClock
+from sda_platform.history.moments import NOW, vector_of
+from sda_platform.history.pinned_files import Projection
+from sda_platform.history.pinned_session import PinnedSession, SqlLimits, pinned_session
+from sda_platform.history.pinned_view import PinnedView
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.settings import Settings

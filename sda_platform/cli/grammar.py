@@ -136,7 +136,7 @@ def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
-        from sda_platform.archive.errors import VersionExpired
+        from sda_platform.history.errors import VersionExpired
 
         try:
             return command(*args, **options)

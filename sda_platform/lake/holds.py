@@ -1,8 +1,8 @@
 """Leases on versions: the reader of old versions keeps the maintenance from removing files of these versions.
 
 A lease is a small file beside the tables. Its holder renews it; the lease of a holder that was killed ends by itself.
-The deletion of data files and the clean-up of logs obey every lease that has not ended (`archive.expiry`,
-`archive.log_cleanup`). While a lease cannot be read, neither removes anything: it may hold any version.
+The deletion of data files and the clean-up of logs obey every lease that has not ended (`history.expiry`,
+`history.log_cleanup`). While a lease cannot be read, neither removes anything: it may hold any version.
 """
 
 import json

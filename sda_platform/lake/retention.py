@@ -1,6 +1,6 @@
 """How long each store keeps what it holds: the one declaration of it, which every removal obeys.
 
-`archive.stores` lists the stores with these ages. Rows of tables are kept for ever: they are the archive.
+`history.stores` lists the stores with these ages. Rows of tables are kept for ever: they are the archive.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Retention:
 
     A commit that is younger than ``replay_horizon_h`` can be replayed: the versions that it read still have their data
     files. VACUUM removes data files ``data_files_h`` after the last version that has them. Log files are removed after
-    ``log_h``, but never those that a head, a chain or a consumer needs (`archive.log_cleanup`).
+    ``log_h``, but never those that a head, a chain or a consumer needs (`history.log_cleanup`).
 
     Consumed and quarantined segments, finished runs of Dagster, and receipts of subscribers go after their days. Of
     runs that succeeded only the newest ``succeeded_runs`` stay. The newest ``receipt_batches`` batches keep their

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.archive.compaction import compact
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.history.compaction import compact
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
 from sda_platform.lake.commit import CommitReceipt, Mode

@@ -28,7 +28,6 @@ from dagster._utils.schedules import schedule_execution_time_iterator
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.archive.maintenance import maintain_all, maintenance_job, nightly
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
@@ -40,6 +39,7 @@ from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 from sda_platform.formats.segments import describe_segment
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.watermarks import Arrivals, Lateness, advance
+from sda_platform.history.maintenance import maintain_all, maintenance_job, nightly
 from sda_platform.lake.holds import VersionLease, VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.manifest import TableSnapshot

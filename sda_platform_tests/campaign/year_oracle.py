@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sda_platform.archive.expiry import awaiting
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.history.expiry import awaiting
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS, TableLog
 from sda_platform.lake.retention import RETENTION

@@ -4,11 +4,11 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.history.lifecycle import POLICY, LifecyclePolicy
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.observability.vitals.notices import Notice
 from sda_platform.units import SECOND_NS

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from sda_platform import failpoints
-from sda_platform.archive.lifecycle import POLICY
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.history.lifecycle import POLICY
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
 from sda_platform.lake.errors import CommitConflict

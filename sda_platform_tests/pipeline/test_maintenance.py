@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from sda_platform.archive.compaction import compact
-from sda_platform.archive.footers import table_layout
-from sda_platform.archive.lifecycle import POLICY
-from sda_platform.archive.maintenance import maintain_all
 from sda_platform.clock import MissionClock
+from sda_platform.history.compaction import compact
+from sda_platform.history.footers import table_layout
+from sda_platform.history.lifecycle import POLICY
+from sda_platform.history.maintenance import maintain_all
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import properties
 from sda_platform.lake.commit import append

@@ -12,7 +12,6 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from sda_platform import audit_log
-from sda_platform.archive.impact import impact_of
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction import assets as conjunction
@@ -29,6 +28,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import small_windows
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.history.impact import impact_of
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone

@@ -9,19 +9,19 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from sda_platform.archive.errors import QueryRefused
-from sda_platform.archive.moments import vector_of
-from sda_platform.archive.pinned_session import ACTIVE, PinnedSession, SqlLimits, pinned_session
-from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.history.errors import QueryRefused
+from sda_platform.history.moments import vector_of
+from sda_platform.history.pinned_session import ACTIVE, PinnedSession, SqlLimits, pinned_session
+from sda_platform.history.pinned_view import PinnedView
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import commit, lake_at
-from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, approach, decide, elements
+from sda_platform_tests.unit.history.lakes import EVENT, TABLES, add, approach, decide, elements
 
 QUERIES = (
     "SELECT norad_id, max(epoch_time_ns) AS epoch FROM element_sets GROUP BY norad_id ORDER BY norad_id",
@@ -139,7 +139,7 @@ def test_sparks_own_reading_of_a_query_is_judged_as_well__S5(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """Here the text is not judged, as if a way round that had been found."""
-    monkeypatch.setattr("sda_platform.archive.pinned_session.refuse_calls", lambda _sql: None)
+    monkeypatch.setattr("sda_platform.history.pinned_session.refuse_calls", lambda _sql: None)
     with (
         pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view,
         pytest.raises(QueryRefused),

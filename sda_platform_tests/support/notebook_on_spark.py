@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sda_platform.archive.errors import QueryRefused
-from sda_platform.archive.pinned_session import PinnedSession, SqlLimits
+from sda_platform.history.errors import QueryRefused
+from sda_platform.history.pinned_session import PinnedSession, SqlLimits
 from sda_platform.notebooks import open_on_spark
 from sda_platform.settings import Settings
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
-from sda_platform.archive.parquet_profile import CODEC, CODEC_LEVEL
+from sda_platform.history.parquet_profile import CODEC, CODEC_LEVEL
 from sda_platform.lake.merge_process import Encoding
 from sda_platform.lake.table import Column
 

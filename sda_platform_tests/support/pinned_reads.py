@@ -6,15 +6,15 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from sda_platform.archive.expiry import expire_files
-from sda_platform.archive.moments import vector_of
-from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
+from sda_platform.history.expiry import expire_files
+from sda_platform.history.moments import vector_of
+from sda_platform.history.pinned_view import PinnedView
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import Retention
-from sda_platform_tests.unit.archive.lakes import add, elements
+from sda_platform_tests.unit.history.lakes import add, elements
 
 _KEEPS_NOTHING = Retention(0, 0, 0)
 _HOUR_MS = 3_600_000

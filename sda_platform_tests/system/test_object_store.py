@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from sda_platform.archive.compaction import StoppedForAlerts, compact
 from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.history.compaction import StoppedForAlerts, compact
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import durable, local_copies, storage
 from sda_platform.lake import object_store as object_store_options

@@ -102,8 +102,8 @@ def explain(settings: Settings, alert_id: str, as_of: str, as_json: bool) -> Non
 
     The JSON names the version of each table; `sda query --as-of FILE.json` reads them again.
     """
-    from sda_platform.archive.explanation import explain_alert
     from sda_platform.cli.alert.explanation import explanation_lines
+    from sda_platform.history.explanation import explain_alert
     from sda_platform.registry import TABLES_BY_NAME
 
     found = explain_alert(lake_of(settings), TABLES_BY_NAME, alert_id, as_of)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from sda_platform.archive.explanation import Explanation, Known
 from sda_platform.cli.listing import cell
+from sda_platform.history.explanation import Explanation, Known
 
 _SHOWN = {
     "alert": ("risk", "collision_probability", "miss_distance_km", "tca_time_ns", "sequence"),

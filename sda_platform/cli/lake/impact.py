@@ -6,12 +6,12 @@ from itertools import groupby
 from rich.console import Console
 
 from sda_platform import audit_log
-from sda_platform.archive.impact import Impact
-from sda_platform.archive.recomputed_alerts import AlertState, RecomputedImpact, recompute_impact
 from sda_platform.cli.lake.replay import bars, session_of
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
 from sda_platform.definitions import default_resources
+from sda_platform.history.impact import Impact
+from sda_platform.history.recomputed_alerts import AlertState, RecomputedImpact, recompute_impact
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings

@@ -53,9 +53,9 @@ def query(
     As of an alert, the tables are those that its decision read, as it read them. Correction logs hold inserts and
     retracts; schema `active` has the rows that hold: SELECT * FROM active.conjunction_alerts.
     """
-    from sda_platform.archive.moments import vector_of
-    from sda_platform.archive.pinned_view import Limits, PinnedView
     from sda_platform.cli.lake.past import show_result
+    from sda_platform.history.moments import vector_of
+    from sda_platform.history.pinned_view import Limits, PinnedView
     from sda_platform.registry import TABLES_BY_NAME
 
     lake, tables = lake_of(settings), TABLES_BY_NAME
@@ -87,11 +87,11 @@ def sql_on_spark(
     The engine of the running platform is used, SDA_SPARK_REMOTE, or one in this process. The moment is held by a lease.
     Rows of correction logs that hold are in views named active_TABLE. `sda query` needs no engine.
     """
-    from sda_platform.archive.moments import vector_of
-    from sda_platform.archive.pinned_session import SqlLimits, pinned_session
     from sda_platform.cli.lake.past import show_result
     from sda_platform.cli.lake.replay import session_of
     from sda_platform.cli.lake.sql_shell import shell
+    from sda_platform.history.moments import vector_of
+    from sda_platform.history.pinned_session import SqlLimits, pinned_session
     from sda_platform.registry import TABLES_BY_NAME
 
     lake, tables = lake_of(settings), TABLES_BY_NAME
@@ -122,9 +122,9 @@ def diff(settings: Settings, table: str, before: str, after: str, output: Output
 
     A moment is a time, an alert, versions, or `now`; see `sda query --help`. A number is a version of TABLE.
     """
-    from sda_platform.archive.moments import vector_of
-    from sda_platform.archive.table_diff import table_diff
     from sda_platform.cli.lake.past import show_changes, snapshot_in
+    from sda_platform.history.moments import vector_of
+    from sda_platform.history.table_diff import table_diff
     from sda_platform.registry import TABLES_BY_NAME, tables_named
 
     chosen, *others = tables_named(table)
@@ -149,8 +149,8 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
     epoch). With --recompute, these commits are made again in a shadow as if it had never come, down to the alerts. The
     tables stay as they are.
     """
-    from sda_platform.archive.impact import impact_of
     from sda_platform.cli.lake.impact import impact_lines, recomputed_lines, run_recompute
+    from sda_platform.history.impact import impact_of
     from sda_platform.registry import TABLES_BY_NAME
 
     found = impact_of(lake_of(settings), TABLES_BY_NAME, source)
@@ -165,8 +165,8 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 @click.pass_obj
 def retention(settings: Settings, output: Output) -> None:
     """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags."""
-    from sda_platform.archive.stores import holds, stores
     from sda_platform.cli.lake.past import STORE_COLUMNS
+    from sda_platform.history.stores import holds, stores
     from sda_platform.registry import TABLES
 
     lake = lake_of(settings)
@@ -184,8 +184,8 @@ def tag(settings: Settings, name: str, as_of: str, days: float | None) -> None:
     """Keep a state as NAME; `--as-of tag:NAME` reads it at any later time, whatever has expired by then."""
     import time
 
-    from sda_platform.archive.moments import vector_of
-    from sda_platform.archive.tags import Tags
+    from sda_platform.history.moments import vector_of
+    from sda_platform.history.tags import Tags
     from sda_platform.registry import TABLES_BY_NAME
 
     lake, tables = lake_of(settings), TABLES_BY_NAME
@@ -200,7 +200,7 @@ def tag(settings: Settings, name: str, as_of: str, days: float | None) -> None:
 @click.pass_obj
 def untag(settings: Settings, name: str) -> None:
     """Remove the tag NAME and its copies."""
-    from sda_platform.archive.tags import Tags
+    from sda_platform.history.tags import Tags
 
     Tags(lake_of(settings).uri).remove(name)
     console.print(f"tag {name} is removed")
@@ -210,7 +210,7 @@ def untag(settings: Settings, name: str) -> None:
 @click.pass_obj
 def verify_tags(settings: Settings) -> None:
     """Read every copy of every tag, and compare checksums and row counts: the drill before a restore is needed."""
-    from sda_platform.archive.tags import Tags
+    from sda_platform.history.tags import Tags
 
     console.print(f"{Tags(lake_of(settings).uri).verify_all()} tags are complete")
 
@@ -221,8 +221,8 @@ def verify_tags(settings: Settings) -> None:
 @click.pass_obj
 def layout(settings: Settings, table: str, output: Output) -> None:
     """Show how TABLE (or all) lies on disk, by the footers of its largest files: sizes, row groups, columns."""
-    from sda_platform.archive.footers import table_layout
     from sda_platform.cli.lake.past import FILE_COLUMNS, LAYOUT_COLUMNS
+    from sda_platform.history.footers import table_layout
     from sda_platform.registry import tables_named
 
     lake = lake_of(settings)

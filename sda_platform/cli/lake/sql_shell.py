@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO
 
-from sda_platform.archive.errors import QueryRefused
-from sda_platform.archive.pinned_session import PinnedSession
 from sda_platform.cli.lake.past import show_result
 from sda_platform.cli.listing import Output
 from sda_platform.cli.people import console
+from sda_platform.history.errors import QueryRefused
+from sda_platform.history.pinned_session import PinnedSession
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.table import Table
 

@@ -29,7 +29,7 @@ from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
 
 if TYPE_CHECKING:
-    from sda_platform.archive.recomputed_alerts import RecomputedImpact
+    from sda_platform.history.recomputed_alerts import RecomputedImpact
 
 _SHOWN = 20
 
@@ -61,9 +61,9 @@ class InputConfig(dg.Config):
 def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> "RecomputedImpact":
     """What the alerts would be without the chosen input. Raises UnknownInput, NotReplayable."""
     # With DuckDB, which every process that loads the definitions would import.
-    from sda_platform.archive.impact import impact_of
-    from sda_platform.archive.recomputed_alerts import recompute_impact
     from sda_platform.definitions import default_resources  # which loads this package
+    from sda_platform.history.impact import impact_of
+    from sda_platform.history.recomputed_alerts import recompute_impact
 
     tables, resources = TABLES_BY_NAME, default_resources(settings)
     with temporary_shadow(lake.uri, "impact") as uri:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sda_platform.archive.lifecycle import LifecyclePolicy
+from sda_platform.history.lifecycle import LifecyclePolicy
 from sda_platform_tests.campaign.year import report, run
 from sda_platform_tests.campaign.year_plan import IN_EACH_RUN, YearPlan
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.history.log_cleanup import clean_log
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import properties
 from sda_platform.lake.errors import InvariantError, Misconfigured

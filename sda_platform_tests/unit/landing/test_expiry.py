@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.archive.maintenance import maintain_all
+from sda_platform.history.maintenance import maintain_all
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import SegmentLost
 from sda_platform.lake.holds import VersionLeases

@@ -22,7 +22,7 @@ from sda_platform.observability.audits.outcome import AuditScope
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
-from sda_platform_tests.unit.archive.lakes import add
+from sda_platform_tests.unit.history.lakes import add
 
 
 @pytest.fixture

@@ -1,0 +1,99 @@
+"""The history in Dagster: the nightly maintenance, and the report of how long each store keeps what."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.history.maintenance import maintenance_job, nightly
+from sda_platform.history.stores import Store, holds, stores
+from sda_platform.lake.table import Table
+from sda_platform.orchestration.policy import GroupPolicy
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.warning import warning
+from sda_platform.settings import Settings
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
+
+GROUP = "history"
+POLICIES = {GROUP: GroupPolicy("team:platform", warn_h=26, fail_h=50)}
+RETENTION_KEY = dg.AssetKey([GROUP, "retention"])
+
+
+def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
+    """Make the maintenance and the report of retention over ``tables``."""
+    maintenance = maintenance_job(tables)
+    report = dg.define_asset_job(
+        "retention_report",
+        selection=dg.AssetSelection.assets(RETENTION_KEY),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description="Reports how long each store keeps what. It changes nothing.",
+    )
+    daily = dg.ScheduleDefinition(
+        name="daily_retention_report",
+        job=report,
+        cron_schedule="30 5 * * *",
+        description="Starts `retention_report`.",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    return dg.Definitions(
+        assets=[retention_asset(tables, settings)],
+        jobs=[maintenance, report],
+        schedules=[nightly(maintenance), daily],
+    )
+
+
+def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDefinition:
+    """The asset whose history shows the size of every store."""
+
+    @dg.asset(
+        key=RETENTION_KEY,
+        group_name=GROUP,
+        kinds={"python"},
+        pool=Pool.MAINTENANCE,
+        check_specs=[
+            dg.AssetCheckSpec(
+                "nothing_is_kept_too_long",
+                asset=RETENTION_KEY,
+                description="No store holds what the nightly maintenance should have removed three days ago.",
+            )
+        ],
+        description="Every store of the platform: how long it keeps what, what removes it, and how much it holds. "
+        "`sda lake retention` shows the same.",
+    )
+    def history_retention(lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
+        opened = lake.open()
+        found = list(stores(opened, tables, settings.home.absolute(), settings.landing_uri))
+        late = [
+            f"{each.name}: {each.oldest_days:,.0f} days old, kept {each.most_days:g}" for each in found if each.is_late
+        ]
+        sizes = {f"{_identifier(each)}_mb": each.size_bytes / 1e6 for each in found if each.size_bytes is not None}
+        yield dg.MaterializeResult(
+            metadata={
+                "stores": dg.MetadataValue.md(_table(found)),
+                "leases_and_tags": list(holds(opened)),
+                **sizes,
+            },
+            check_results=[warning(late, name="nothing_is_kept_too_long")],
+        )
+
+    return history_retention
+
+
+def _identifier(store: Store) -> str:
+    return store.name.lower().replace("'", "").replace(" ", "_")
+
+
+def _table(found: Sequence[Store]) -> str:
+    lines = [
+        "| store | kept | removed by | files | MB | MB a year | oldest, days |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for each in found:
+        files = "" if each.files is None else f"{each.files:,}"
+        size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
+        oldest = "" if each.oldest_days is None else f"{each.oldest_days:,.1f}"
+        growth = "" if each.yearly_bytes is None else f"{each.yearly_bytes / 1e6:,.1f}"
+        lines.append(f"| {each.name} | {each.kept} | {each.removed_by} | {files} | {size} | {growth} | {oldest} |")
+    return "\n".join(lines)

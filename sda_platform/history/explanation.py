@@ -1,0 +1,101 @@
+"""What was known when an alert was decided, and what is known now: the same rows of two states, side by side."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sda_platform.conjunction.alert_ids import complete_alert_id
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.history.moments import vector_of, vector_of_alert
+from sda_platform.history.pinned_view import PinnedView
+from sda_platform.history.table_diff import same
+from sda_platform.history.version_vector import VersionVector, newest_vector
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+_OF_THE_EVENT = {
+    "alert": CONJUNCTION_ALERTS.name,
+    "assessment": CONJUNCTION_ASSESSMENTS.name,
+    "candidate": CONJUNCTION_CANDIDATES.name,
+}
+_OF_THE_OBJECTS = {"element set": "orbital_catalog", "track": "tracks"}
+# The columns of each row that describe the world; the others describe how and when it was stored.
+_STORAGE = {COMMIT_SEQUENCE, "segment_sha256", "record_number", "received_time_ns"}
+
+
+@dataclass(frozen=True)
+class Known:
+    """One fact about an alert: its row in the earlier state and now (None: there is none)."""
+
+    what: str
+    then: Mapping[str, Any] | None
+    now: Mapping[str, Any] | None
+
+    @property
+    def changed(self) -> list[str]:
+        """The columns whose values differ between two rows that both exist."""
+        if self.then is None or self.now is None:
+            return []
+        now = self.now
+        return [n for n, v in self.then.items() if n not in _STORAGE and n in now and not same(v, now[n])]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An alert at the time of its decision (or at another time), and its current state."""
+
+    alert_id: str
+    then: VersionVector
+    now: VersionVector
+    facts: Sequence[Known]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; ``as_of.versions`` can be given to ``--as-of`` again."""
+        return {
+            "alert_id": self.alert_id,
+            "as_of": as_of_dict(self.then),
+            "now": as_of_dict(self.now),
+            "facts": [{**asdict(fact), "changed": fact.changed} for fact in self.facts],
+        }
+
+
+def as_of_dict(vector: VersionVector) -> dict[str, Any]:
+    """A vector as JSON: what it belongs to, and the Delta version of each table."""
+    versions = {name: each.version for name, each in sorted(vector.snapshots.items())}
+    return {"moment": vector.moment, "versions": versions, **vector.facts}
+
+
+def explain_alert(lake: Lake, tables: Mapping[str, Table], alert: str, as_of: str = "") -> Explanation:
+    """Explain ``alert`` (id or its beginning, with @N its revision N) as of its decision, or another moment.
+
+    Raises UnknownAlert, UnknownMoment, VersionExpired.
+    """
+    if as_of:  # the commit of the decision may have left the log
+        then, event_id = vector_of(lake, tables, as_of), complete_alert_id(lake, alert.partition("@")[0])
+    else:
+        then = vector_of_alert(lake, tables, alert)
+        event_id = str(then.facts["alert_id"])
+    now = newest_vector(lake, tables)
+    old, new = (PinnedView(lake, tables, vector) for vector in (then, now))
+    named = new.rows(
+        f"SELECT norad_id_1, norad_id_2 FROM {CONJUNCTION_ALERTS.name} WHERE event_id = ? LIMIT 1", [event_id]
+    )
+    objects = [number for column in named.columns if (number := column[0].as_py())]
+    return Explanation(event_id, then, now, list(_facts(old, new, event_id, objects)))
+
+
+def _facts(then: PinnedView, now: PinnedView, event_id: str, objects: Sequence[int]) -> Iterator[Known]:
+    for what, table in _OF_THE_EVENT.items():
+        rows = [_row(view, table, f"SELECT * FROM active.{table} WHERE event_id = ?", event_id) for view in (then, now)]
+        yield Known(what, *rows)
+    for what, table in _OF_THE_OBJECTS.items():
+        for number in objects:
+            sql = f"SELECT * FROM {table} WHERE norad_id = ?"
+            yield Known(f"{what} of {number}", *(_row(view, table, sql, number) for view in (then, now)))
+
+
+def _row(view: PinnedView, table: str, sql: str, value: Any) -> dict[str, Any] | None:
+    """The one row that a query finds, or None; a table that the state does not have holds none."""
+    if table not in view.vector.snapshots:
+        return None
+    return next(iter(view.rows(sql, [value]).to_pylist()), None)

@@ -1,0 +1,227 @@
+"""SQL over one version vector, in this process: DuckDB reads the data files that Delta's log names, without a JVM.
+
+Files of this machine DuckDB reads itself. Of other tables it gets the rows through Arrow, which takes two to four times
+as long.
+
+The rows of some tables stay as they were written. Of these, the rows up to the pinned commit are selected from the
+newest version: compaction and VACUUM do not matter. A table whose rows are replaced is read as its old version.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from sda_platform.history.errors import QueryRefused
+from sda_platform.history.pinned_files import PinnedFiles, Projection, pinned_files
+from sda_platform.history.pruning import Predicate
+from sda_platform.history.query_conditions import necessary_conditions
+from sda_platform.history.query_text import parsed_query, refuse_files
+from sda_platform.history.version_vector import VersionVector
+from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.object_store import is_object_store
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+BATCH_ROWS = 8_192
+_OPTIONS = "allow_empty = true, union_by_name = true, hive_partitioning = false, can_have_nan = true"
+"""Columns by name, since files of one table have not the same. The bounds of floating-point columns leave NaN out."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use."""
+
+    memory_mb: int = 1_024
+    threads: int = 2
+    timeout_s: float = 600.0
+
+
+class PinnedView:
+    """The tables of ``vector`` as SQL views, and in schema ``active`` the rows of correction logs that hold.
+
+    A table is opened when a query names it, and only the files that the query's conditions keep are looked at. A query
+    reads; it can change neither files nor this view's settings.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        tables: Mapping[str, Table],
+        vector: VersionVector,
+        projection: Projection = "snapshot_time",
+        limits: Limits | None = None,
+    ) -> None:
+        self.vector = vector
+        self._lake = lake
+        self._tables = tables
+        self._projection = projection
+        self._limits = limits or Limits()
+        self._files: dict[str, PinnedFiles] = {}
+        self._conditions: dict[str, Predicate | None] = {}
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return _connect(self._limits, [] if is_object_store(self._lake.uri) else [self._lake.uri])
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """The result of ``sql`` as a whole; raises as `batches`."""
+        begun_s = time.monotonic()
+        with self._leased(sql):
+            named = self._open(sql)
+            with self._running(begun_s):
+                return self._result(sql, parameters, named).to_arrow_table()
+
+    def batches(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
+        """The result of ``sql`` in batches, at least one; what is in memory does not depend on its size.
+
+        Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
+        whose pinned version is gone.
+        """
+        begun_s = time.monotonic()
+        with self._leased(sql):
+            named = self._open(sql)
+            with self._running(begun_s):
+                reader = self._result(sql, parameters, named).to_arrow_reader(BATCH_ROWS)
+                yield _no_rows(reader.schema)
+                yield from reader
+
+    def register(self, name: str, rows: pa.Table) -> None:
+        """Let queries read ``rows`` under ``name``."""
+        self._connection.register(name, rows)
+
+    def _result(self, sql: str, parameters: Sequence[Any], named: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryRefused("a query is one SELECT statement; nothing can be changed here")
+        parsed = parsed_query(self._connection, sql)
+        refuse_files(parsed)
+        necessary = necessary_conditions(parsed, self._tables)
+        for name in named:
+            self._show(name, necessary.get(name))
+        try:
+            return self._connection.sql(sql, params=list(parameters))
+        except duckdb.CatalogException:
+            if missing := sorted((_words(sql) & self._tables.keys()) - self._files.keys()):
+                has = ", ".join(sorted(self.vector.snapshots))
+                raise QueryRefused(
+                    f"{', '.join(missing)} is not part of {self.vector.moment}, which has {has}"
+                ) from None
+            raise
+
+    def _leased(self, sql: str) -> AbstractContextManager[object]:
+        """A lease on the old versions that a query reads: what can be removed are files of replaced rows only."""
+        old = [
+            snapshot
+            for name, snapshot in self.vector.snapshots.items()
+            if name not in self.vector.kept
+            and self._tables[name].replaces_rows
+            and name in _words(sql)
+            and snapshot.version < self._lake.log(self._tables[name]).version()
+        ]
+        return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
+
+    def _open(self, sql: str) -> Sequence[str]:
+        """Open the tables that ``sql`` names beside each other and the start of DuckDB, and return their names."""
+        named = sorted(_words(sql) & self.vector.snapshots.keys())
+        if missing := [name for name in named if name not in self._files]:
+            with ThreadPoolExecutor(len(missing)) as pool:
+                opened = pool.map(self._opened, missing)
+                _ = self._connection
+                self._files.update(zip(missing, opened, strict=True))
+        return named
+
+    def _opened(self, name: str) -> PinnedFiles:
+        log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
+        return pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
+
+    def _show(self, name: str, condition: Predicate | None) -> None:
+        """Let the views of a table read the files that may hold rows for which ``condition`` is true."""
+        if name in self._conditions and condition == self._conditions[name]:
+            return
+        files = self._files[name]
+        if (paths := files.paths(condition)) is None:
+            self._connection.register(f"rows_of_{name}", files.dataset(condition))
+            rows = f"FROM rows_of_{name}"
+        else:
+            self._connection.register(f"columns_of_{name}", files.no_rows)
+            rows = f"FROM read_parquet({_literals(paths)}, {_OPTIONS}) UNION ALL BY NAME FROM columns_of_{name}"
+        selected = ", ".join(f'"{each}"' for each in files.columns)
+        where = f" WHERE {COMMIT_SEQUENCE} <= {files.upto}" if files.upto is not None else ""
+        self._connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {selected} FROM ({rows}){where}')
+        if name not in self._conditions and issubclass(self._tables[name].model, CorrectionLogModel):
+            key = self._tables[name].key[0]
+            self._connection.execute(
+                f'CREATE VIEW active."{name}" AS SELECT * FROM (SELECT * FROM main."{name}" QUALIFY row_number() OVER '
+                f"(PARTITION BY {key} ORDER BY sequence DESC, op DESC) = 1) WHERE op = '{INSERT}'"
+            )
+        self._conditions[name] = condition
+
+    @contextmanager
+    def _running(self, begun_s: float) -> Iterator[None]:
+        """Refuse what DuckDB refuses, and stop it at the limit of time of a query that began at ``begun_s``."""
+        try:
+            with self._interrupted_at(begun_s + self._limits.timeout_s):
+                yield
+        except duckdb.InterruptException:
+            raise self._too_long() from None
+        except duckdb.OutOfMemoryException:
+            raise QueryRefused(f"the query needs more than {self._limits.memory_mb} MB; select less") from None
+        except duckdb.Error as error:
+            raise QueryRefused(str(error)) from None
+
+    @contextmanager
+    def _interrupted_at(self, limit_s: float) -> Iterator[None]:
+        connection = self._connection
+        if (left_s := limit_s - time.monotonic()) <= 0:
+            raise self._too_long()
+        timer = threading.Timer(left_s, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # a thread that still held the connection at the end of the process would abort it
+
+    def _too_long(self) -> QueryRefused:
+        return QueryRefused(f"the query took longer than {self._limits.timeout_s:g} s and was stopped")
+
+
+def _words(sql: str) -> set[str]:
+    """The words of a query in lower case, as names of tables are: SQL does not distinguish cases."""
+    return set(re.findall(r"\w+", sql.lower()))
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConnection:
+    """A connection that can read the files below ``directories``, its own temporary ones, and no other."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "python_enable_replacements": "false",
+        "memory_limit": f"{limits.memory_mb}MB",
+        "threads": str(limits.threads),
+    }
+    connection = duckdb.connect(":memory:", config=settings)
+    connection.execute(
+        f"SET allowed_directories = {_literals(directories)}; SET enable_external_access = false; "
+        "SET parquet_metadata_cache = true; CREATE SCHEMA active; SET lock_configuration = true"
+    )
+    return connection
+
+
+def _literals(texts: Sequence[str]) -> str:
+    """A list of texts in SQL."""
+    quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
+    return f"[{', '.join(quoted)}]"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from sda_platform.ground.station_state import MOST_LAG_S, ReplicaStatus, StationState
+from sda_platform.ground.promotion import ReplicaStatus, newest_leaders
+from sda_platform.ground.station_state import MOST_LAG_S, StationState
 from sda_platform.ground.tables import GROUND_COMMANDS
 from sda_platform.orchestration.warning import warning
 
@@ -20,12 +21,13 @@ def problems(servers: int, found: Sequence[ReplicaStatus]) -> list[str]:
     """What is wrong with the answers of so many servers: silent ones, no leader, and followers that are late."""
     silent = servers - len(found)
     leading = [each for each in found if each.is_leader]
-    newest = max((each.generation for each in leading), default=0)
+    newest = newest_leaders(found)
     late = [each for each in found if each.lag_s > MOST_LAG_S]
     return [
         *([f"{silent} of {servers} servers do not answer"] if silent else []),
         *([] if leading else ["no server leads"]),
-        *(f"{each.name} leads the older generation {each.generation}" for each in leading if each.generation < newest),
+        *(f"{each.name} leads the older generation {each.generation}" for each in leading if each not in newest),
+        *(f"{each.name} leads generation {each.generation} beside {newest[0].name}" for each in newest[1:]),
         *(f"{each.name} is {each.lag_s:.1f} s behind ({each.lag_bytes:,} bytes)" for each in late),
     ]
 

@@ -1,8 +1,9 @@
 """Replicated state of stations: one PostgreSQL leader, a synchronous and any number of asynchronous followers.
 
 A write is acknowledged when the synchronous follower has applied it (``synchronous_commit = remote_apply``). Reads go
-where their mode allows. A promotion raises the generation; a former leader can acknowledge nothing, since its follower
-has left it, and a client that has seen a newer generation refuses it.
+where their mode allows. A generation is a timeline of PostgreSQL, so a promotion raises it in one step with itself. A
+former leader can acknowledge nothing, since its follower has left it, and a client that has seen a newer generation
+refuses it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pg8000.native
 from pg8000.exceptions import DatabaseError, InterfaceError
 
+from sda_platform.ground.promotion import ReplicaStatus, newest_leaders, why_unsafe
 from sda_platform.ground.read_routing import ReadMode, ReadSession, answering_replica
 from sda_platform.lake.errors import Unavailable
 
@@ -26,16 +28,18 @@ MOST_LAG_S = 1.0
 _TIMEOUT_S = 5.0
 _PROMOTION_S = 60.0
 """A promotion waits until the synchronous follower has found the new leader."""
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS station_state (key text PRIMARY KEY, value text NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS generations (generation bigint PRIMARY KEY, leader text NOT NULL)",
-)
-_STATUS = """
-SELECT pg_is_in_recovery(),
-       CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn,
-       extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()),
-       to_regclass('generations') IS NOT NULL
+_SCHEMA = "CREATE TABLE IF NOT EXISTS station_state (key text PRIMARY KEY, value text NOT NULL)"
+_POSITION = """
+CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn
 """
+_STATUS = f"""
+SELECT pg_is_in_recovery(), {_POSITION}, extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()),
+       CASE WHEN pg_is_in_recovery() THEN (SELECT received_tli FROM pg_stat_wal_receiver)
+            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END,
+       current_setting('synchronous_standby_names')
+"""
+# One statement: its snapshot is taken first, so the position has everything that the value shows.
+_READ = f"SELECT (SELECT value FROM station_state WHERE key = :key), {_POSITION}"
 _FAILURES = (OSError, InterfaceError, DatabaseError)
 
 
@@ -45,18 +49,6 @@ class OutcomeUnknown(Unavailable):
 
 class FormerLeader(Unavailable):
     """The only leader that answers belongs to an older generation: a newer one was promoted."""
-
-
-@dataclass(frozen=True)
-class ReplicaStatus:
-    """A server as it answers now. ``lag_bytes`` and ``lag_s`` count from the leader; of a leader they are 0."""
-
-    name: str
-    is_leader: bool
-    generation: int
-    position: int
-    lag_bytes: int = 0
-    lag_s: float = 0.0
 
 
 class StationState:
@@ -74,19 +66,14 @@ class StationState:
         self._connections: dict[str, pg8000.native.Connection] = {}
 
     def create(self) -> None:
-        """Make the tables at the leader, as generation 1, unless they exist."""
-        leader = self._leader().name
-        for statement in _SCHEMA:
-            self._run(leader, statement)
-        self._run(leader, "INSERT INTO generations VALUES (1, :leader) ON CONFLICT DO NOTHING", leader=leader)
+        """Make the table at the leader, unless it exists."""
+        self._run(self._leader().name, _SCHEMA)
 
     def statuses(self) -> list[ReplicaStatus]:
         """Every server that answers, with its lag behind the leader of the newest generation."""
         found = [status for name in self.urls if (status := self._status(name)) is not None]
-        leader = self._newest(found)
-        if leader is None:
-            return found
-        return [_behind(each, leader.position) for each in found]
+        leaders = newest_leaders(found)
+        return [_behind(each, leaders[0].position) for each in found] if leaders else found
 
     def write(self, key: str, value: str, session: ReadSession | None = None) -> int:
         """Store ``value``; the position after which every read has it.
@@ -112,40 +99,54 @@ class StationState:
         followers = {name: each.position for name, each in found.items() if not each.is_leader}
         late = {name for name, each in found.items() if each.lag_s > MOST_LAG_S}
         name = answering_replica(mode, session, followers, leader, self._pick, late)
-        rows = self._run(name, "SELECT value FROM station_state WHERE key = :key", key=key)
-        # That position was there before the read: the replica has at least that.
-        session.has_read(found[name].position)
-        return (str(rows[0][0]) if rows else None), name
+        try:
+            value, position = self._run(name, _READ, key=key)[0]
+        except _FAILURES as error:
+            self._forget(name)
+            raise Unavailable(f"{name} did not answer the read of {key}: {error}; read again") from None
+        session.has_read(int(position))
+        return value, name
 
-    def promote(self, name: str, *, synchronous: str) -> int:
+    def promote(self, name: str, *, synchronous: str, accept_loss: bool = False) -> int:
         """Make the follower ``name`` the leader of a new generation, which is returned; ``synchronous`` follows it.
 
-        Choose the synchronous follower: it has every acknowledged write.
+        Repeat a promotion that was interrupted: it goes on. Raises Unavailable where ``name`` may lack an acknowledged
+        write, unless ``accept_loss``; and where the outcome is not what was asked.
         """
-        before = [each for each in self.statuses() if not each.is_leader]
-        furthest = max(before, key=lambda each: each.position, default=None)
-        candidate = next((each for each in before if each.name == name), None)
-        if candidate is None or furthest is None or candidate.position < furthest.position:
-            raise Unavailable(f"{name} is no follower that has everything which a follower has")
+        before = self.statuses()
+        reason = why_unsafe(name, synchronous, before, len(self.urls))
+        can_lead = {each.name for each in before if not each.is_leader or each in newest_leaders(before)}
+        if reason and not (accept_loss and name in can_lead and synchronous in set(self.urls) - {name}):
+            raise Unavailable(f"{name} is not promoted: {reason}")
         patient = StationState(list(self.urls.values()), timeout_s=_PROMOTION_S)
         try:
-            generation = patient._lead(name, synchronous, [each.name for each in before if each.name != name])
+            self._generation = patient._lead(name, synchronous, before)
+        except _FAILURES as error:
+            raise Unavailable(f"the promotion of {name} did not end: {error}; see the replicas and repeat it") from None
         finally:
             patient.close()
-        self._generation = generation
-        return generation
+        return self._generation
 
-    def _lead(self, name: str, synchronous: str, others: Sequence[str]) -> int:
-        """Promote ``name``, let the ``others`` follow it, and store the generation there and at ``synchronous``."""
-        generation = int(self._run(name, "SELECT max(generation) FROM generations")[0][0]) + 1
-        self._run(name, "SELECT pg_promote(true, 30)")
-        self._run(name, f"ALTER SYSTEM SET synchronous_standby_names = '{synchronous}'")
+    def _lead(self, name: str, synchronous: str, before: Sequence[ReplicaStatus]) -> int:
+        """Promote ``name``, let the followers follow it, and wait for ``synchronous`` where it answers."""
+        # Before it leads: nothing is acknowledged without the follower, whenever this process ends.
+        self._configure(name, "synchronous_standby_names", synchronous)
+        self._configure(name, "default_transaction_read_only", "off")
+        if not self._run(name, "SELECT NOT pg_is_in_recovery() OR pg_promote(true, 30)")[0][0]:
+            raise Unavailable(f"{name} does not lead after 30 s; see the replicas and repeat it")
+        for other in (each for each in before if each.name != name):
+            if other.is_leader:
+                self._configure(other.name, "default_transaction_read_only", "on")
+            else:
+                self._configure(other.name, "primary_conninfo", self._conninfo(name, other.name))
+        if synchronous in {each.name for each in before}:
+            # A commit that changes nothing ends when the follower has applied it.
+            self._run(name, "SELECT pg_logical_emit_message(true, 'station_state', 'promoted')")
+        return self._leader().generation
+
+    def _configure(self, name: str, setting: str, value: str) -> None:
+        self._run(name, f"ALTER SYSTEM SET {setting} = '{value}'")
         self._run(name, "SELECT pg_reload_conf()")
-        for other in others:
-            self._run(other, f"ALTER SYSTEM SET primary_conninfo = '{self._conninfo(name, other)}'")
-            self._run(other, "SELECT pg_reload_conf()")
-        self._run(name, "INSERT INTO generations VALUES (:number, :leader)", number=generation, leader=name)
-        return generation
 
     def close(self) -> None:
         """Close the connections."""
@@ -153,27 +154,29 @@ class StationState:
             self._forget(name)
 
     def _leader(self, found: Sequence[ReplicaStatus] | None = None) -> ReplicaStatus:
-        leader = self._newest(self.statuses() if found is None else found)
-        if leader is None:
+        leaders = newest_leaders(self.statuses() if found is None else found)
+        if not leaders:
             raise Unavailable(f"no leader of the station state answers among {', '.join(self.urls)}")
-        if leader.generation < self._generation:
-            raise FormerLeader(f"{leader.name} leads generation {leader.generation}, but {self._generation} was seen")
-        self._generation = leader.generation
-        return leader
-
-    def _newest(self, found: Sequence[ReplicaStatus]) -> ReplicaStatus | None:
-        return max((each for each in found if each.is_leader), key=lambda each: each.generation, default=None)
+        if len(leaders) > 1:
+            names = " and ".join(each.name for each in leaders)
+            raise Unavailable(f"{names} lead generation {leaders[0].generation}: stop all but the one that is wanted")
+        if leaders[0].generation < self._generation:
+            newest = f"generation {leaders[0].generation}, but {self._generation} was seen"
+            raise FormerLeader(f"{leaders[0].name} leads {newest}")
+        self._generation = leaders[0].generation
+        return leaders[0]
 
     def _status(self, name: str) -> ReplicaStatus | None:
         try:
-            is_follower, position, since_s, has_tables = self._run(name, _STATUS)[0]
-            generation = self._run(name, "SELECT max(generation) FROM generations")[0][0] if has_tables else 0
+            is_follower, position, since_s, generation, synchronous = self._run(name, _STATUS)[0]
         except _FAILURES:
             self._forget(name)
             return None
         # A follower that has applied no transaction yet does not know how late it is.
         lag_s = math.inf if since_s is None and is_follower else float(since_s or 0.0)
-        return ReplicaStatus(name, not is_follower, int(generation or 0), int(position), lag_s=lag_s)
+        return ReplicaStatus(
+            name, not is_follower, generation or 0, int(position), lag_s=lag_s, synchronous=synchronous
+        )
 
     def _run(self, name: str, statement: str, **values: object) -> list[Any]:
         if name not in self._connections:
@@ -206,5 +209,4 @@ class StationState:
 def _behind(status: ReplicaStatus, leader: int) -> ReplicaStatus:
     """``status`` with its lag; without missing bytes the age of its newest transaction says nothing."""
     missing = max(leader - status.position, 0) if not status.is_leader else 0
-    lag_s = status.lag_s if missing else 0.0
-    return ReplicaStatus(status.name, status.is_leader, status.generation, status.position, missing, lag_s)
+    return replace(status, lag_bytes=missing, lag_s=status.lag_s if missing else 0.0)

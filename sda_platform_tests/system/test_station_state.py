@@ -32,11 +32,14 @@ def replicas() -> Iterator[PostgresReplicas]:
         yield running
 
 
+def server(replicas: PostgresReplicas, number: int) -> pg8000.native.Connection:
+    return pg8000.native.Connection("sda", host="127.0.0.1", port=replicas.ports[number], database="postgres")
+
+
 @contextmanager
 def lagging(replicas: PostgresReplicas, number: int) -> Iterator[None]:
     """The follower applies nothing meanwhile, whatever it receives."""
-    address = replicas.urls[number].rpartition(":")[2].partition("/")[0]
-    with pg8000.native.Connection("sda", host="127.0.0.1", port=int(address), database="postgres") as follower:
+    with server(replicas, number) as follower:
         follower.run("SELECT pg_wal_replay_pause()")
         while follower.run("SELECT pg_get_wal_replay_pause_state()")[0][0] != "paused":
             time.sleep(0.01)
@@ -118,6 +121,29 @@ def test_the_three_anomalies_are_there_under_any_follower_and_absent_in_a_sessio
     writer.close()
 
 
+@pytest.mark.parametrize("mode", [ReadMode.SESSION, ReadMode.PREFIX])
+def test_a_write_between_the_choice_of_a_replica_and_its_answer_is_not_forgotten__RT10_RT20_RT21(
+    replicas: PostgresReplicas, mode: ReadMode
+) -> None:
+    writer, reader, session = StationState(replicas.urls), StationState(replicas.urls), ReadSession()
+    writer.create()
+    writer.write("k", "old")
+    until(lambda: all(each.lag_bytes == 0 for each in writer.statuses()))
+    with lagging(replicas, 2):
+
+        def written_meanwhile(fit: Sequence[str]) -> str:
+            assert set(fit) == {"r1", "r2"}
+            writer.write("k", "new")
+            return "r1"
+
+        reader._pick = written_meanwhile
+        assert reader.read("k", mode, session) == ("new", "r1")
+        reader._pick = chosen("r2")
+        assert reader.read("k", mode, session) == ("new", "r1"), "r2 has not got what the session has seen"
+    reader.close()
+    writer.close()
+
+
 def command(replicas: PostgresReplicas, *arguments: str) -> Result:
     """`sda ground state` with these arguments."""
     addresses = {"SDA_STATION_STATE": json.dumps(replicas.urls)}
@@ -139,7 +165,7 @@ def test_the_commands_store_and_read_in_a_session_and_name_what_is_wrong__RT8_RT
     absent = command(replicas, "get", "nothing")
     assert absent.exit_code == 1 and "has no value of nothing" in absent.stderr
     unknown = command(replicas, "promote", "r7", "--synchronous", "r1")
-    assert unknown.exit_code == 1 and "Error: r7 is no follower that has everything" in unknown.stderr
+    assert unknown.exit_code == 1 and "Error: r7 is not promoted: it is no follower that answers" in unknown.stderr
     assert "Traceback" not in unknown.output
     assert command(replicas, "get", "antenna", "--mode", "eventual").exit_code == 2
 
@@ -155,8 +181,11 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
     with lagging(replicas, 2):
         for number in range(100):
             state.write(f"k{number}", str(number), session)
-        with pytest.raises(Unavailable, match="r2 is no follower that has everything"):
+        with pytest.raises(Unavailable, match="r2 is not promoted: r1 is ahead by"):
             state.promote("r2", synchronous="r1")
+    until(lambda: all(each.lag_bytes == 0 for each in state.statuses()))
+    with pytest.raises(Unavailable, match="r2 is not promoted: r0 leads, and waits for r1"):
+        state.promote("r2", synchronous="r1")
     replicas.crash(0)
     assert command(replicas, "promote", "r1", "--synchronous", "r2").output == "r1 leads generation 2\n"
     until(lambda: {each.name: each.lag_bytes for each in state.statuses()} == {"r1": 0, "r2": 0})
@@ -181,3 +210,49 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
     assert {each["name"]: (each["is_leader"], each["generation"]) for each in json.loads(shown.stdout)} == {
         "r0": (True, 1), "r1": (True, 2), "r2": (False, 2),
     }  # fmt: skip
+
+
+def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_never_leaves_two_leaders__RT11_RT23(
+    replicas: PostgresReplicas,
+) -> None:
+    state = StationState(replicas.urls, timeout_s=3.0)
+    state.create()
+    replicas.crash(2)
+    for number in range(5):
+        state.write(f"k{number}", str(number))
+    replicas.crash(1)
+    replicas.crash(0)
+    replicas.start(2)
+    late = ("promote", "r2", "--synchronous", "r1")
+    refused = command(replicas, *late)
+    assert refused.exit_code == 1
+    assert "r2 is not promoted: only 1 of 3 servers answer as followers" in refused.stderr
+    assert [each.is_leader for each in state.statuses()] == [False]
+    assert command(replicas, *late, "--accept-loss").output == "r2 leads generation 2\n"
+    assert state.read("k0", ReadMode.LEADER, ReadSession()) == (None, "r2"), "which was accepted"
+    replicas.start(0)
+    assert [(each.name, each.generation) for each in state.statuses() if each.is_leader] == [("r0", 1), ("r2", 2)]
+    assert state.read("k0", ReadMode.LEADER, ReadSession())[1] == "r2", "the newer generation leads"
+    state.close()
+
+
+def test_a_promotion_goes_on_after_it_was_interrupted_and_ends_the_writes_of_a_leader_that_works__RT11_RT23(
+    replicas: PostgresReplicas,
+) -> None:
+    state = StationState(replicas.urls, timeout_s=3.0)
+    state.create()
+    state.write("k", "1")
+    with server(replicas, 1) as follower:
+        # What a promotion does first, when its process ends right after.
+        follower.run("SELECT pg_promote(true, 30)")
+    assert [(each.name, each.generation) for each in state.statuses() if each.is_leader] == [("r0", 1), ("r1", 2)]
+    with pytest.raises(OutcomeUnknown):
+        state.write("k", "2")
+    assert command(replicas, "promote", "r1", "--synchronous", "r2").output == "r1 leads generation 2\n"
+    state.write("k", "3")
+    former = StationState(replicas.urls[:1])
+    with pytest.raises(OutcomeUnknown, match="read-only transaction"):
+        former.write("k", "4")
+    assert state.read("k", ReadMode.LEADER, ReadSession()) == ("3", "r1")
+    former.close()
+    state.close()

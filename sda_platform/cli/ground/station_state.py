@@ -13,6 +13,8 @@ from sda_platform.settings import Settings
 if TYPE_CHECKING:
     from sda_platform.ground.station_state import StationState
 
+_PROMOTION_LEASE_S = 300
+"""Longer than each step of a promotion may take."""
 _MODES = ("leader", "session", "consistent_prefix", "bounded", "any_follower")
 _COLUMNS = (
     word("server", "name"),
@@ -69,11 +71,32 @@ def get(settings: Settings, key: str, mode: str, after: int) -> None:
 @station_state.command(short_help="Make a follower the leader.")
 @click.argument("name")
 @click.option("--synchronous", required=True, help="The follower that acknowledges writes from now on.")
+@click.option("--accept-loss", is_flag=True, help="Also where an acknowledged write may be missing.")
 @click.pass_obj
-def promote(settings: Settings, name: str, synchronous: str) -> None:
-    """Make the follower NAME the leader of a new generation. It must have everything that a follower has."""
-    with _opened(settings) as state:
-        click.echo(f"{name} leads generation {state.promote(name, synchronous=synchronous)}")
+def promote(settings: Settings, name: str, synchronous: str, accept_loss: bool) -> None:
+    """Make the follower NAME the leader of a new generation. It must have every acknowledged write.
+
+    With SDA_ETCD it holds a lease, so that two promotions exclude each other.
+    """
+    with _opened(settings) as state, _alone(settings):
+        generation = state.promote(name, synchronous=synchronous, accept_loss=accept_loss)
+    click.echo(f"{name} leads generation {generation}")
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Hold the lease of promotions, where the platform has an etcd."""
+    if not settings.etcd:
+        yield
+        return
+    from sda_platform.orchestration.leases import EtcdLeases
+
+    leases = EtcdLeases(settings.etcd, settings.site)
+    lease = leases.acquire("station-state", _PROMOTION_LEASE_S)
+    try:
+        yield
+    finally:
+        leases.release(lease)
 
 
 @contextmanager

@@ -5,8 +5,8 @@
     python benchmarks/history.py --rows 4000000 --files 2000 --compaction     also compacts them (Spark needs a JVM)
 
 The question is one sensor's hour or week, as of a commit in the middle of the table. Peers read the same Delta table
-directly: DuckDB by its files, Polars by `scan_delta`. The floor is a scan of exactly the files that the log's
-statistics keep. Nothing is printed unless all give the same rows.
+directly: DuckDB by its files, Polars by `scan_delta`, delta-rs by its `QueryBuilder`. The floor is a scan of exactly
+the files that the log's statistics keep. Nothing is printed unless all give the same rows.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from edge_process import cpu_s
 from generated_queries import shares_kept
 from pyspark.sql import SparkSession
@@ -252,12 +252,17 @@ def as_of_query(lake: Lake, rows: int, files: int, hours: int) -> None:
         )
         return named(chosen.select(pl.len(), pl.col("range_m").sum()).collect().row(0))
 
+    def with_delta_rs_sql() -> dict[str, Any]:
+        at = QueryBuilder().register(OBSERVATIONS.name, DeltaTable(log.uri, version=middle))
+        return dict(pa.table(at.execute(sql).read_all()).to_pylist()[0])
+
     means = {
         "ours": ours,
         "ours, in an open view": in_open_view,
         "scan of the files kept": floor,
         "DuckDB": with_duckdb,
         "Polars": with_polars,
+        "delta-rs": with_delta_rs_sql,
     }
     answers = {name: run() for name, run in means.items()}
     assert len({(a["n"], round(a["total"])) for a in answers.values()}) == 1, answers

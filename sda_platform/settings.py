@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, Self, TypeGuard
+from typing import Any, Final, NamedTuple, Self, TypeGuard
 
 from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
@@ -128,7 +128,6 @@ class Settings(BaseSettings):
     serving_port: int = Field(
         3100, description="Port of the catalogue's lookup endpoint; if it is busy, `sda up` uses a free one."
     )
-    serving_engine: Literal["lmdb", "rocksdb"] = Field("lmdb", description="Engine of the serving index.")
     engine_port: int = Field(15002, description="Port of the local engine; if it is busy, a free one is used.")
     hung_after_s: float = Field(
         60.0,

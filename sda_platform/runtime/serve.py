@@ -45,7 +45,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
         clock = MissionClock.load(home)
         source = _source(settings, clock)
-        live = LiveCatalogue(source, IndexStore(home / "serving", settings.serving_engine), clock.now_ns)
+        live = LiveCatalogue(source, IndexStore(home / "serving"), clock.now_ns)
         puts = Puts(live, source.land)
         address = str(Address(*listening.getsockname()[:2]))
         try:

@@ -1,7 +1,8 @@
 """The contract of an ordered key-value engine.
 
-Keys are compared byte by byte. A write is one batch: after a crash all of it is there, or nothing. Every engine passes
-the same contract tests. Engines store bytes only; checksums and the meaning of keys belong to `serving.index`.
+Keys are compared byte by byte. A write is one batch: after a crash all of it is there, or nothing. The platform uses
+LMDB; the tests hold RocksDB and SQLite to the same contract. Engines store bytes only; checksums and the meaning of
+keys belong to `serving.index`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

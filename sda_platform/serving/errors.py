@@ -15,7 +15,3 @@ class IndexMismatch(ServingError):
 
 class AlreadyServed(ServingError):
     """Another process serves the catalogue of this home."""
-
-
-class UnknownEngine(ServingError):
-    """No engine of the serving index has this name."""

@@ -24,6 +24,7 @@ class LmdbEngine:
 
     def __init__(self, directory: Path, *, map_bytes: int = _MAP_BYTES) -> None:
         self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
         data = directory / "data.mdb"
         self._checksum = FileChecksum(data)
         is_new = not data.exists()

@@ -12,19 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from sda_platform import failpoints
-from sda_platform.serving.engines import open_engine
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.index import Binding, CatalogueIndex
+from sda_platform.serving.lmdb_engine import LmdbEngine
 
 _POINTER = "CURRENT"
 
 
 class IndexStore:
-    """The generations of one engine's index below ``root``. One process writes at a time."""
+    """The generations of the index below ``root``, each in an engine of its own. One process writes at a time."""
 
-    def __init__(self, root: Path, engine: str = "lmdb") -> None:
-        self.root = root / engine
-        self._engine = engine
+    def __init__(self, root: Path) -> None:
+        self.root = root / "lmdb"
 
     def open(self) -> CatalogueIndex | None:
         """The index that serves; None where none was loaded. Raises DamagedIndex."""
@@ -33,13 +32,13 @@ class IndexStore:
             return None
         if not (self.root / name).is_dir():
             raise DamagedIndex(f"{self.root / name}: the index is gone; rebuild it")
-        return CatalogueIndex(open_engine(self._engine, self.root / name))
+        return CatalogueIndex(LmdbEngine(self.root / name))
 
     def rebuild(self, binding: Binding, current: pa.Table, history: pa.Table) -> CatalogueIndex:
         """Load a new generation and have it serve; the old one is removed (an open reader keeps its files)."""
         self._sweep()
         name = f"generation-{self._next_number():06d}"
-        index = CatalogueIndex(open_engine(self._engine, self.root / name))
+        index = CatalogueIndex(LmdbEngine(self.root / name))
         index.load(binding, current, history)
         failpoints.hit("serving.loaded")
         self._point_to(name)

@@ -1,4 +1,4 @@
-"""One contract for both engines of the serving index."""
+"""One contract for the engine of the serving index and for those that it was compared with."""
 
 import random
 import shutil
@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.serving.engine import Engine
-from sda_platform.serving.engines import ENGINES, open_engine
-from sda_platform.serving.errors import DamagedIndex, UnknownEngine
+from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.lmdb_engine import LmdbEngine
-from sda_platform.serving.rocksdb_engine import CACHE_BYTES, RocksDbEngine
+from sda_platform_tests.support.rocksdb_engine import CACHE_BYTES, RocksDbEngine
+from sda_platform_tests.support.serving_engines import ENGINES
 
 
 def key(number: int) -> bytes:
@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def engine(name: str, tmp_path: Path) -> Iterator[Engine]:
-    opened = open_engine(name, tmp_path / name)
+    opened = ENGINES[name](tmp_path / name)
     yield opened
     opened.close()
 
@@ -154,7 +154,7 @@ def test_the_hot_set_is_read_from_the_cache__PM4(tmp_path: Path) -> None:
 
 
 def test_memory_stays_bounded_whatever_is_read__PM20(tmp_path: Path, name: str) -> None:
-    engine = open_engine(name, tmp_path)
+    engine = ENGINES[name](tmp_path)
     engine.bulk_load((key(n), bytes(400)) for n in range(100_000))
     tracemalloc.start()
     assert sum(1 for _ in engine.scan(key(0), key(100_000))) == 100_000
@@ -166,11 +166,11 @@ def test_memory_stays_bounded_whatever_is_read__PM20(tmp_path: Path, name: str) 
 
 
 def test_what_was_written_is_there_after_opening_again__WL2(tmp_path: Path, name: str) -> None:
-    engine = open_engine(name, tmp_path)
+    engine = ENGINES[name](tmp_path)
     engine.write((key(n), value(n)) for n in range(5000))
     engine.close()
     engine.close()
-    again = open_engine(name, tmp_path)
+    again = ENGINES[name](tmp_path)
     assert [stored for _, stored in again.scan(key(0), key(5000))] == [value(n) for n in range(5000)]
     again.close()
 
@@ -258,7 +258,7 @@ def test_a_bit_flipped_anywhere_in_rocksdbs_files_gives_no_wrong_answer__PM2_PM3
 _COMPACTING = """
 import struct, sys
 from pathlib import Path
-from sda_platform.serving.rocksdb_engine import RocksDbEngine
+from sda_platform_tests.support.rocksdb_engine import RocksDbEngine
 engine = RocksDbEngine(Path(sys.argv[1]), write_buffer_bytes=64 * 1024)
 for version in range(10**6):
     engine.write((struct.pack(">I", n), struct.pack("<I", version) * 20) for n in range(3000))
@@ -288,12 +288,7 @@ def test_a_process_killed_while_it_compacts_leaves_every_acknowledged_key__LS6_W
 def test_a_file_that_is_no_index_is_refused__PM12_PM29(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_bytes(b"not an index at all" * 1000)
     with pytest.raises(DamagedIndex, match="rebuild"):
-        open_engine("lmdb", tmp_path)
-
-
-def test_an_unknown_engine_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnknownEngine, match=r"leveldb.*lmdb, rocksdb"):
-        open_engine("leveldb", tmp_path)
+        LmdbEngine(tmp_path)
 
 
 _OPERATIONS = st.lists(
@@ -307,7 +302,7 @@ _OPERATIONS = st.lists(
 def test_an_engine_behaves_as_a_sorted_map__BT1_LS9(
     operations: list[tuple[str, int, bytes]], engine_name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    engine = open_engine(engine_name, tmp_path_factory.mktemp("engine"))
+    engine = ENGINES[engine_name](tmp_path_factory.mktemp("engine"))
     model: dict[bytes, bytes] = {}
     for kind, number, content in operations:
         if kind == "put":

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sda_platform.serving import keys, record
-from sda_platform.serving.engines import ENGINES, open_engine
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.file_checksum import FileChecksum
 from sda_platform.serving.index import CatalogueIndex, records
+from sda_platform.serving.lmdb_engine import LmdbEngine
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, bound_to, row, table
@@ -19,9 +19,9 @@ from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, bound_t
 IDS = [5, 25, 2554, 25544, 270_387, 799_500_000]
 
 
-@pytest.fixture(params=ENGINES)
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogueIndex]:
-    opened = CatalogueIndex(open_engine(request.param, tmp_path))
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[CatalogueIndex]:
+    opened = CatalogueIndex(LmdbEngine(tmp_path))
     yield opened
     opened.engine.close()
 
@@ -205,23 +205,22 @@ def test_a_lost_object_is_found_by_verification(index: CatalogueIndex) -> None:
         index.verify()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_crash_while_loading_leaves_the_old_index_serving__WL4_WL16(tmp_path: Path, engine: str) -> None:
-    store = IndexStore(tmp_path, engine)
+def test_a_crash_while_loading_leaves_the_old_index_serving__WL4_WL16(tmp_path: Path) -> None:
+    store = IndexStore(tmp_path)
     store.rebuild(bound_to(1), table([row(1)]), table([])).engine.close()
     points = 0
     for crash in crashes():
         with crash:
-            IndexStore(tmp_path, engine).rebuild(bound_to(2), table([row(1), row(2)]), table([])).engine.close()
+            IndexStore(tmp_path).rebuild(bound_to(2), table([row(1), row(2)]), table([])).engine.close()
         points += 1
-        index = IndexStore(tmp_path, engine).open()
+        index = IndexStore(tmp_path).open()
         assert index is not None
         binding = index.verify()
         assert [found.norad_id for found in index.objects()] == [1, 2][: binding.version]
         index.engine.close()
     assert points == 3, "loaded, switched, and without a crash"
     assert binding.version == 2
-    assert len(list(tmp_path.glob(f"{engine}/generation-*"))) == 1
+    assert len(list(tmp_path.glob("lmdb/generation-*"))) == 1
 
 
 def test_a_store_without_an_index_has_none_and_one_without_its_files_says_so(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ class RocksDbEngine:
 
     def __init__(self, directory: Path, *, write_buffer_bytes: int = WRITE_BUFFER_BYTES) -> None:
         self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
         self._options = _options(write_buffer_bytes)
         try:
             self._map = Rdict(str(directory), self._options, access_type=AccessType.read_write())

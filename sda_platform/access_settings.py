@@ -26,6 +26,13 @@ class AccessSettings(SettingsSection):
         "Whether the UI may change anything where it listens beyond loopback, behind a login.",
         "WEBSERVER_WRITES",
     )
+    webserver_users: str = setting(
+        "",
+        "Users of the UI with their roles (TOML), made by `sda user`; empty: it has no login, and who reaches it on "
+        "loopback may change everything.",
+        "WEBSERVER_USERS",
+        is_file=True,
+    )
     umask: str = setting(
         "077",
         "Permissions that files of the platform do not have (octal): 077 for its user alone, 027 also for its group.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 REFUSED_HOST: Final = "the request names another host: SDA_HTTP_HOSTS lists the names of this server"
-_READING: Final = frozenset({"GET", "HEAD"})
+READING: Final = frozenset({"GET", "HEAD"})
+"""Methods of requests that change nothing."""
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+_ONCE: Final = ("host", "origin", "content-type", "authorization", "sec-fetch-site")
+"""Two of these could be read in two ways, by the gate and by what it protects."""
 _POLICY_VIOLATION: Final = 1008
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d+)?", re.ASCII)
 
@@ -48,11 +51,20 @@ class HttpGate:
 
 def refusal(scope: Scope, hosts: Collection[str]) -> str | None:
     """Why the request of ``scope`` may not pass; None if it may."""
-    headers = headers_of(scope)
+    sent = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+    return refusal_of(scope.get("method", "WEBSOCKET"), sent, hosts)
+
+
+def refusal_of(method: str, sent: Sequence[tuple[str, str]], hosts: Collection[str] = ()) -> str | None:
+    """Why a request with the headers ``sent`` may not pass; None if it may."""
+    names = [name.lower() for name, _ in sent]
+    if any(names.count(name) > 1 for name in _ONCE):
+        return "the request has a header twice that says who sends it"
+    headers = {name.lower(): value for name, value in sent}
     host = headers.get("host", "")
     if not is_own_host(host, hosts):
         return REFUSED_HOST
-    if scope["type"] == "http" and scope["method"] in _READING:
+    if method in READING:
         return None
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
@@ -84,12 +96,14 @@ def headers_of(scope: Scope) -> Mapping[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-async def refuse(scope: Scope, send: Send, reason: str, status: int = 403) -> None:
-    """Answer with ``reason``; a WebSocket is closed."""
+async def refuse(
+    scope: Scope, send: Send, reason: str, status: int = 403, more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer with ``reason`` and ``more`` headers; a WebSocket is closed."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason[:100]})
         return
     body = json.dumps({"error": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
     webserver_host: str = Field(
         "127.0.0.1",
-        description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
+        description="Address of the Dagster UI. Open it to a network with users and behind a proxy with TLS only.",
     )
     http_hosts: tuple[str, ...] = Field(
         (), description='Names with a dot under which clients reach the HTTP servers, as JSON: ["sda.example.org"].'
@@ -114,7 +114,8 @@ class Settings(BaseSettings):
     health_host: str = Field("127.0.0.1", description="Address of the same of `sda service watchdog`; it has no login.")
     code_server: str = Field(
         "127.0.0.1:4000",
-        description="Where `sda service code-server` listens and its peers find it (host:port); it has no login.",
+        description="Where `sda service code-server` listens and its peers find it (host:port, or unix:path on one "
+        "machine); it has no login.",
     )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
     serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda catalog serve` does.")

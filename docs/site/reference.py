@@ -29,7 +29,7 @@ from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 from sda_platform.spark.session import POOL_TAG
-from sda_platform_tests.support import fault_matrix
+from sda_platform_tests.support import fault_matrix, sockets
 
 
 def cli() -> str:
@@ -204,6 +204,13 @@ def vitals() -> str:
     )
 
 
+def threat_model() -> str:
+    """The page as people wrote it, with the table of what each listener answers."""
+    written, heading, _ = (Path(__file__).parents[1] / "explanation/threat-model.md").read_text().partition(_SOCKETS)
+    return f"{written}{heading}{sockets.as_markdown()}\n"
+
+
+_SOCKETS = "## Every socket, without and with its credential\n\nA test opens each of these and writes this table.\n\n"
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/cli.md": cli,
     "reference/settings.md": settings,
@@ -212,6 +219,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/formats.md": formats,
     "reference/collectors.md": collectors,
     "reference/vitals.md": vitals,
+    "explanation/threat-model.md": threat_model,
 }
 """Page below docs/ → the function that writes it."""
 

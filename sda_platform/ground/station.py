@@ -15,6 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+from sda_platform.http_gate import refusal_of
+
+_REQUEST_WITHIN_S: Final = 10.0
+_MOST_BYTES: Final = 65_536
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (command_id TEXT PRIMARY KEY, token INTEGER NOT NULL, sender TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS executions (number INTEGER PRIMARY KEY, command_id TEXT NOT NULL, sender TEXT NOT NULL);
@@ -95,8 +99,17 @@ def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
     """A server of ``station`` on loopback; port 0 takes a free one."""
 
     class Answer(BaseHTTPRequestHandler):
+        timeout = _REQUEST_WITHIN_S
+
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+            if reason := refusal_of("POST", self.headers.items()):
+                self.send_error(403, reason)
+                return
+            size = self.headers.get("Content-Length", "0")
+            if not size.isdecimal() or int(size) > _MOST_BYTES:
+                self.send_error(413)
+                return
+            body = json.loads(self.rfile.read(int(size)) or b"{}")
             if self.path == "/commands":
                 self._answer({"outcome": station.receive(body)})
             elif self.path == "/promotions":

@@ -5,6 +5,7 @@ misses several probes in succession, and restarts it like one that has ended. Pr
 suspension of the machine, at most one probe is missed.
 """
 
+import base64
 import http.client
 import json
 import math
@@ -20,6 +21,7 @@ import grpc
 from sda_platform.published import CATALOGUE, COLLECTOR, published
 from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
+from sda_platform.runtime.ui_roles import PROBES
 from sda_platform.spark import statements
 from sda_platform.spark.channel import open_channel
 
@@ -113,7 +115,7 @@ def engine_answers(remote: str, token: str = "") -> Question:
 
 
 def code_server_answers(address: str) -> Question:
-    """Whether Dagster's code server at ``address`` (host:port) reports that it serves."""
+    """Whether Dagster's code server at ``address`` (host:port, or unix:path) reports that it serves."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -184,15 +186,15 @@ def page_answers(url: str) -> Question:
     return ask
 
 
-def daemon_beats(url: str) -> Question:
+def daemon_beats(url: str, token: Path) -> Question:
     """Whether Dagster's daemon has written a heartbeat since the last probe, according to the webserver at ``url``.
 
-    Heartbeats are compared with each other, not with a clock.
+    Heartbeats are compared with each other, not with a clock. ``token``: the file with the probes' token at the UI.
     """
     known: list[float] = []
 
     def ask(deadline_s: float) -> bool | None:
-        found = _last_heartbeat(url, deadline_s)
+        found = _last_heartbeat(url, token, deadline_s)
         if found is None:
             return None
         is_new = known != [found]
@@ -202,11 +204,13 @@ def daemon_beats(url: str) -> Question:
     return ask
 
 
-def _last_heartbeat(url: str, deadline_s: float) -> float | None:
+def _last_heartbeat(url: str, token: Path, deadline_s: float) -> float | None:
     """When any part of the daemon wrote its last heartbeat, Unix seconds; 0 before the first; None: not known."""
     query = json.dumps({"query": _HEARTBEATS}).encode()
-    request = urllib.request.Request(f"{url}/graphql", query, {"Content-Type": "application/json"})  # noqa: S310
     try:
+        login = base64.b64encode(f"{PROBES}:{token.read_text() if token.exists() else ''}".encode()).decode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
+        request = urllib.request.Request(f"{url}/graphql", query, headers)  # noqa: S310
         with urllib.request.urlopen(request, timeout=deadline_s) as answer:  # noqa: S310
             statuses = json.load(answer)["data"]["instance"]["daemonHealth"]["allDaemonStatuses"]
             return max((float(status["lastHeartbeatTime"] or 0) for status in statuses), default=0.0)

@@ -6,7 +6,9 @@ killed. Stdlib only.
 
 import fcntl
 import json
+import os
 import re
+import tempfile
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -26,6 +28,7 @@ POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
 POSTGRES_SCHEME = "postgresql+psycopg2://"
 """How the setting begins. Without a driver's name, SQLAlchemy takes one that Dagster's library does not install."""
 _POSTGRES = {"module": "sda_platform.runtime.postgres_storage", "class": "PostgresStorage"}
+_SOCKET_PATH_BYTES = 107
 _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
 
@@ -116,8 +119,8 @@ def dagster_home(home: Path) -> Path:
 def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Path:
     """Lay out ``home`` and write Dagster's two files; returns the workspace file.
 
-    ``code_server`` is its address (host:port). ``environment`` decides where Dagster's records are. Raises
-    PlatformError for a Postgres address without its driver.
+    ``code_server`` is its address (host:port, or unix:path). ``environment`` decides where Dagster's records are.
+    Raises PlatformError for a Postgres address without its driver.
     """
     postgres = environment.get(POSTGRES_VARIABLE, "")
     if postgres and not postgres.startswith(POSTGRES_SCHEME):
@@ -134,10 +137,22 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
     storage = json.dumps({"storage": {"custom": custom}})[1:-1]
     _write(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
     host, _, port = code_server.rpartition(":")
-    server = {"host": host, "port": int(port), "location_name": "sda_platform"}
+    place = {"socket": port} if host == "unix" else {"host": host, "port": int(port)}
+    server = {**place, "location_name": "sda_platform"}
     workspace = instance / "workspace.yaml"
     _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
+
+
+def code_server_socket(home: Path) -> str:
+    """The address (unix:path) of a code server that only the platform's own user reaches.
+
+    The kernel allows 107 bytes. Where the home's path is too long, the socket is in a new private directory elsewhere.
+    """
+    path = dagster_home(home.absolute()) / "code_server.sock"
+    if len(os.fsencode(path)) > _SOCKET_PATH_BYTES:
+        path = Path(tempfile.mkdtemp(prefix="sda-"), path.name)
+    return f"unix:{path}"
 
 
 def longest_run_h() -> float:

@@ -24,6 +24,8 @@ _PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "eng
 _CODE_SERVER_THREADS = 24
 ENGINE_TOKEN = Path("engine", "token")
 """The file with the token of the local engine, below the home."""
+UI_TOKEN = Path("dagster", "ui_token")
+"""The file with which the platform's own probes log in at its UI, below the home."""
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
@@ -57,10 +59,11 @@ def engine_service(
 
 
 def code_server_service(home: Path, environment: Mapping[str, str], address: str, module: str) -> Service:
-    """Dagster's code server, which serves the definitions of ``module`` at ``address`` (host:port)."""
+    """Dagster's code server, which serves the definitions of ``module`` at ``address`` (host:port, or unix:path)."""
     host, _, port = address.rpartition(":")
     serve = ["-m", "dagster", "api", "grpc", "-m", module, "--location-name", "sda_platform"]
-    listening = ["-h", host, "-p", port, "--max-workers", str(_CODE_SERVER_THREADS)]
+    place = ["-s", port] if host == "unix" else ["-h", host, "-p", port]
+    listening = [*place, "--max-workers", str(_CODE_SERVER_THREADS)]
     answers = liveness.code_server_answers(address)
     return _python("code-server", [*serve, *listening], home, environment, lambda: bool(answers(_LOOK_S)))
 
@@ -126,7 +129,7 @@ def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, h
         "collector": (liveness.collector_answers(home), DAGSTER_READY_S, MISSES),
         "catalogue-server": (liveness.catalogue_answers(home), DAGSTER_READY_S, MISSES),
         "watchdog": (liveness.page_answers(f"{addresses.watchdog}/health"), DAGSTER_READY_S, MISSES),
-        "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
+        "daemon": (liveness.daemon_beats(addresses.webserver, home / UI_TOKEN), DAGSTER_READY_S, beats),
     }
     return [
         Liveness(services[name], question, period_s, start_s, misses, is_proven=name in _PROVEN_AT_START)

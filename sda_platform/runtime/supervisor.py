@@ -161,8 +161,8 @@ class Platform:
 
     def _bring_up(self) -> None:
         self._sweep_left_overs()
-        code_port, webserver_port = free_port(0), free_port(self._webserver_port)
-        code_server = f"{engine.HOST}:{code_port}"
+        webserver_port = free_port(self._webserver_port)
+        code_server = platform_home.code_server_socket(self.home)
         workspace = platform_home.prepare(self.home, code_server, self._inherited)
         self._start_guardian()
         if self._collect is not None:  # first: sensors do not repeat what they send now

@@ -1,24 +1,79 @@
 """Dagster's webserver behind the platform's gate: ``python -m sda_platform.runtime.webserver`` with its own arguments.
 
 Dagster answers GraphQL mutations by GET, from any page, under any name. So an image in an asset's description, or a
-redirect that the collector follows, could stop a sensor. Here a mutation is a POST of JSON by a page of this origin.
+redirect that the collector follows, could stop a sensor. Here a mutation is a POST of JSON by a page of this origin,
+and what its sender may change depends on a role. The role is asked where Dagster executes a mutation, so that no way to
+write a request leads past it.
 """
 
 import functools
+import logging
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from dagster._core.workspace.context import IWorkspaceProcessContext, WorkspaceRequestContext
+from dagster._core.workspace.permissions import PermissionResult
 from dagster_webserver import cli
+from dagster_webserver.webserver import DagsterWebserver
+from graphene import Schema
+from graphql import GraphQLError
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
+from typing_extensions import override
 
 from sda_platform.edge.address import Address
-from sda_platform.http_gate import HttpGate, headers_of, refuse
+from sda_platform.http_gate import READING, HttpGate, headers_of, refuse
+from sda_platform.runtime.services import UI_TOKEN
+from sda_platform.runtime.ui_roles import Role, User, has_permission, may_mutate
+from sda_platform.runtime.ui_users import Users, UsersError
 from sda_platform.settings import Settings
+from sda_platform.spark.channel import kept_token
 
 # With this function Dagster's command makes its application (decision 20).
 _FACTORY: Final = "create_app_from_workspace_process_context"
+_USER: Final = "sda.user"
+_CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="SDA platform", charset="UTF-8"'),)
+_PROBED: Final = "/server_info"
+"""Versions alone: the answer by which a probe sees that the process works."""
+_log = logging.getLogger(cli.WEBSERVER_LOGGER_NAME)
+
+
+class LoginGate:
+    """Passes to ``app`` what ``users`` send, with their role; without users everybody has the role ``anyone``."""
+
+    def __init__(self, app: ASGIApp, users: Users | None, anyone: Role) -> None:
+        self._app, self._users, self._anyone = app, users, anyone
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one connection on, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        user = self._user(scope)
+        if user is None:
+            await refuse(scope, send, "a login is needed: a name and its token", 401, _CHALLENGE)
+        elif _changes_by_path(scope) and user.role < Role.ADMIN:
+            await refuse(scope, send, f"the role {user.role.name.lower()} may not do that")
+        else:
+            await self._app({**scope, _USER: user}, receive, send)
+
+    def _user(self, scope: Scope) -> User | None:
+        if self._users is None or (scope["type"] == "http" and scope["path"] == _PROBED):
+            return User("anyone", self._anyone if self._users is None else Role.VIEWER)
+        try:
+            return self._users.of(headers_of(scope).get("authorization", ""))
+        except UsersError as error:
+            _log.error("all users are refused: %s", error)
+            return None
+
+
+def _changes_by_path(scope: Scope) -> bool:
+    """Whether it is a request that may change something and is not judged where Dagster executes mutations."""
+    return scope["type"] == "http" and scope["method"] not in READING and not _is_graphql(scope)
 
 
 class GraphqlGate:
@@ -29,7 +84,7 @@ class GraphqlGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one connection on, or refuse it."""
-        if scope["type"] != "http" or not scope["path"].rstrip("/").endswith("/graphql"):
+        if scope["type"] != "http" or not _is_graphql(scope):
             await self._app(scope, receive, send)
         elif scope["method"] != "POST" and parse_qs(scope["query_string"], keep_blank_values=True):
             await refuse(scope, send, "a query is a POST of JSON, not the address of a page", 405)
@@ -39,27 +94,108 @@ class GraphqlGate:
             await self._app(scope, receive, send)
 
 
+def _is_graphql(scope: Scope) -> bool:
+    return bool(scope["path"].rstrip("/").endswith("/graphql"))
+
+
 def _media_type(scope: Scope) -> str:
     return headers_of(scope).get("content-type", "").partition(";")[0].strip().lower()
 
 
-def gated(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
-    """Dagster's application behind both gates."""
-    return HttpGate(GraphqlGate(app), hosts)
+class _RoleContext(WorkspaceRequestContext):
+    """Dagster's context of a request, with the permissions of a role: by these the UI shows its buttons."""
+
+    def __init__(self, base: WorkspaceRequestContext, role: Role) -> None:
+        super().__init__(
+            instance=base.instance,
+            current_workspace=base.get_current_workspace(),
+            process_context=base.process_context,
+            version=base.version,
+            source=base.source,
+            read_only=role is Role.VIEWER,
+        )
+        self._role = role
+
+    @property
+    @override
+    def permissions(self) -> Mapping[str, PermissionResult]:
+        return self._limited(super().permissions)
+
+    @override
+    def permissions_for_location(self, *, location_name: str) -> Mapping[str, PermissionResult]:
+        return self._limited(super().permissions_for_location(location_name=location_name))
+
+    def _limited(self, all_permissions: Mapping[str, PermissionResult]) -> Mapping[str, PermissionResult]:
+        none = PermissionResult(enabled=False, disabled_reason=f"not for the role {self._role.name.lower()}")
+        return {name: each if has_permission(self._role, name) else none for name, each in all_permissions.items()}
+
+
+class RoleWebserver(DagsterWebserver[Any, Any]):
+    """Dagster's webserver, which executes for each user what the role allows."""
+
+    @override
+    def build_graphql_schema(self) -> Schema:
+        schema = super().build_graphql_schema()
+        mutations = schema.graphql_schema.mutation_type
+        if mutations is None:
+            raise TypeError("Dagster's schema has no type of mutations")
+        for name, field in mutations.fields.items():
+            field.resolve = _for_roles(name, field.resolve)
+        return schema
+
+    @override
+    def _make_request_context(self, conn: HTTPConnection) -> WorkspaceRequestContext:
+        return _RoleContext(super()._make_request_context(conn), _user_of(conn).role)
+
+
+def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The resolver of the mutation ``name``, for those who may execute it."""
+    if resolve is None:
+        raise TypeError(f"Dagster's mutation {name} has no resolver")
+
+    def judged(root: Any, info: Any, **arguments: Any) -> Any:
+        user = _user_of(info.context.source)
+        if not may_mutate(user.role, name):
+            _log.warning("%s, %s: %s is refused", user.name, user.role.name.lower(), name)
+            raise GraphQLError(f"the role {user.role.name.lower()} may not {name}")
+        _log.info("%s, %s: %s", user.name, user.role.name.lower(), name)
+        return resolve(root, info, **arguments)
+
+    return judged
+
+
+def _user_of(source: Any) -> User:
+    user = source.scope[_USER]
+    if not isinstance(user, User):
+        raise TypeError("a request came past the gate")
+    return user
+
+
+def gated(app: ASGIApp, hosts: Collection[str], users: Users | None = None, anyone: Role = Role.ADMIN) -> ASGIApp:
+    """Dagster's application behind the gates; ``anyone`` is the role of everybody where there are no ``users``."""
+    return HttpGate(LoginGate(GraphqlGate(app), users, anyone), hosts)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run Dagster's own command with its ``arguments`` over the gated application."""
+    """Run Dagster's own command with its ``arguments`` over the gated application. Raises UsersError."""
     settings = Settings()
-    build = getattr(cli, _FACTORY)
+    access, is_loopback = settings.access, Address(settings.webserver_host, 0).is_loopback
+    users = None
+    if access.webserver_users:
+        users = Users(Path(access.webserver_users), kept_token(settings.home / UI_TOKEN))
+    anyone = Role.ADMIN if is_loopback or access.webserver_writes else Role.VIEWER
 
-    @functools.wraps(build)
-    def build_gated(*args: Any, **options: Any) -> ASGIApp:
-        return gated(build(*args, **options), settings.http_hosts)
+    @functools.wraps(getattr(cli, _FACTORY))
+    def build(
+        context: IWorkspaceProcessContext[Any], path_prefix: str = "", poll_rate: int | None = None, **options: Any
+    ) -> ASGIApp:
+        if users is None and anyone is Role.ADMIN:
+            _log.warning("the UI has no login: who reaches it may change everything, unless SDA_WEBSERVER_USERS is set")
+        app: Starlette = RoleWebserver(context, path_prefix, poll_rate).create_asgi_app(**options)
+        return gated(app, settings.http_hosts, users, anyone)
 
-    setattr(cli, _FACTORY, build_gated)
-    is_reading = not (settings.access.webserver_writes or Address(settings.webserver_host, 0).is_loopback)
-    sys.argv = ["dagster-webserver", *arguments, *(["--read-only"] if is_reading else [])]
+    setattr(cli, _FACTORY, build)
+    sys.argv = ["dagster-webserver", *arguments]
     cli.main()  # type: ignore[no-untyped-call]
 
 

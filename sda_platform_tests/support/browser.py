@@ -71,8 +71,13 @@ class Page:
 
 
 @contextmanager
-def opened(url: str, viewport: tuple[int, int] = _WIDE, *arguments: str) -> Iterator[Page]:
-    """A tab of this width and height in a browser of its own, with more ``arguments``, as on a first visit."""
+def opened(
+    url: str, viewport: tuple[int, int] = _WIDE, *arguments: str, login: tuple[str, str] | None = None
+) -> Iterator[Page]:
+    """A tab of this width and height in a browser of its own, with more ``arguments``, as on a first visit.
+
+    ``login``: the name and the password that a person types in.
+    """
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError:
@@ -86,6 +91,8 @@ def opened(url: str, viewport: tuple[int, int] = _WIDE, *arguments: str) -> Iter
         except Error as error:
             pytest.skip(f"{executable} does not start: {error.message.splitlines()[0]}")
         try:
-            yield Page(chromium.new_page(viewport={"width": viewport[0], "height": viewport[1]}), url)
+            typed: Any = {"username": login[0], "password": login[1]} if login else None
+            size: Any = {"width": viewport[0], "height": viewport[1]}
+            yield Page(chromium.new_page(viewport=size, http_credentials=typed), url)
         finally:
             chromium.close()

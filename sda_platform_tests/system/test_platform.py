@@ -8,12 +8,14 @@ So the tests run in any order and alone. Where there is no browser, only the tes
 import csv
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import dagster as dg
 import numpy as np
@@ -51,6 +53,7 @@ from sda_platform.spark.channel import token_file, without_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import probe
 from sda_platform.units import SECOND_NS
+from sda_platform_tests.support import sockets
 from sda_platform_tests.support.browser import Page, opened
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
@@ -258,9 +261,27 @@ def test_another_user_of_the_machine_reaches_neither_the_files_nor_the_engine__S
     path = token_file(address)
     assert path is not None
     assert as_another_user(path.read_text) == "PermissionError"
-    with pytest.raises(EngineUnavailable, match="refuses this process"):
-        probe(without_token_file(address))
-    probe(address)
+    code_server = str(platform_home.read_state(platform.home)["addresses"]["code_server"]).removeprefix("unix:")
+    assert as_another_user(lambda: socket.socket(socket.AF_UNIX).connect(code_server)) == "PermissionError"
+    wrong = platform.home.parent / "wrong-token"
+    wrong.write_text("guessed" * 8)
+    wrong.chmod(0o600)
+    bare = without_token_file(address)
+    refused = {
+        engines_outcome(bare),
+        engines_outcome(address.replace(quote(str(path), safe=""), quote(str(wrong), safe=""))),
+    }
+    found = {"no token, wrong token": " ".join(refused), "the token": engines_outcome(address)}
+    assert found == sockets.stated(sockets.ENGINE)
+
+
+def engines_outcome(remote: str) -> str:
+    """What the threat model calls what the engine at ``remote`` answers to a statement."""
+    try:
+        probe(remote)
+    except EngineUnavailable as error:
+        return "refused" if "refuses this process" in str(error) else str(error)
+    return "executes"
 
 
 def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) -> None:

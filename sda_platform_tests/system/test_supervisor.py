@@ -153,6 +153,8 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     addresses = platform.state["addresses"]
     with urllib.request.urlopen(f"{addresses['webserver']}/server_info", timeout=10) as answer:
         assert json.load(answer)["dagster_version"] == dg.__version__
+    assert addresses["code_server"].startswith("unix:")
+    assert liveness.code_server_answers(addresses["code_server"])(10.0)
     expected = {"engine", "code-server", "run-workers", "webserver", "daemon", "watchdog"}
     assert set(platform.state["processes"]) == expected
     metrics = liveness.page_answers(f"{addresses['watchdog']}/metrics")

@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import socket
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -19,10 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sda_platform.http_gate import HttpGate, is_own_host
 from sda_platform.runtime import webserver
+from sda_platform.runtime.ui_roles import Role
 from sda_platform.runtime.webserver import gated
 from sda_platform_tests.support.browser import opened
+from sda_platform_tests.support.served_ui import served, users_file
 
-MUTATION = {"query": "mutation{stopSensor(id:1){__typename}}"}
+MUTATION = {"query": 'mutation{stopSensor(id:"1"){__typename}}'}
 SAME = {"origin": "http://127.0.0.1:3000", "host": "127.0.0.1:3000"}
 
 
@@ -122,21 +121,6 @@ def test_a_mutation_of_dagster_is_a_post_of_json(method: str, path: str, options
     assert bool(app.reached) is (answer == 200)
 
 
-@contextmanager
-def served(app: ASGIApp) -> Iterator[int]:
-    """The port at which a thread serves ``app``."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield int(listening.getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
-
-
 _ATTACKS = """async (target) => {
   const json = JSON.stringify({query: "mutation{x}"});
   const tries = [
@@ -178,33 +162,42 @@ def test_a_browser_on_a_foreign_page_or_name_writes_nothing() -> None:
     assert "GET /graphql" not in own.reached
 
 
-def test_dagsters_command_serves_what_the_gate_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("host", "writes", "anyone", "has_users"),
+    [
+        ("127.0.0.1", "", Role.ADMIN, False),
+        ("webserver", "", Role.VIEWER, False),
+        ("0.0.0.0", "true", Role.ADMIN, False),
+        ("127.0.0.1", "true", Role.ADMIN, True),
+    ],
+)
+def test_dagsters_command_serves_what_the_gate_makes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, writes: str, anyone: Role, has_users: bool
+) -> None:
     """It calls a function of its own by name; if an update changes that, the gate would be open."""
-    served_apps: list[ASGIApp] = []
+    users_file(tmp_path)
+    monkeypatch.setenv("SDA_HOME", str(tmp_path))
+    monkeypatch.setenv("SDA_WEBSERVER_HOST", host)
+    monkeypatch.setenv("SDA_WEBSERVER_WRITES", writes or "false")
+    monkeypatch.setenv("SDA_WEBSERVER_USERS", str(tmp_path / "users.toml") if has_users else "")
+    served_apps: list[Any] = []
     monkeypatch.setattr(uvicorn, "run", lambda app, **_options: served_apps.append(app))
     monkeypatch.setattr(cli, "log_action", lambda *_arguments: None)
-    monkeypatch.setattr(cli, "create_app_from_workspace_process_context", lambda *_arguments, **_options: Recorder())
+    monkeypatch.setattr(cli, "create_app_from_workspace_process_context", lambda *_: pytest.fail("not gated"))
     monkeypatch.setattr(cli, "main", lambda: _host_as_dagster_does())
+    monkeypatch.setattr(sys, "argv", [])
     webserver.main([])
     assert [type(app) for app in served_apps] == [HttpGate]
+    text = asyncio.run(_asked(served_apps[0]))
+    assert ("a login is needed" in text) is has_users
+    assert ("may not stopSensor" in text) is (anyone is Role.VIEWER)
+
+
+async def _asked(app: ASGIApp) -> str:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:3000") as client:
+        return (await client.post("/graphql", headers=SAME, json=MUTATION)).text
 
 
 def _host_as_dagster_does() -> None:
     with dg.instance_for_test() as instance, WorkspaceProcessContext(instance, None) as context:
         cli.host_dagster_ui_with_workspace_process_context(context, "127.0.0.1", 1, "", "error")
-
-
-@pytest.mark.parametrize(
-    ("host", "writes", "is_reading"),
-    [("127.0.0.1", "", False), ("0.0.0.0", "", True), ("webserver", "", True), ("0.0.0.0", "true", False)],
-)
-def test_beyond_loopback_the_ui_is_read_only_unless_it_is_declared(
-    monkeypatch: pytest.MonkeyPatch, host: str, writes: str, is_reading: bool
-) -> None:
-    monkeypatch.setenv("SDA_WEBSERVER_HOST", host)
-    monkeypatch.setenv("SDA_WEBSERVER_WRITES", writes or "false")
-    monkeypatch.setattr(cli, "main", lambda: None)
-    monkeypatch.setattr(cli, "create_app_from_workspace_process_context", None)
-    monkeypatch.setattr(sys, "argv", [])
-    webserver.main(["-p", "3000"])
-    assert ("--read-only" in sys.argv) is is_reading

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from sda_platform.cli.collector.report import read_report
 from sda_platform.edge.address import Address
 from sda_platform.formats.cutting import split_records
+from sda_platform.http_gate import refusal_of
 from sda_platform.landing.lander import seal
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.simulation.world import SimulatedSegment
@@ -63,6 +64,9 @@ class ObservationArchive:
 
         class Answer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if reason := refusal_of("GET", self.headers.items()):
+                    self.send_error(403, reason)
+                    return
                 asked = parse_qs(urlsplit(self.path).query)
                 times = {name: int(texts[0]) for name, texts in asked.items() if re.fullmatch(r"[0-9]{1,19}", texts[0])}
                 content = archive.since(times.get("since", 0), times.get("until", 2**63))

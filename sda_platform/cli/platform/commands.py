@@ -7,6 +7,7 @@ import click
 from sda_platform.cli.grammar import default_option, json_option
 from sda_platform.cli.listing import print_json
 from sda_platform.cli.people import SCENARIOS, STORY, console, lake_of
+from sda_platform.runtime.ui_roles import ROLE_NAMES
 from sda_platform.settings import Settings
 
 # In this world no approach but the story's becomes red when sensors observe its objects.
@@ -40,6 +41,21 @@ def service(settings: Settings, name: str, check: bool) -> None:
     if check:
         sys.exit(0 if separate_service(name, settings).is_ready() else 1)
     become(name, settings)
+
+
+@click.command(short_help="Make a user of the UI.")
+@click.argument("name")
+@default_option("--role", type=click.Choice(ROLE_NAMES), default="viewer", help="Views; runs jobs and sensors; or all.")
+def user(name: str, role: str) -> None:
+    """Make a user of the UI: the section for the file that SDA_WEBSERVER_USERS names, and a new token.
+
+    The section is printed on the standard output, the token on the standard error, this once.
+    """
+    from sda_platform.runtime.ui_users import new_user
+
+    token, section = new_user(name, role)
+    click.echo(section, nl=False)
+    click.echo(f"token of {name}: {token}", err=True)
 
 
 @click.command(short_help="Show the platform with one day of real orbits.")

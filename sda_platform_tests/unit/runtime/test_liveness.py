@@ -22,6 +22,8 @@ from sda_platform.runtime.processes import Service
 from sda_platform.spark import session, statements
 from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
 
+NO_TOKEN = Path("no-token")
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
@@ -87,7 +89,9 @@ def test_a_process_that_accepts_and_never_answers_is_seen_D8(mute_port: int) -> 
     assert liveness.engine_answers(f"sc://127.0.0.1:{mute_port}")(0.3) is False
     assert liveness.code_server_answers(f"127.0.0.1:{mute_port}")(0.3) is False
     assert liveness.webserver_answers(f"http://127.0.0.1:{mute_port}")(0.3) is False
-    assert liveness.daemon_beats(f"http://127.0.0.1:{mute_port}")(0.3) is None, "the daemon's state is not known then"
+    assert liveness.daemon_beats(f"http://127.0.0.1:{mute_port}", NO_TOKEN)(0.3) is None, (
+        "the daemon's state is not known then"
+    )
 
 
 def test_a_port_that_another_protocol_took_is_no_answer_of_the_webserver_D8() -> None:
@@ -95,7 +99,7 @@ def test_a_port_that_another_protocol_took_is_no_answer_of_the_webserver_D8() ->
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     assert liveness.webserver_answers(f"http://127.0.0.1:{port}")(10.0) is False
-    assert liveness.daemon_beats(f"http://127.0.0.1:{port}")(10.0) is None
+    assert liveness.daemon_beats(f"http://127.0.0.1:{port}", NO_TOKEN)(10.0) is None
     server.stop(None).wait()
 
 
@@ -136,8 +140,11 @@ def test_the_code_server_is_asked_as_dagster_serves_it_D8() -> None:
 def test_the_daemon_works_while_its_heartbeats_change_D8() -> None:
     beats = {"daemons": [1.0, None]}
 
+    logins: list[str] = []
+
     class Webserver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            logins.append(self.headers["Authorization"])
             statuses = [{"lastHeartbeatTime": beat} for beat in beats["daemons"]]
             answer = json.dumps({"data": {"instance": {"daemonHealth": {"allDaemonStatuses": statuses}}}}).encode()
             self.send_response(200)
@@ -150,7 +157,7 @@ def test_the_daemon_works_while_its_heartbeats_change_D8() -> None:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Webserver) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        ask = liveness.daemon_beats(f"http://127.0.0.1:{server.server_address[1]}")
+        ask = liveness.daemon_beats(f"http://127.0.0.1:{server.server_address[1]}", NO_TOKEN)
         found = [ask(10.0), ask(10.0)]
         beats["daemons"] = [1.0, 2.0]
         found += [ask(10.0), ask(10.0)]

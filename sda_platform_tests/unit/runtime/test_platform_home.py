@@ -1,12 +1,14 @@
 """What the supervisor's file shows to other processes."""
 
+import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from sda_platform.published import is_stopping
-from sda_platform.runtime import platform_home
+from sda_platform.runtime import platform_home, services
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,22 @@ def test_a_platform_stops_while_its_supervisor_ends_its_processes(
 ) -> None:
     platform_home.write_state(tmp_path, state)
     assert is_stopping(tmp_path) is expected
+
+
+@pytest.mark.parametrize("depth", [1, 12])
+def test_the_code_server_listens_where_only_its_user_may_connect(tmp_path: Path, depth: int) -> None:
+    """A home may lie deeper than the kernel lets the path of a socket be."""
+    home = Path(tmp_path, *["a directory"] * depth)
+    address = platform_home.code_server_socket(home)
+    workspace = json.loads(platform_home.prepare(home, address, {}).read_text())
+    path = Path(workspace["load_from"][0]["grpc_server"]["socket"])
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    assert address == f"unix:{path}" and (path.is_relative_to(home) is (depth == 1))
+    assert depth == 1 or path.parent.stat().st_mode & 0o077 == 0
+    service = services.code_server_service(home, {}, address, "x")
+    assert service.command[service.command.index("-s") + 1] == str(path) and "-h" not in service.command
+    path.unlink()
 
 
 def test_no_platform_stops_where_none_ran(tmp_path: Path) -> None:

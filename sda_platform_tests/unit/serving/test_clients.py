@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
@@ -16,32 +15,8 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.serving.clients import ClientsError, KnownClients, load_clients
 from sda_platform.serving.submissions import ID_DIGITS
 from sda_platform_tests.support.delta_tables import commit
-from sda_platform_tests.support.ephemerides_of_operators import oem_through
-from sda_platform_tests.support.segments import START_NS, after
 from sda_platform_tests.unit.serving.client import Client
-from sda_platform_tests.unit.serving.endpoint import endpoint_over
-
-TOKENS = {"AURORA_TOKEN": "aurora-0123456789", "SURVEY_TOKEN": "survey-0123456789"}
-FILE = """
-[clients.aurora]
-token_variable = "AURORA_TOKEN"
-norad_ids = [25544]
-rank = 30
-
-[clients.survey]
-token_variable = "SURVEY_TOKEN"
-"""
-PLACE, SPEED = np.array([7000.0, 0.0, 0.0]), np.array([0.0, 5.0, 5.7])
-
-
-def plan(norad_id: int) -> bytes:
-    return oem_through(norad_id, START_NS, PLACE, SPEED, begin_ns=START_NS, end_ns=after(7200))
-
-
-def clients_of(tmp_path: Path, text: str = FILE) -> KnownClients:
-    path = tmp_path / "clients.toml"
-    path.write_text(text)
-    return load_clients(path)
+from sda_platform_tests.unit.serving.endpoint import FILE, TOKENS, clients_of, endpoint_over, plan
 
 
 @dataclass

@@ -1,6 +1,6 @@
 # The platform in a container: docker build --build-arg REVISION=$(git rev-parse --short=12 HEAD) -t sda-platform . && docker run --rm -p 3000:3000 -v sda:/data sda-platform sda demo
 # No entry point: Dagster's Helm chart starts `dagster` in the same image.
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless make git procps \
  && rm -rf /var/lib/apt/lists/* \

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock sbom clean
+.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock sbom release clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -72,6 +72,12 @@ sbom: setup  ## the software bill of materials of the lock (CycloneDX) in build/
 	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
 	    --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json
 	@echo "build/sbom.cdx.json"
+
+release: sbom  ## what a release has, in dist: packages built from the lock, the bill of materials, checksums
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --no-create-gitignore --build-constraint requirements.lock --require-hashes --out-dir dist
+	@cp build/sbom.cdx.json dist/
+	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean:  ## caches and build products; the environment and var/ stay
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -13,6 +13,7 @@ from vulnerabilities import ACCEPTED, accepted  # noqa: E402 - a script beside i
 
 TODAY = date(2026, 11, 27)
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+_IMAGE = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 _PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d[\w.]*")
 
 
@@ -24,9 +25,27 @@ def test_each_action_is_pinned_by_its_commit__S10() -> None:
     assert [each for each in used if not _PINNED.fullmatch(each)] == []
 
 
-def test_a_workflow_may_only_read_the_repository() -> None:
+def test_a_workflow_may_only_read_the_repository_but_the_release() -> None:
     for each in WORKFLOWS:
-        assert "permissions:\n  contents: read\n" in each.read_text(), each.name
+        text = each.read_text()
+        assert "permissions:\n  contents: read\n" in text, each.name
+        assert (": write" in text) is (each.name == "release.yml"), each.name
+
+
+def test_each_image_is_pinned_by_its_digest__S10() -> None:
+    """Those of others; our own is built here."""
+    files = [ROOT / "Dockerfile", ROOT / "compose.yaml"]
+    used = [found[1] for each in files for found in re.finditer(r"(?m)^(?:FROM| *image:) (\S+)", each.read_text())]
+    assert [each for each in used if not _IMAGE.fullmatch(each)] == ["sda-platform"]
+    assert len(used) == 4
+
+
+def test_a_release_is_built_from_the_lock_and_each_of_its_files_is_attested() -> None:
+    release, make = (ROOT / ".github/workflows/release.yml").read_text(), (ROOT / "Makefile").read_text()
+    assert "--build-constraint requirements.lock --require-hashes" in make
+    attested, published = release.index("subject-path: dist/*"), release.index("gh release create")
+    assert release.index("make release") < attested < published and "dist/* --verify-tag" in release
+    assert "gh attestation verify" in (ROOT / "SECURITY.md").read_text()
 
 
 def test_what_is_not_pinned_is_found() -> None:

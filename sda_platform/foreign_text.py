@@ -16,6 +16,9 @@ _LAYOUT: Final = frozenset("\n\t")
 CONTROLS: Final = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 """A pattern of the characters that no name has, for texts without lone surrogates."""
 _NOT_PLAIN: Final = re.compile(f"{CONTROLS[:-1]}\ud800-\udfff]")
+_FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
+"""How a formula begins; some spreadsheets take the wide letters, too."""
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>!|~&#{}()$])")
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
 
@@ -37,6 +40,12 @@ def in_markdown(text: str) -> str:
     """``text`` as Markdown that shows it in one line: no link, image, element, formula or table cell comes from it."""
     shown = _MARKS.sub(r"\\\1", printable(text).replace("\n", "␊").replace("\t", "␉"))
     return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}&#{ord(found[0][-1])};", shown)
+
+
+def in_csv(text: str) -> str:
+    """``text`` as a cell of CSV that a spreadsheet shows and does not execute, and a terminal does not obey."""
+    shown = printable(text)
+    return f"'{shown}" if shown.lstrip()[:1] in _FORMULA and not _NUMBER.fullmatch(shown) else shown
 
 
 def _shown(letter: str) -> str:

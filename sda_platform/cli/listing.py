@@ -17,6 +17,7 @@ from rich.text import Text
 
 from sda_platform.cli.people import console
 from sda_platform.clock import iso
+from sda_platform.foreign_text import in_csv
 
 FORMS: Final = ("table", "json", "csv")
 _CELL_CHARACTERS = 40
@@ -103,14 +104,18 @@ def print_facts(as_json: bool, value: Any, lines: Iterable[RenderableType]) -> N
 
 
 def write_csv(rows: Iterable[Any], stream: TextIO, fields: Sequence[str] = ()) -> None:
-    """Write ``rows``, mappings or dataclasses, with the names of their fields above; what is nested is JSON."""
+    """Write ``rows``, mappings or dataclasses, with the names of their fields above; what is nested is JSON.
+
+    Text that a spreadsheet would execute is quoted (`foreign_text.in_csv`).
+    """
     writer = csv.writer(stream, lineterminator="\n")
     if fields:
         writer.writerow(fields)
     for place, row in enumerate(map(plain, rows)):
         if not (fields or place):
             writer.writerow(row)
-        writer.writerow(json.dumps(each) if isinstance(each, dict | list) else each for each in row.values())
+        texts = (json.dumps(each) if isinstance(each, dict | list) else each for each in row.values())
+        writer.writerow(in_csv(each) if isinstance(each, str) else each for each in texts)
 
 
 def plain(value: Any) -> Any:

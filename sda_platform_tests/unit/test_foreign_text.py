@@ -1,5 +1,6 @@
 """Text of others is shown and does nothing: on a terminal, and as Markdown by the judgement of another renderer."""
 
+import csv
 import io
 import re
 from pathlib import Path
@@ -10,8 +11,9 @@ from markdown_it import MarkdownIt
 from rich.table import Table as Grid
 
 import sda_platform
+from sda_platform.cli.listing import write_csv
 from sda_platform.cli.people import PeopleConsole
-from sda_platform.foreign_text import in_markdown, is_plain, printable
+from sda_platform.foreign_text import in_csv, in_markdown, is_plain, printable
 from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform_tests.support.hostile import HOSTILE
 
@@ -60,6 +62,32 @@ def test_a_name_may_have_no_control_character_or_line_break() -> None:
     assert is_plain("ISS (ZARYA) [x] ü")
     refused = {what for what, text in HOSTILE.items() if not is_plain(text)}
     assert refused >= {"window title", "null", "right to left", "line separator", "table", "eight-bit escape"}
+
+
+@every_text
+def test_csv_shows_it_and_a_spreadsheet_executes_none_of_it(text: str) -> None:
+    out = io.StringIO(newline="")
+    write_csv([{"object_name": text, "pc": -1e-5, "number": "-5.2e3"}], out)
+    shown = out.getvalue()
+    assert not _CONTROLS.search(shown), repr(shown)
+    ((name, pc, number),) = list(csv.reader(io.StringIO(shown)))[1:]
+    assert not name.lstrip().startswith(("=", "+", "-", "@")), name
+    assert name.removeprefix("'") == printable(text) and (pc, number) == ("-1e-05", "-5.2e3")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", " =1", "\t=1", "\n=1", "\uff1d1", "-", "-5 DEG"])
+def test_what_begins_as_a_formula_is_quoted(text: str) -> None:
+    assert in_csv(text) == f"'{text}"
+
+
+def test_rows_are_written_as_csv_in_one_place() -> None:
+    root = Path(sda_platform.__file__).parent
+    writes = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if re.search(r"csv\.writer|DictWriter|to_csv\(", path.read_text())
+    }
+    assert writes == {"cli/listing.py"}
 
 
 def test_every_terminal_of_the_product_is_one_that_shows_text_as_it_is() -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENTS_FEED
+from sda_platform.cli.listing import write_csv
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.arrow import arrays
@@ -144,7 +145,8 @@ def _write(table: pa.Table, path: Path) -> None:
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(table, path)
     else:
-        table.to_pandas().to_csv(path, index=False)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            write_csv(table.to_pylist(), file, table.column_names)
 
 
 def age_warning(norad_id: IntArray, epoch_ns: IntArray, from_ns: IntArray, until_ns: IntArray) -> str | None:

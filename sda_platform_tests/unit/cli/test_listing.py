@@ -14,6 +14,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.grammar import Commands
 from sda_platform.cli.listing import Output, number, word
 from sda_platform.cli.main import main
+from sda_platform.foreign_text import printable
 from sda_platform.registry import TABLES
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
@@ -38,7 +39,7 @@ def test_json_and_csv_have_every_field_of_the_rows(capsys: pytest.CaptureFixture
     assert found[0] == {"name": "a, b", "payload": "01ff", "miss_km": None, "parts": [1, 2]}
     Output("csv").show(ROWS, COLUMNS)
     read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [row["name"] for row in read] == [row.name for row in ROWS]
+    assert [row["name"] for row in read] == [printable(row.name) for row in ROWS]
     assert {**read[1], "name": ""} == {"name": "", "payload": "01ff", "miss_km": "", "parts": "[1, 2]"}
 
 

@@ -19,9 +19,9 @@ from sda_platform.lake.lake import Lake
 from sda_platform.landing.orphans import orphaned_names
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.landing_table import land
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import declared
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.spark.session import SparkResource
 

@@ -4,17 +4,14 @@ Loading this module starts nothing and reads nothing but the environment: no ses
 """
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
 from typing import Any
 
 import dagster as dg
 
-import sda_platform
 from sda_platform.delivery.configured import require_idempotency
 from sda_platform.history.assets import POLICIES as HISTORY_POLICIES
 from sda_platform.history.assets import history_definitions
+from sda_platform.orchestration.declarations import DECLARED, tables_of, zones_of
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
     JOBS,
@@ -26,15 +23,12 @@ from sda_platform.orchestration.policy import with_policy
 from sda_platform.orchestration.run_failures import run_failures
 from sda_platform.orchestration.sensors import landing_sensor, unconsumed_sensor
 from sda_platform.orchestration.shared_resources import shared_resources
-from sda_platform.orchestration.table_asset import tables_of, zones_of
-from sda_platform.registry import TABLES
+from sda_platform.registry import TABLES, modules_named
 from sda_platform.settings import Settings
 
-PACKAGES = tuple(
-    import_module(f"{package.name}.defs")
-    for package in iter_modules(sda_platform.__path__, "sda_platform.")
-    if package.ispkg and find_spec(f"{package.name}.defs")
-)
+PACKAGES = modules_named("defs")
+# Importing them declares the tables' assets, landing zones and checks.
+modules_named("assets")
 POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()} | HISTORY_POLICIES
 REPORTS = "reports"
 
@@ -51,11 +45,15 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     parts = [*(package.defs(chosen) for package in PACKAGES), history_definitions(TABLES, chosen)]
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
-    assets = [asset for part in parts for asset in part.assets or ()]
+    assets: list[Any] = [asset for each in DECLARED.values() for asset in (*each.zones, each.asset)]
+    assets += [asset for part in parts for asset in part.assets or ()]
     reports = [a for a in assets if isinstance(a, dg.AssetsDefinition) and a.key.path[0] == REPORTS]
     return dg.Definitions(
         assets=dg.map_asset_specs(lambda spec: with_policy(spec, POLICIES), assets),
-        asset_checks=[check for part in parts for check in part.asset_checks or ()],
+        asset_checks=[
+            *(check for each in DECLARED.values() for check in each.checks),
+            *(check for part in parts for check in part.asset_checks or ()),
+        ],
         jobs=[
             *(job_over(job, tables_of(job), reports if job is ORBIT_DETERMINATION else ()) for job in JOBS),
             *(job for part in parts for job in part.jobs or ()),

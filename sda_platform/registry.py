@@ -1,9 +1,9 @@
 """Every table of the platform: what each package's ``tables`` module lists, sources before the tables that use them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
+from pathlib import Path
+from types import ModuleType
 
 import sda_platform
 from sda_platform.lake.table import Table, in_flow_order
@@ -23,13 +23,15 @@ def tables_named(name: str) -> tuple[Table, ...]:
     return chosen
 
 
-def _declared() -> Iterator[Table]:
-    for package in iter_modules(sda_platform.__path__, "sda_platform."):
-        if package.ispkg and find_spec(f"{package.name}.tables"):
-            yield from import_module(f"{package.name}.tables").TABLES
+def modules_named(name: str) -> tuple[ModuleType, ...]:
+    """The modules ``name`` of the platform's packages: `tables`, `assets` or `defs`, imported."""
+    found = (path.parent.name for root in sda_platform.__path__ for path in Path(root).glob(f"*/{name}.py"))
+    return tuple(import_module(f"sda_platform.{package}.{name}") for package in sorted(found))
 
 
-TABLES = in_flow_order(sorted(_declared(), key=lambda table: table.name))
+TABLES = in_flow_order(
+    sorted((table for module in modules_named("tables") for table in module.TABLES), key=lambda table: table.name)
+)
 TABLES_BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
 FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TABLES if table.zones}
 """The landing zones of the tables that have some, by the table's name."""

@@ -10,6 +10,13 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
+from sda_platform.catalog.checks import (
+    CATALOGUE_IS_FRESH,
+    EPOCHS_ARE_RECENT,
+    MAX_ELEMENTS_AGE_S,
+    catalog_balance,
+    no_silent_winner,
+)
 from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
 from sda_platform.catalog.orbits import catalogued, designated
@@ -31,73 +38,66 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
-from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
-from sda_platform.orchestration.zone_asset import zone_asset
+from sda_platform.orchestration.materialization import materialized, nothing_new
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness
+from sda_platform.orchestration.zone_asset import ZoneContents
 
-element_zone = zone_asset(
-    ELEMENTS_FEED,
+
+@landing_asset(
     ELEMENT_SETS,
-    CATALOG_TO_ALERTS,
-    "Element sets as files: OMM in CSV, JSON, KVN or XML, two- and three-line sets.",
-    replayable="yes",
-    ordering="none",
-    delivery="at least once",
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        ELEMENTS_FEED: ZoneContents(
+            "Element sets as files: OMM in CSV, JSON, KVN or XML, two- and three-line sets.",
+            replayable="yes",
+            ordering="none",
+        )
+    },
+    freshness=CATALOGUE_IS_FRESH,
 )
-
-edit_zone = zone_asset(
-    EDITS_FEED,
-    CATALOG_EDITS,
-    CATALOG_TO_ALERTS,
-    "Edits of catalogue objects as lines of JSON, made here or at another site.",
-    replayable="yes",
-    ordering="none",
-    delivery="at least once",
-)
-
-
-@table_asset(ELEMENT_SETS, jobs=[CATALOG_TO_ALERTS])
-def element_sets(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def element_sets(_store: Lake) -> Decoding:
     """Every element set that arrived, kept without limit; an unusable one has its error."""
-    return land(lake, landing, ELEMENT_SETS, one_by_one(decoding.decode), report=context.log_event)
+    return Decoding(one_by_one(decoding.decode))
 
 
-ephemeris_zone = zone_asset(
-    EPHEMERIDES_FEED,
+@landing_asset(
     EPHEMERIDES,
-    CATALOG_TO_ALERTS,
-    "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML, and as tables (STK, MEME, CPF, SP3).",
-    replayable="yes",
-    ordering="none",
-    delivery="at least once",
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        EPHEMERIDES_FEED: ZoneContents(
+            "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML, and as tables (STK, MEME, CPF, SP3).",
+            replayable="yes",
+            ordering="none",
+        )
+    },
 )
-
-
-@table_asset(EPHEMERIDES, jobs=[CATALOG_TO_ALERTS])
-def ephemerides(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def ephemerides(store: Lake) -> Decoding:
     """Ephemerides as operators send them: states with their covariances, TEME and UTC, one row each.
 
     An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not. One
     with gaps is used between them, and a single state is propagated for a day.
     An object that is named by its international designator, or only by the file's name, is looked up in the catalogue.
     """
-    store = lake.open()
     catalogue = store.head(ORBITAL_CATALOG)
     numbers = designated(store, catalogue.version)
     known = cache(lambda: catalogued(store, catalogue.version))  # few ephemerides are named by their file alone
     decode = ephemeris_decoding.decoder(lambda designator: numbers.get(designator, ()), lambda n: n in known())
-    observed = [(ORBITAL_CATALOG, catalogue)]
-    return land(lake, landing, EPHEMERIDES, one_by_one(decode), report=context.log_event, observed=observed)
+    return Decoding(one_by_one(decode), observed=((ORBITAL_CATALOG, catalogue),))
 
 
-@table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS], stand_ins=without_leases)
+@table_asset(
+    ORBITAL_CATALOG,
+    jobs=[CATALOG_TO_ALERTS],
+    balance=[catalog_balance],
+    freshness=EPOCHS_ARE_RECENT,
+    stand_ins=without_leases,
+)
 def orbital_catalog(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """The element set in force of each object: the latest epoch that has come, then source priority and set number.
 
@@ -146,18 +146,34 @@ def _candidates(store: Lake, plan: Plan, before: Identities, identities: Identit
     return identified_frame(sets, identities)
 
 
-@table_asset(CATALOG_EDITS, jobs=[CATALOG_TO_ALERTS], priority=-10)
-def catalog_edits(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+@landing_asset(
+    CATALOG_EDITS,
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        EDITS_FEED: ZoneContents(
+            "Edits of catalogue objects as lines of JSON, made here or at another site.",
+            replayable="yes",
+            ordering="none",
+        )
+    },
+    freshness=DataFreshness("edits follow no schedule", 0.0, never_stale),
+    priority=-10,
+)
+def catalog_edits(_store: Lake) -> Decoding:
     """Every edit of a catalogue object that an analyst made, here or at another site, kept for ever.
 
     Edits carry the site that made them and a version vector. Which of them hold is in `catalog_conflicts`.
     """
-    return land(lake, landing, CATALOG_EDITS, one_by_one(edit_decoding.decode), report=context.log_event)
+    return Decoding(one_by_one(edit_decoding.decode))
 
 
-@table_asset(CATALOG_CONFLICTS, jobs=[CATALOG_TO_ALERTS], priority=-10)
+@table_asset(
+    CATALOG_CONFLICTS,
+    jobs=[CATALOG_TO_ALERTS],
+    balance=[no_silent_winner],
+    max_wait_s=MAX_ELEMENTS_AGE_S,
+    priority=-10,
+)
 def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What each source and each edit claims of an object, and why it does not hold where it does not.
 

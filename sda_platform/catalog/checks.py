@@ -9,26 +9,23 @@ import pyarrow.compute as pc
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import MERGE_COLUMNS, best_sets
 from sda_platform.catalog.tables import (
-    CATALOG_CONFLICTS,
     CATALOG_EDITS,
     CONCURRENT,
     ELEMENT_SETS,
     ELEMENTS,
-    EPHEMERIDES,
     IN_FORCE,
-    ORBITAL_CATALOG,
 )
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
-from sda_platform.orchestration.freshness import never_stale, newest, newest_if_any, nothing_waits
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.freshness import newest
+from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import consumed_rows
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
-MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
 CATALOGUE_IS_FRESH = DataFreshness("element sets arrived recently", MAX_ELEMENTS_AGE_S, newest("received_time_ns"))
+EPOCHS_ARE_RECENT = DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns"))
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -83,31 +80,3 @@ def no_silent_winner(store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
         (len(unsettled), "attributes have no single winner and no open conflict"),
     )
     return [f"{count} {what}" for count, what in counted if count]
-
-
-checks = [
-    *table_checks(
-        ELEMENT_SETS,
-        freshness=CATALOGUE_IS_FRESH,
-    ),
-    *table_checks(
-        ORBITAL_CATALOG,
-        balance=[catalog_balance],
-        freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
-    ),
-    *table_checks(
-        EPHEMERIDES,
-        freshness=DataFreshness(
-            "ephemerides still arrive, once any came", MAX_EPHEMERIDES_AGE_S, newest_if_any("received_time_ns")
-        ),
-    ),
-    *table_checks(
-        CATALOG_EDITS,
-        freshness=DataFreshness("edits follow no schedule", MAX_ELEMENTS_AGE_S, never_stale),
-    ),
-    *table_checks(
-        CATALOG_CONFLICTS,
-        balance=[no_silent_winner],
-        freshness=DataFreshness("every landed set and edit is judged", MAX_ELEMENTS_AGE_S, nothing_waits),
-    ),
-]

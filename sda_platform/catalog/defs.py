@@ -2,8 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.catalog import assets, health, sensors, serving_index
-from sda_platform.catalog.checks import checks
+from sda_platform.catalog import health, sensors, serving_index
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -15,18 +14,10 @@ def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, sensors and schedules of the package, and space weather as a resource."""
     return dg.Definitions(
         assets=[
-            assets.element_zone,
-            assets.element_sets,
-            assets.orbital_catalog,
-            assets.ephemeris_zone,
-            assets.ephemerides,
-            assets.edit_zone,
-            assets.catalog_edits,
-            assets.catalog_conflicts,
             health.catalogue_report,
             serving_index.catalog_index,
         ],
-        asset_checks=[*checks, serving_index.index_is_current],
+        asset_checks=[serving_index.index_is_current],
         sensors=[serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
         resources={"weather": SpaceWeatherResource(**settings.weather.model_dump())},

@@ -35,9 +35,9 @@ def docked_pairs(current: pa.Table, published: pa.Table) -> ObjectPairs:
     is_own, columns = _is_own(current), [*ELEMENT_COLUMNS]
     determined = frozenset(current["norad_id"].filter(is_own).to_pylist())
     sets = pa.concat_tables([current.filter(pc.invert(is_own)).select(columns), published.select(columns)])
-    groups = sets.group_by(_ORBIT).aggregate([("norad_id", "list"), ("norad_id", "count")])
-    shared = groups["norad_id_list"].filter(pc.greater(groups["norad_id_count"], 1)).to_pylist()
-    pairs = [pair for objects in shared for pair in combinations(sorted(objects), 2)]
+    objects = sets.group_by(_ORBIT).aggregate([("norad_id", "list")])["norad_id_list"]  # deterministic: sorted next
+    shared = objects.filter(pc.greater(pc.list_value_length(objects), 1)).to_pylist()
+    pairs = [pair for numbers in shared for pair in combinations(sorted(numbers), 2)]
     return frozenset(pair for pair in pairs if not determined.issuperset(pair))
 
 

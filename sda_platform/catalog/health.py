@@ -18,8 +18,8 @@ from sda_platform.catalog.tables import ELEMENT_SETS, HELD, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.units import DAY_NS, SECOND_NS
 
 KEY = dg.AssetKey(["reports", "catalogue"])

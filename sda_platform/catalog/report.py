@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, HELD, LOST
 from sda_platform.lake.log import TableLog
-from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.orchestration.materialization import markdown_table
 
 
 def conflict_facts(log: TableLog) -> dict[str, Any]:

@@ -17,6 +17,12 @@ from sda_platform.clock import iso
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen, transforms
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.checks import (
+    SCREENING_IS_FRESH,
+    alerts_follow_assessments,
+    assessments_follow_candidates,
+    risks_follow_probabilities,
+)
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks, suspected_tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.refined_ephemerides import (
@@ -40,68 +46,68 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.arrow_frames import frame_of
+from sda_platform.lake.lake import Lake
 from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
-from sda_platform.orchestration.landing_table import land
-from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
-from sda_platform.orchestration.zone_asset import zone_asset
-from sda_platform.recovery.verification import current_keys
+from sda_platform.orchestration.landing_table import Decoding, landing_asset
+from sda_platform.orchestration.materialization import materialized, nothing_new
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness
+from sda_platform.orchestration.zone_asset import ZoneContents
+from sda_platform.recovery.verification import broken_correction_logs, current_keys
 
-message_zone = zone_asset(
-    MESSAGES_FEED,
+
+@landing_asset(
     RECEIVED_CDMS,
-    CATALOG_TO_ALERTS,
-    "Conjunction data messages (CCSDS 508.0) of other organisations, in KVN or XML.",
-    replayable="yes",
-    ordering="none",
-    delivery="at least once",
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        MESSAGES_FEED: ZoneContents(
+            "Conjunction data messages (CCSDS 508.0) of other organisations, in KVN or XML.",
+            replayable="yes",
+            ordering="none",
+        )
+    },
 )
-
-
-@table_asset(RECEIVED_CDMS, jobs=[CATALOG_TO_ALERTS])
-def received_cdms(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def received_cdms(store: Lake) -> Decoding:
     """Conjunction data messages of other organisations, each with its stated and its computed Pc.
 
     A message and an event are one encounter if pair and TCA agree. `sda alert show` and the plots then show both. The
     check `others_agree` compares their risk with ours. An object that is named by its international designator is
     looked up in the catalogue.
     """
-    store = lake.open()
     catalogue = store.head(ORBITAL_CATALOG)
     numbers = designated(store, catalogue.version)
     decoder = one_by_one(cdm_decoding.decoder(lambda designator: numbers.get(designator, ())))
-    observed = [(ORBITAL_CATALOG, catalogue)]
-    return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event, observed=observed)
+    return Decoding(decoder, observed=((ORBITAL_CATALOG, catalogue),))
 
 
-acknowledgement_zone = zone_asset(
-    ACKNOWLEDGEMENTS_FEED,
+@landing_asset(
     ALERT_ACKNOWLEDGEMENTS,
-    CATALOG_TO_ALERTS,
-    "Acknowledgements of alerts as lines of JSON, made by `sda alert ack`.",
-    replayable="yes",
-    ordering="none",
-    delivery="at least once",
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        ACKNOWLEDGEMENTS_FEED: ZoneContents(
+            "Acknowledgements of alerts as lines of JSON, made by `sda alert ack`.", replayable="yes", ordering="none"
+        )
+    },
+    freshness=DataFreshness("people acknowledge when they want to", 0.0, never_stale),
+    priority=-10,
 )
-
-
-@table_asset(ALERT_ACKNOWLEDGEMENTS, jobs=[CATALOG_TO_ALERTS], priority=-10)
-def alert_acknowledgements(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def alert_acknowledgements(_store: Lake) -> Decoding:
     """Who acknowledged which revision of which alert, and what that person remarked; kept for ever.
 
     `sda alert ack` makes them. They change no alert, and are not sent to the subscriber.
     """
-    return land(
-        lake, landing, ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode), report=context.log_event
-    )
+    return Decoding(one_by_one(acknowledgement_decoding.decode))
 
 
-@table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
+@table_asset(
+    CONJUNCTION_CANDIDATES,
+    jobs=[CATALOG_TO_ALERTS],
+    balance=[broken_correction_logs],
+    freshness=SCREENING_IS_FRESH,
+)
 def conjunction_candidates(
     lake: LakeResource, screening: ScreeningResource, weather: SpaceWeatherResource
 ) -> dg.MaterializeResult[Any]:
@@ -187,7 +193,11 @@ def conjunction_candidates(
     )
 
 
-@table_asset(CONJUNCTION_ASSESSMENTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS])
+@table_asset(
+    CONJUNCTION_ASSESSMENTS,
+    jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS],
+    balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
+)
 def conjunction_assessments(
     lake: LakeResource, screening: ScreeningResource, weather: SpaceWeatherResource
 ) -> dg.MaterializeResult[Any]:
@@ -237,7 +247,12 @@ def conjunction_assessments(
     return materialized(store, receipt, risks=dict(risks), space_weather=here.stated(), **counts)
 
 
-@table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
+@table_asset(
+    CONJUNCTION_ALERTS,
+    jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS],
+    balance=[broken_correction_logs, alerts_follow_assessments],
+    priority=10,
+)
 def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.MaterializeResult[Any]:
     """Alerts for subscribers: the assessed and stated events that the alert policy selects, as inserts and retracts.
 

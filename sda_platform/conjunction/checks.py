@@ -14,8 +14,6 @@ from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.stated_encounters import statements_read
 from sda_platform.conjunction.tables import (
-    ALERT_ACKNOWLEDGEMENTS,
-    CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
     RECEIVED_CDMS,
@@ -27,13 +25,12 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
-from sda_platform.orchestration.freshness import never_stale, newest_if_any, nothing_waits, watermark
+from sda_platform.orchestration.freshness import watermark
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import (
-    broken_correction_logs,
     consumed_rows,
     current_keys,
     missing_or_surplus,
@@ -41,8 +38,6 @@ from sda_platform.recovery.verification import (
 )
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
-MAX_WAIT_S = 120.0
-MAX_MESSAGES_AGE_S = 3 * 86_400.0
 SCREENING_IS_FRESH = DataFreshness("the last full screening is recent", MAX_SCREENING_AGE_S, watermark(SCREENED_FROM))
 
 
@@ -159,37 +154,3 @@ def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
             **({"disagreements": lines[:50]} if lines else {}),
         },
     )
-
-
-checks = [
-    *table_checks(
-        CONJUNCTION_CANDIDATES,
-        balance=[broken_correction_logs],
-        freshness=SCREENING_IS_FRESH,
-    ),
-    *table_checks(
-        CONJUNCTION_ASSESSMENTS,
-        balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
-        freshness=DataFreshness(
-            "every candidate, track and ephemeris is assessed",
-            MAX_WAIT_S,
-            nothing_waits,
-        ),
-    ),
-    *table_checks(
-        CONJUNCTION_ALERTS,
-        balance=[broken_correction_logs, alerts_follow_assessments],
-        freshness=DataFreshness("every event has been evaluated for alerts", MAX_WAIT_S, nothing_waits),
-    ),
-    *table_checks(
-        RECEIVED_CDMS,
-        freshness=DataFreshness(
-            "messages arrived recently, if any ever did", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
-        ),
-    ),
-    *table_checks(
-        ALERT_ACKNOWLEDGEMENTS,
-        freshness=DataFreshness("people acknowledge when they want to", MAX_MESSAGES_AGE_S, never_stale),
-    ),
-    others_agree,
-]

@@ -2,8 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.conjunction import assets
-from sda_platform.conjunction.checks import checks
+from sda_platform.conjunction.checks import others_agree
 from sda_platform.conjunction.objects_of_interest import InterestResource
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
@@ -18,17 +17,8 @@ def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, sensors and resource of the package."""
     screening = ScreeningResource(**settings.screening.model_dump())
     return dg.Definitions(
-        assets=[
-            assets.message_zone,
-            assets.received_cdms,
-            assets.acknowledgement_zone,
-            assets.alert_acknowledgements,
-            assets.conjunction_candidates,
-            assets.conjunction_assessments,
-            assets.conjunction_alerts,
-            conjunction_report,
-        ],
-        asset_checks=checks,
+        assets=[conjunction_report],
+        asset_checks=[others_agree],
         sensors=[screening_settings, suspected_manoeuvres],
         resources={
             "screening": screening,

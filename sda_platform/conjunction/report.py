@@ -21,8 +21,8 @@ from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
+from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.recovery.verification import current_keys
 
 SHOWN = 5

@@ -14,7 +14,7 @@ from sda_platform.conjunction.screening_tasks import EVENT, FOUND, REFUSED, TOGE
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
-from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.orchestration.materialization import markdown_table
 
 Scope = Literal["fleet", "all"]
 

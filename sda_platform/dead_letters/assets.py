@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from sda_platform.dead_letters import rejected
+from sda_platform.dead_letters.checks import dead_letters_balance
 from sda_platform.dead_letters.lateness import raw_records_of
 from sda_platform.dead_letters.small_windows import few_rejected
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
@@ -17,12 +18,19 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.unconsumed import commits_of
+from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 
 
-@table_asset(DEAD_LETTERS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=-10)
+@table_asset(
+    DEAD_LETTERS,
+    jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS],
+    balance=[dead_letters_balance],
+    max_wait_s=300.0,
+    priority=-10,
+)
 def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Records that could not be used, with file, position, reason and original bytes.
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.dead_letters.growth import no_growth
 from sda_platform.dead_letters.rejected import refused_letters
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.lateness import late_observations
@@ -14,11 +13,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.unconsumed import commits_of
-from sda_platform.orchestration.freshness import nothing_waits
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
-
-MAX_REJECTION_LAG_S = 300.0
 
 
 def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -38,13 +33,3 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     consumed = [(table, window) for table in REFUSING for c in commits if (window := c.manifest.window(table.name))]
     expected.append(joined_keys(refused_letters(store, consumed, 0), key))
     return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
-
-
-checks = [
-    *table_checks(
-        DEAD_LETTERS,
-        balance=[dead_letters_balance],
-        freshness=DataFreshness("every rejected record is a dead letter", MAX_REJECTION_LAG_S, nothing_waits),
-    ),
-    no_growth,
-]

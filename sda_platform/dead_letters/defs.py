@@ -2,9 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.dead_letters.assets import dead_letters
-from sda_platform.dead_letters.checks import checks
-from sda_platform.dead_letters.growth import GrowthResource
+from sda_platform.dead_letters.growth import GrowthResource, no_growth
 from sda_platform.dead_letters.reprocess_job import reprocess
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -15,4 +13,4 @@ POLICIES = {"dead_letters": GroupPolicy("team:sensor-operations", warn_h=1 / 6, 
 def defs(settings: Settings) -> dg.Definitions:
     """Asset, checks, job and resource of the package."""
     growth = GrowthResource(**settings.growth.model_dump())
-    return dg.Definitions(assets=[dead_letters], asset_checks=checks, jobs=[reprocess], resources={"growth": growth})
+    return dg.Definitions(asset_checks=[no_growth], jobs=[reprocess], resources={"growth": growth})

@@ -4,19 +4,22 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform.delivery.checks import deliveries_balance
 from sda_platform.delivery.dispatch import begin_epoch, dispatch
 from sda_platform.delivery.epochs import recording
 from sda_platform.delivery.replay_subscriber import replay_subscriber
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 
 
 @table_asset(
     ALERT_DELIVERIES,
     jobs=[ALERTS_TO_SUBSCRIBER, OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS],
+    balance=[deliveries_balance],
     priority=10,
     stand_ins=replay_subscriber,
 )

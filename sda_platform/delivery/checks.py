@@ -15,13 +15,9 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
-
-MAX_WAIT_S = 120.0
 
 
 def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -83,13 +79,3 @@ def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
             f"{count} open alerts of an earlier history are not known to this lake; they are withdrawn after the next "
             "full screening unless it finds them"
         )
-
-
-checks = [
-    *table_checks(
-        ALERT_DELIVERIES,
-        balance=[deliveries_balance],
-        freshness=DataFreshness("every alert is delivered", MAX_WAIT_S, nothing_waits),
-    ),
-    subscriber_agrees,
-]

@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.breaker import guarded
-from sda_platform.delivery.checks import checks
+from sda_platform.delivery.checks import subscriber_agrees
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.sensors import waiting_alerts
 from sda_platform.orchestration.policy import GroupPolicy
@@ -16,8 +15,7 @@ POLICIES = {"delivery": GroupPolicy("team:conjunction-assessment", warn_h=12, fa
 def defs(settings: Settings) -> dg.Definitions:
     """Asset, checks, sensor and resource of the package."""
     return dg.Definitions(
-        assets=[alert_deliveries],
-        asset_checks=checks,
+        asset_checks=[subscriber_agrees],
         sensors=[waiting_alerts],
         resources={"subscriber": guarded(subscriber_of(settings), settings.home)},
     )

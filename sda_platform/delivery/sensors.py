@@ -10,9 +10,9 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.attempts import Attempts, unfinished_run
+from sda_platform.orchestration.declarations import jobs_of
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import jobs_of
 
 # At each round of Dagster's sensor loop, which takes five seconds.
 _INTERVAL_S = 4

@@ -12,6 +12,7 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
+from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
@@ -33,14 +34,22 @@ from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import watermark
 from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.materialization import markdown_table, materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
-from sda_platform.recovery.verification import current_keys
+from sda_platform.orchestration.table_checks import DataFreshness
+from sda_platform.recovery.verification import broken_correction_logs, current_keys
 from sda_platform.units import SECOND_NS
 
 
-@table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
+@table_asset(
+    FUSED_TRACKS,
+    jobs=[OBSERVATIONS_TO_ALERTS],
+    balance=[broken_correction_logs],
+    freshness=DataFreshness("the watermark keeps up", MAX_WATERMARK_LAG_S, watermark(PIPELINE)),
+)
 def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """State and covariance of every observed object: one least-squares fit per 30 s window, from all sensors.
 
@@ -88,7 +97,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     return materialized(store, receipt, **_metadata(store, plan, marks, counts))
 
 
-@table_asset(TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
+@table_asset(TRACKS, jobs=[OBSERVATIONS_TO_ALERTS], balance=[stale_tracks])
 def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
     """Filtered state of each object over all its windows, and the state of its track: new, confirmed, coasting or
     lost.

@@ -10,8 +10,7 @@ import pyarrow.dataset as ds
 from sda_platform.clock import iso
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACK_MEMORY_NS, TRACKS
-from sda_platform.fusion.time_bias_assets import TERMS_UNTIL
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
@@ -20,17 +19,14 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.earth_parameters import published_span_ns
-from sda_platform.orchestration.freshness import nothing_waits, watermark
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
-from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
+from sda_platform.recovery.verification import consumed_rows, current_keys, reviewed_span
 from sda_platform.units import DAY_NS, SECOND_NS
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls.
 MAX_WATERMARK_LAG_S = 120.0
-MAX_CLOCK_AGE_S = 3600.0
 _PUBLISHED_AHEAD_NS = 30 * DAY_NS
 
 
@@ -143,25 +139,3 @@ def stale_tracks(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[
     older = both.filter(pc.invert(same)).sort_by("norad_id")["norad_id"]
     wrong = excused(log, commits, "norad_id", older).to_pylist()
     return [f"{len(wrong)} objects have newer windows than their tracks, such as {wrong[0]}"] if wrong else []
-
-
-checks = [
-    *table_checks(
-        FUSED_TRACKS,
-        balance=[broken_correction_logs],
-        freshness=DataFreshness("the watermark keeps up", MAX_WATERMARK_LAG_S, watermark(PIPELINE)),
-    ),
-    *table_checks(
-        TRACKS,
-        balance=[stale_tracks],
-        freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits),
-    ),
-    *table_checks(
-        TIME_TAG_BIASES,
-        balance=[insignificant_corrections],
-        freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),
-    ),
-    sources_report,
-    state_is_bounded,
-    earth_orientation_is_published,
-]

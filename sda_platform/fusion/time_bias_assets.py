@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
+from sda_platform.fusion.checks import insignificant_corrections
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG_BIASES
@@ -21,9 +22,12 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import watermark
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.orchestration.table_checks import DataFreshness
 
 TERMS_UNTIL = "terms_until"
 """Watermark of each commit: biases are estimated up to here."""
@@ -32,7 +36,12 @@ _MOST_TERMS = 12
 _ENOUGH_OBSERVATIONS = 100_000
 
 
-@table_asset(TIME_TAG_BIASES, jobs=[ORBIT_DETERMINATION])
+@table_asset(
+    TIME_TAG_BIASES,
+    jobs=[ORBIT_DETERMINATION],
+    balance=[insignificant_corrections],
+    freshness=DataFreshness("no closed term waits", 3600.0, watermark(TERMS_UNTIL)),
+)
 def time_tag_biases(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """Time-tag bias of each sensor, per term of ten closed windows, from satellites that report their own state.
 

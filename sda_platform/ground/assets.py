@@ -8,6 +8,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.ground import command_states, membership_states
+from sda_platform.ground.checks import MAX_WAIT_S, commands_are_executed_once, every_claim_has_a_member
 from sda_platform.ground.command_states import oldest_pending_ns, states
 from sda_platform.ground.links import heartbeat_events, link_events, link_states
 from sda_platform.ground.membership_states import disputed, merged
@@ -21,42 +22,51 @@ from sda_platform.ground.tables import (
     MEMBERSHIP_OBSERVATIONS,
 )
 from sda_platform.lake.errors import Unavailable
+from sda_platform.lake.lake import Lake
 from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
-from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
-from sda_platform.orchestration.zone_asset import zone_asset
+from sda_platform.orchestration.materialization import markdown_table, materialized, nothing_new
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness
+from sda_platform.orchestration.zone_asset import ZoneContents
 from sda_platform.units import HOUR_NS, SECOND_NS
 
 _SHOWN_OF_MEMBERS = ("member", "is_registered", "status", "generation", "role", "alive_views", "other_views")
 _HEARD_NS = HOUR_NS
 
-ground_zone = zone_asset(
-    GROUND_FEED,
+
+@landing_asset(
     GROUND_EVENTS,
-    GROUND_SEGMENT,
-    "Events of ground commands and uplinks as lines of JSON, sealed by issuers and uplinks.",
-    replayable="yes",
-    ordering="by uplink and token",
-    delivery="at least once",
+    jobs=[GROUND_SEGMENT],
+    zones={
+        GROUND_FEED: ZoneContents(
+            "Events of ground commands and uplinks as lines of JSON, sealed by issuers and uplinks.",
+            replayable="yes",
+            ordering="by uplink and token",
+        )
+    },
+    freshness=DataFreshness("a platform need not command stations", 0.0, never_stale),
 )
-
-
-@table_asset(GROUND_EVENTS, jobs=[GROUND_SEGMENT])
-def ground_events(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def ground_events(_store: Lake) -> Decoding:
     """Every event of a ground command (issued, accepted, sent, acknowledged, expired) and of an uplink, for ever.
 
     An event counts once its segment is sealed. An uplink that takes over rebuilds its queue from here and from what
     still waits in the landing zone.
     """
-    return land(lake, landing, GROUND_EVENTS, one_by_one(command_states.decode), report=context.log_event)
+    return Decoding(one_by_one(command_states.decode))
 
 
-@table_asset(GROUND_COMMANDS, jobs=[GROUND_SEGMENT], stand_ins=without_leases)
+@table_asset(
+    GROUND_COMMANDS,
+    jobs=[GROUND_SEGMENT],
+    balance=[commands_are_executed_once],
+    max_wait_s=MAX_WAIT_S,
+    stand_ins=without_leases,
+)
 def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """The state of each ground command and when it reached each state; which uplink of a station is active.
 
@@ -118,26 +128,24 @@ def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}
 
 
-membership_zone = zone_asset(
-    MEMBERSHIP_FEED,
+@landing_asset(
     MEMBERSHIP_OBSERVATIONS,
-    GROUND_SEGMENT,
-    "Views of the agents of stations and collectors, and changes of the registry, as lines of JSON.",
-    replayable="yes",
-    ordering="by observer",
-    delivery="at least once",
+    jobs=[GROUND_SEGMENT],
+    zones={
+        MEMBERSHIP_FEED: ZoneContents(
+            "Views of the agents of stations and collectors, and changes of the registry, as lines of JSON.",
+            replayable="yes",
+            ordering="by observer",
+        )
+    },
+    freshness=DataFreshness("a platform need not have agents", 0.0, never_stale),
 )
-
-
-@table_asset(MEMBERSHIP_OBSERVATIONS, jobs=[GROUND_SEGMENT])
-def membership_observations(
-    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
-) -> dg.MaterializeResult[Any]:
+def membership_observations(_store: Lake) -> Decoding:
     """Every claim of an agent about the status of another one, and every change of the registry, for ever."""
-    return land(lake, landing, MEMBERSHIP_OBSERVATIONS, one_by_one(membership_states.decode), report=context.log_event)
+    return Decoding(one_by_one(membership_states.decode))
 
 
-@table_asset(FLEET_MEMBERSHIP, jobs=[GROUND_SEGMENT])
+@table_asset(FLEET_MEMBERSHIP, jobs=[GROUND_SEGMENT], balance=[every_claim_has_a_member], max_wait_s=MAX_WAIT_S)
 def fleet_membership(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """The status of each agent of the fleet: the views of all observers, merged by (generation, status).
 

@@ -17,8 +17,8 @@ from sda_platform.ground.heartbeats import HeartbeatRecord, recorded
 from sda_platform.ground.links import heartbeat_events
 from sda_platform.ground.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import markdown_table
 from sda_platform.orchestration.warning import warning
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG

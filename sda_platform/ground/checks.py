@@ -11,9 +11,7 @@ from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS, GROUND
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orchestration.freshness import never_stale, nothing_waits
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import consumed_rows
 
@@ -87,29 +85,3 @@ def members_are_registered(lake: LakeResource) -> dg.AssetCheckResult:
     rows = lake.open().log(FLEET_MEMBERSHIP).rows(["member", "status", "is_registered"]).to_pylist()
     wrong = [row["member"] for row in rows if row["status"] == "alive" and not row["is_registered"]]
     return warning(wrong[:10], {"not_registered": len(wrong)})
-
-
-checks = [
-    *table_checks(
-        GROUND_EVENTS,
-        freshness=DataFreshness("a platform need not command stations", MAX_WAIT_S, never_stale),
-    ),
-    *table_checks(
-        GROUND_COMMANDS,
-        balance=[commands_are_executed_once],
-        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
-    ),
-    promotions_are_fast,
-    *table_checks(
-        MEMBERSHIP_OBSERVATIONS,
-        freshness=DataFreshness("a platform need not have agents", MAX_WAIT_S, never_stale),
-    ),
-    *table_checks(
-        FLEET_MEMBERSHIP,
-        balance=[every_claim_has_a_member],
-        freshness=DataFreshness("no event waits", MAX_WAIT_S, nothing_waits),
-    ),
-    members_are_alive,
-    views_agree,
-    members_are_registered,
-]

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from sda_platform.ground import assets, calibration_asset
-from sda_platform.ground.checks import checks
+from sda_platform.ground import calibration_asset
+from sda_platform.ground.checks import members_are_alive, members_are_registered, promotions_are_fast, views_agree
 from sda_platform.ground.replica_check import replica_checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -15,15 +15,15 @@ def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks and the schedule of the package."""
     return dg.Definitions(
         assets=[
-            assets.ground_zone,
-            assets.ground_events,
-            assets.ground_commands,
-            assets.membership_zone,
-            assets.membership_observations,
-            assets.fleet_membership,
             calibration_asset.detector_calibration,
         ],
-        asset_checks=[*checks, *replica_checks(settings.station_state)],
+        asset_checks=[
+            promotions_are_fast,
+            members_are_alive,
+            views_agree,
+            members_are_registered,
+            *replica_checks(settings.station_state),
+        ],
         jobs=[calibration_asset.job],
         schedules=[calibration_asset.nightly],
     )

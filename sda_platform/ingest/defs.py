@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from sda_platform.ingest import assets, collectors
-from sda_platform.ingest.checks import checks
+from sda_platform.ingest import collectors
+from sda_platform.ingest.checks import no_orphans
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
@@ -16,14 +16,7 @@ POLICIES = {
 def defs(_settings: Settings) -> dg.Definitions:
     """Assets, checks and sensors of the package."""
     return dg.Definitions(
-        assets=[
-            *collectors.source_assets,
-            *assets.landing_zones,
-            assets.raw_records,
-            assets.observations,
-            assets.telemetry_zone,
-            assets.telemetry_frames,
-        ],
-        asset_checks=[*checks, *collectors.source_checks],
+        assets=collectors.source_assets,
+        asset_checks=[no_orphans, *collectors.source_checks],
         sensors=[collectors.sources_sensor],
     )

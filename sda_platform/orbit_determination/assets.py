@@ -29,6 +29,14 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbit_determination.checks import (
+    MAX_REFINEMENT_AGE_S,
+    TRACKS_ARE_REFINED,
+    last_discovery_time,
+    shared_observations,
+    unpublished_commits,
+    unsound_refinements,
+)
 from sda_platform.orbit_determination.ephemeris_refinement import EPHEMERIS_SCHEMA, withdrawn, without_room
 from sda_platform.orbit_determination.ephemeris_refinement import refined_ephemerides as predicted
 from sda_platform.orbit_determination.publication import publish
@@ -49,14 +57,21 @@ from sda_platform.orbit_determination.uncorrelated_tracks import (
     PROVISIONAL_SCHEMA,
     discovered,
 )
+from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import current_keys
 from sda_platform.replay.history import History
 
 
-@table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
+@table_asset(
+    REFINED_ELEMENTS,
+    jobs=[ORBIT_DETERMINATION],
+    balance=[unsound_refinements],
+    freshness=TRACKS_ARE_REFINED,
+)
 def refined_elements(
     lake: LakeResource, refinement: RefinementResource, weather: SpaceWeatherResource
 ) -> dg.MaterializeResult[Any]:
@@ -83,7 +98,12 @@ def refined_elements(
     return materialized(store, receipt, due=chosen.num_rows, space_weather=here.stated(), **median_gain(rows))
 
 
-@table_asset(REFINED_EPHEMERIDES, jobs=[ORBIT_DETERMINATION])
+@table_asset(
+    REFINED_EPHEMERIDES,
+    jobs=[ORBIT_DETERMINATION],
+    balance=[unsound_refinements],
+    freshness=TRACKS_ARE_REFINED,
+)
 def refined_ephemerides(
     lake: LakeResource, refinement: RefinementResource, weather: SpaceWeatherResource
 ) -> dg.MaterializeResult[Any]:
@@ -157,7 +177,12 @@ def median_gain(rows: pa.Table) -> dict[str, float]:
     return {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
 
 
-@table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])
+@table_asset(
+    PROVISIONAL_ELEMENTS,
+    jobs=[ORBIT_DETERMINATION],
+    balance=[shared_observations],
+    freshness=DataFreshness("uncorrelated tracks are processed", MAX_REFINEMENT_AGE_S, last_discovery_time),
+)
 def provisional_elements(
     lake: LakeResource, fusion: FusionResource, weather: SpaceWeatherResource
 ) -> dg.MaterializeResult[Any]:
@@ -223,7 +248,14 @@ def _scratch_zone(resources: Mapping[str, Any], _live: Lake, _replayed: History,
     return {"landing": resources["landing"].model_copy(update={"root": str(scratch)})}
 
 
-@table_asset(ELEMENT_PUBLICATIONS, jobs=[ORBIT_DETERMINATION], priority=-5, stand_ins=_scratch_zone)
+@table_asset(
+    ELEMENT_PUBLICATIONS,
+    jobs=[ORBIT_DETERMINATION],
+    balance=[unpublished_commits],
+    max_wait_s=300.0,
+    priority=-5,
+    stand_ins=_scratch_zone,
+)
 def element_publications(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
     """Ledger of published element sets: the landing segment of each commit.
 

@@ -13,17 +13,14 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import (
     ELEMENT_PUBLICATIONS,
-    PROVISIONAL_ELEMENTS,
-    REFINED_ELEMENTS,
-    REFINED_EPHEMERIDES,
 )
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS
-from sda_platform.orchestration.freshness import newest, nothing_waits, watermark
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.freshness import newest, watermark
+from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 
 MAX_REFINEMENT_AGE_S = 6 * 3600.0
-MAX_PUBLICATION_LAG_S = 300.0
+TRACKS_ARE_REFINED = DataFreshness("tracks are refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns"))
 
 
 def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -67,27 +64,3 @@ def unpublished_commits(store: Lake, log: TableLog, commits: Sequence[Commit]) -
         named = rows.append_column("source_table", pa.array([source.name] * rows.num_rows, pa.string()))
         expected += pc.unique(joined_keys(named, ["source_table", COMMIT_SEQUENCE])).to_pylist()
     return missing_or_surplus(pa.chunked_array([expected], pa.string()), found, "publications")
-
-
-checks = [
-    *table_checks(
-        REFINED_ELEMENTS,
-        balance=[unsound_refinements],
-        freshness=DataFreshness("tracks are refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
-    ),
-    *table_checks(
-        REFINED_EPHEMERIDES,
-        balance=[unsound_refinements],
-        freshness=DataFreshness("tracks are predicted", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
-    ),
-    *table_checks(
-        PROVISIONAL_ELEMENTS,
-        balance=[shared_observations],
-        freshness=DataFreshness("uncorrelated tracks are processed", MAX_REFINEMENT_AGE_S, last_discovery_time),
-    ),
-    *table_checks(
-        ELEMENT_PUBLICATIONS,
-        balance=[unpublished_commits],
-        freshness=DataFreshness("no element set is unpublished", MAX_PUBLICATION_LAG_S, nothing_waits),
-    ),
-]

@@ -4,8 +4,7 @@ import dagster as dg
 
 from sda_platform.fusion.report import KEY as FUSION_REPORT
 from sda_platform.fusion.tables import TIME_TAG_BIASES
-from sda_platform.orbit_determination import assets, sensors
-from sda_platform.orbit_determination.checks import checks
+from sda_platform.orbit_determination import sensors
 from sda_platform.orbit_determination.tables import TABLES
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
 from sda_platform.orchestration.policy import GroupPolicy
@@ -20,13 +19,6 @@ _PRODUCTS = [dg.AssetKey(table.name) for table in TABLES]
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks and schedule of the package."""
     return dg.Definitions(
-        assets=[
-            assets.refined_elements,
-            assets.refined_ephemerides,
-            assets.provisional_elements,
-            assets.element_publications,
-        ],
-        asset_checks=checks,
         schedules=sensors.build_schedules(
             running=settings.fusion_refresh,
             assets=[*_ALWAYS, *(_PRODUCTS if settings.own_elements else ())],

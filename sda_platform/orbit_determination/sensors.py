@@ -12,9 +12,9 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.backlog import backlog_of
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.spark.session import POOL_TAG
 
 

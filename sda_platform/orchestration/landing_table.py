@@ -1,12 +1,17 @@
-"""From landing zones to a bronze table: take the next segments, commit their records, clear the zones."""
+"""From landing zones to a bronze table: take the next segments, commit their records, clear the zones.
+
+A landing table is declared with its zones and the decoder of their segments; the rest follows.
+"""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from sda_platform import failpoints
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
@@ -16,9 +21,54 @@ from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.backlog import backlog_of
+from sda_platform.orchestration.declarations import table_asset
+from sda_platform.orchestration.freshness import newest_if_any
+from sda_platform.orchestration.jobs import Job
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new
-from sda_platform.orchestration.zone_asset import zone_key
+from sda_platform.orchestration.table_checks import DataFreshness
+from sda_platform.orchestration.zone_asset import ZoneContents, zone_asset, zone_key
+from sda_platform.units import DAY_S
+
+ARRIVES_IF_EVER = DataFreshness("files still arrive, once any came", 3 * DAY_S, newest_if_any("received_time_ns"))
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The decoder of a landing table, and the tables that it reads, at the heads where it does."""
+
+    decoder: Decoder
+    observed: tuple[tuple[Table, Head], ...] = ()
+
+
+def landing_asset(
+    table: Table,
+    *,
+    jobs: Sequence[Job],
+    zones: Mapping[str, ZoneContents],
+    freshness: DataFreshness = ARRIVES_IF_EVER,
+    priority: int = 0,
+) -> Callable[[Callable[[Lake], Decoding]], dg.AssetsDefinition]:
+    """Declare the asset of a landing table; the docstring of the function is its description in the UI.
+
+    The function gives the decoder. The first of ``jobs`` empties the zones; ``zones`` says by feed
+    what is in them. The other arguments are those of `table_asset`.
+    """
+
+    def declare(decoding: Callable[[Lake], Decoding]) -> dg.AssetsDefinition:
+        def body(
+            context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+        ) -> dg.MaterializeResult[Any]:
+            found = decoding(lake.open())
+            return land(lake, landing, table, found.decoder, report=context.log_event, observed=found.observed)
+
+        # The description and the module are those of the function, the parameters those of the body.
+        for name in ("__doc__", "__name__", "__qualname__", "__module__"):
+            setattr(body, name, getattr(decoding, name))
+        specs = [zone_asset(feed, zones[feed], table, jobs[0]) for feed in table.zones]
+        return table_asset(table, jobs=jobs, freshness=freshness, zones=specs, priority=priority)(body)
+
+    return declare
 
 
 def land(

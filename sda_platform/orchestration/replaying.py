@@ -21,8 +21,8 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.resources import LandingResource
-from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.comparison import Comparison, compare
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform.replay.recorded_zones import RecordedZones

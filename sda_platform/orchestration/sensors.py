@@ -30,10 +30,10 @@ from sda_platform.orchestration.attempts import (
     zone_run_to_repeat,
 )
 from sda_platform.orchestration.backlog import measured
+from sda_platform.orchestration.declarations import jobs_of, served_by
 from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.long_polling import until_found
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.table_asset import jobs_of, served_by
 from sda_platform.orchestration.zone_asset import landing_sensor_name, zone_key
 from sda_platform.published import is_stopping
 

@@ -1,6 +1,7 @@
 """How a landing zone appears in Dagster: an asset that partners fill, and that a sensor watches."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -18,19 +19,35 @@ def landing_sensor_name(job: Job) -> str:
     return f"{job.name}_landing"
 
 
-def zone_asset(
-    feed: str, table: Table, job: Job, contents: str, *, deps: Iterable[dg.AssetKey] = (), **promises: object
-) -> dg.AssetSpec:
-    """The zone of ``feed``, whose segments ``table`` consumes in a run of ``job``.
+@dataclass(frozen=True)
+class ZoneContents:
+    """What partners land in a zone, and what they promise."""
 
-    ``contents`` describes the landed files in whole sentences; ``promises`` are those of the source.
-    ``deps`` are the external assets that send it.
-    """
+    text: str
+    """Describes the landed files in whole sentences."""
+    replayable: str
+    ordering: str
+    delivery: str = "at least once"
+    max_lateness_s: float | None = None
+    sources: tuple[dg.AssetKey, ...] = ()
+    """The external assets that send it."""
+
+
+def zone_asset(feed: str, contents: ZoneContents, table: Table, job: Job) -> dg.AssetSpec:
+    """The zone of ``feed``, whose segments ``table`` consumes in a run of ``job``."""
+    promises: dict[str, Any] = {
+        "replayable": contents.replayable,
+        "ordering": contents.ordering,
+        "delivery": contents.delivery,
+    }
+    if contents.max_lateness_s is not None:
+        promises["max_lateness_s"] = contents.max_lateness_s
     return dg.AssetSpec(
         zone_key(feed),
-        deps=deps,
+        deps=contents.sources,
         group_name=table.group,
-        description=f"{contents} They wait for {table.name}; the sensor {landing_sensor_name(job)} starts its run.",
+        description=f"{contents.text} They wait for {table.name}; the sensor {landing_sensor_name(job)} starts its "
+        "run.",
         kinds={"file"},
         metadata=promises,
     )

@@ -24,13 +24,15 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
+from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases
+from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
-from sda_platform.recovery.verification import current_keys
+from sda_platform.recovery.verification import broken_correction_logs, current_keys
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.absent_windows import with_causes
+from sda_platform.tasking.checks import MAX_WAIT_S, double_bookings, every_request_is_answered, inverted_windows
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
@@ -41,7 +43,7 @@ REFRESH_NS = 600 * SECOND_NS
 """Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
 
 
-@table_asset(OBSERVATION_REQUESTS, jobs=[SENSOR_TASKING])
+@table_asset(OBSERVATION_REQUESTS, jobs=[SENSOR_TASKING], balance=[broken_correction_logs], max_wait_s=MAX_WAIT_S)
 def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     """What should be observed, why, and by when: conjunctions that an observation would decide, new and lost objects.
 
@@ -84,7 +86,12 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
     )
 
 
-@table_asset(PASS_WINDOWS, jobs=[SENSOR_TASKING])
+@table_asset(
+    PASS_WINDOWS,
+    jobs=[SENSOR_TASKING],
+    balance=[broken_correction_logs, inverted_windows],
+    max_wait_s=MAX_WAIT_S,
+)
 def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     """When each ground sensor can observe each requested object over the horizon: rise, culmination, set, directions.
 
@@ -114,7 +121,13 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
     return materialized(store, receipt, span=f"{iso(start_ns)} to {iso(end_ns)}", **counts)
 
 
-@table_asset(PASS_SCHEDULE, jobs=[SENSOR_TASKING], stand_ins=without_leases)
+@table_asset(
+    PASS_SCHEDULE,
+    jobs=[SENSOR_TASKING],
+    balance=[broken_correction_logs, double_bookings, every_request_is_answered],
+    max_wait_s=MAX_WAIT_S,
+    stand_ins=without_leases,
+)
 def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
 

@@ -11,12 +11,10 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.orchestration.warning import warning
-from sda_platform.recovery.verification import broken_correction_logs, current_keys, missing_or_surplus, reviewed_span
-from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
+from sda_platform.recovery.verification import current_keys, missing_or_surplus, reviewed_span
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, SCHEDULED
 
 MAX_WAIT_S = 1800.0
 
@@ -70,23 +68,3 @@ def class_0_is_served(lake: LakeResource) -> dg.AssetCheckResult:
     unserved = [row for row in urgent if row["status"] != SCHEDULED]
     reasons = [f"{row['norad_id']}: {row['unserved_detail'] or row['unserved_reason']}" for row in unserved]
     return warning(reasons, {"requests": len(urgent), "unserved": len(unserved)})
-
-
-checks = [
-    *table_checks(
-        OBSERVATION_REQUESTS,
-        balance=[broken_correction_logs],
-        freshness=DataFreshness("no assessment or track waits to be weighed", MAX_WAIT_S, nothing_waits),
-    ),
-    *table_checks(
-        PASS_WINDOWS,
-        balance=[broken_correction_logs, inverted_windows],
-        freshness=DataFreshness("no request or element set waits", MAX_WAIT_S, nothing_waits),
-    ),
-    *table_checks(
-        PASS_SCHEDULE,
-        balance=[broken_correction_logs, double_bookings, every_request_is_answered],
-        freshness=DataFreshness("no request waits for its place", MAX_WAIT_S, nothing_waits),
-    ),
-    class_0_is_served,
-]

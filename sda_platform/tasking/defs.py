@@ -4,8 +4,8 @@ import dagster as dg
 
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
-from sda_platform.tasking import assets, sensors
-from sda_platform.tasking.checks import checks
+from sda_platform.tasking import sensors
+from sda_platform.tasking.checks import class_0_is_served
 from sda_platform.tasking.resource import TaskingResource
 
 POLICIES = {"tasking": GroupPolicy("team:sensor-tasking", warn_h=1, fail_h=6)}
@@ -15,8 +15,7 @@ def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, schedule and resource of the package."""
     tasking = TaskingResource(**settings.scheduling.model_dump())
     return dg.Definitions(
-        assets=[assets.observation_requests, assets.pass_windows, assets.pass_schedule],
-        asset_checks=checks,
+        asset_checks=[class_0_is_served],
         schedules=sensors.build_schedules(running=settings.tasking),
         resources={"tasking": tasking},
     )

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.tasking.tables import SCHEDULED
 from sda_platform.units import MINUTE_NS
 

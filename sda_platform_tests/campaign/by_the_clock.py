@@ -18,8 +18,8 @@ import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import SCHEDULED_JOBS, Job
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.world import simulate

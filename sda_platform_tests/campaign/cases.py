@@ -11,8 +11,8 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import SCHEDULED_JOBS
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform_tests.campaign import damage, strikes
 from sda_platform_tests.campaign.platform import FED_TABLES, Victim
 from sda_platform_tests.campaign.strikes import (

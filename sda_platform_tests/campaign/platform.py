@@ -20,6 +20,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import unfinished_run_of
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import (
     GROUND_SEGMENT,
     JOBS,
@@ -27,7 +28,6 @@ from sda_platform.orchestration.jobs import (
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
 )
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
 from sda_platform.spark.session import open_session, session_id

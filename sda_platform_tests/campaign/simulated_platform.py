@@ -4,7 +4,6 @@ Stand-ins are there only for what it talks to: the partner, the engine, the subs
 """
 
 import hashlib
-import inspect
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
+import sda_platform.delivery.assets  # noqa: F401  # declares the body of the deliveries
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import SegmentMeta
@@ -40,6 +39,7 @@ from sda_platform.landing.owners import Owners
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration import landing_table
+from sda_platform.orchestration.declarations import declared
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import LostCommit, recover
 from sda_platform.units import SECOND_NS
@@ -247,11 +247,11 @@ class World:
         """How the engine, which works in a process of its own, writes ``rows``."""
         assert where is None, "no table of the simulation keeps files of which a row changes"
         path = delta_log.table_directory(log.uri).path
-        declared = in_columns(plan, rows)
+        stored = in_columns(plan, rows)
 
         def write(manifest: CommitManifest) -> None:
             transaction = Transaction(plan.table.app_id, plan.sequence, manifest.to_json())
-            self.await_engine(partial(self.engine.write, path, transaction, declared, mode))
+            self.await_engine(partial(self.engine.write, path, transaction, stored, mode))
 
         return write
 
@@ -351,8 +351,7 @@ def run_tables(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
     decoder = one_by_one(decode)
     landing_table.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, report=lambda _event: None)
     alert(lake)
-    # The asset's own body, without what Dagster needs around it.
-    inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, subscriber)
+    declared(ALERT_DELIVERIES).body(lake, subscriber)
 
 
 def alert(lake: Lake) -> None:

@@ -9,7 +9,6 @@ hold old versions, and processes are killed. At the end every record, alert and 
 """
 
 import argparse
-import inspect
 import os
 import shutil
 import sys
@@ -27,11 +26,11 @@ import pyarrow.compute as pc
 from dagster._utils.schedules import schedule_execution_time_iterator
 from upath import UPath
 
+import sda_platform.delivery.assets  # noqa: F401  # declares the body of the deliveries
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
-from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import SubscriberUnavailable
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -52,6 +51,7 @@ from sda_platform.observability.vitals.facts import DeliveryFacts, DiskFacts, Fa
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.lake_facts import lake_facts, unconsumed_s
 from sda_platform.orchestration import landing_table
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import LostCommit, recover
@@ -202,7 +202,7 @@ class Year:
         self._runs += 1
         lake, began_s = self.lake(), time.process_time()
         url = self.receiver.url.replace("://", f"://platform:{self._password}@")
-        deliver = inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)
+        deliver = declared(ALERT_DELIVERIES).body
         self._refusal, self._was_killed = "", False
         try:
             with self._maybe_killed("run"):

@@ -28,8 +28,8 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.observability.trace import trace_alert
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import SCHEDULED_JOBS
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment

@@ -32,6 +32,7 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
     GROUND_SEGMENT,
@@ -40,7 +41,6 @@ from sda_platform.orchestration.jobs import (
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
 )
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.orchestration.zone_asset import landing_sensor_name
 from sda_platform.published import CATALOGUE, published
 from sda_platform.recovery.verification import current_keys

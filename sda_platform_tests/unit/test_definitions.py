@@ -21,10 +21,10 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import IntakeSettings
 from sda_platform.settings import Settings

@@ -14,7 +14,7 @@ import sda_platform
 from sda_platform.cli.listing import write_csv
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import in_csv, in_markdown, is_plain, printable
-from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.orchestration.materialization import markdown_table
 from sda_platform_tests.support.hostile import HOSTILE
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -1,24 +1,36 @@
 """The registry: inputs are declared once, and everything that needs them follows from the declaration."""
 
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from sda_platform.definitions import defs
+import sda_platform
+from sda_platform.definitions import build_defs, defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot, TableWindow
 from sda_platform.lake.table import Table, in_flow_order
-from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
-from sda_platform.orchestration.table_asset import DECLARED, served_by, table_asset, tables_of
+from sda_platform.orchestration.declarations import DECLARED, served_by, table_asset, tables_of
+from sda_platform.orchestration.jobs import (
+    CATALOG_TO_ALERTS,
+    JOBS,
+    OBSERVATIONS_TO_ALERTS,
+    ORBIT_DETERMINATION,
+    SENSOR_TASKING,
+)
+from sda_platform.orchestration.table_checks import unbalanced_commits
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import FEEDS, TABLES
+from sda_platform.registry import FEEDS, TABLES, modules_named
 from sda_platform_tests.support.delta_tables import commit, commit_file, genesis_window, lake_at, next_window
 
+GUIDE = Path(__file__).parents[2] / "docs/how-to/add-a-table.md"
 EDGES = [(source, reader) for reader in TABLES for source in reader.inputs]
 
 
@@ -67,6 +79,30 @@ def test_a_trial_table_is_served_only_by_the_job_that_it_declares() -> None:
         assert asset.op.pool == ORBIT_DETERMINATION.pool
     finally:
         del DECLARED[trial.name]
+
+
+def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is that of the guide, so the guide is true."""
+    (text,) = re.findall(r"tables\.py`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (tmp_path / "sensor_days").mkdir()
+    (tmp_path / "sensor_days/tables.py").write_text(text)
+    monkeypatch.setattr(sda_platform, "__path__", [*sda_platform.__path__, str(tmp_path)])
+    try:
+        (table,) = (table for module in modules_named("tables") for table in module.TABLES if table not in TABLES)
+        graph = build_defs().get_repository_def().asset_graph
+        node = graph.get(dg.AssetKey("sensor_days"))
+        assert [key.to_user_string() for key in node.parent_keys] == ["observations"]
+        assert "data_is_fresh" in {key.name for key in graph.asset_check_keys if key.asset_key == node.key}
+        assert (node.group_name, node.is_executable, table in served_by(SENSOR_TASKING)) == ("ingest", True, True)
+        lake = lake_at(tmp_path / "lake")
+        commit(lake, OBSERVATIONS, [{"observation_id": "a"}, {"observation_id": "b"}])
+        commit(lake, table, [{"observation_count": 1}], windows=[genesis_window(OBSERVATIONS)])
+        assert unbalanced_commits(lake, table, lake.log(table).commits()) == [
+            "sensor_days: 1 observations are counted, 2 were consumed"
+        ]
+    finally:
+        DECLARED.pop("sensor_days", None)
+        sys.modules.pop("sda_platform.sensor_days.tables", None)
 
 
 @pytest.mark.parametrize(("source", "reader"), EDGES, ids=[f"{s.name}-{r.name}" for s, r in EDGES])

@@ -5,7 +5,7 @@ from itertools import combinations
 from pathlib import Path
 
 import sda_platform
-from sda_platform.orchestration.table_asset import declared, tables_of, zones_of
+from sda_platform.orchestration.declarations import declared, tables_of, zones_of
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.__main__ import recovered_in
 from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock

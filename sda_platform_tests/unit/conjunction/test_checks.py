@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sda_platform.conjunction import checks as conjunction
+import sda_platform.definitions  # noqa: F401  # declares the checks of all tables
 from sda_platform.conjunction.checks import risks_follow_probabilities
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -14,11 +14,11 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
     SCREENED_FROM,
 )
-from sda_platform.delivery import checks as delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import SparkResource
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
@@ -70,11 +70,7 @@ def freshness(lake: Lake, home: Path, table: Table) -> bool:
     """The outcome of the table's own check `data_is_fresh`."""
     lake.clock.save(home)
     resource = LakeResource(uri=lake.uri, home=str(home), spark=SparkResource(remote="local"))
-    (check,) = (
-        c
-        for c in (*conjunction.checks, *delivery.checks)
-        if any(key.name == "data_is_fresh" and key.asset_key.to_user_string() == table.name for key in c.check_keys)
-    )
+    (check,) = (c for c in declared(table).checks if any(key.name == "data_is_fresh" for key in c.check_keys))
     results: Any = check(lake=resource)
     return bool({result.check_name: result for result in results}["data_is_fresh"].passed)
 

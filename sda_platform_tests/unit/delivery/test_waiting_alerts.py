@@ -11,6 +11,7 @@ import sda_platform.definitions  # noqa: F401  # the packages declare there whic
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sensors import request_delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.orchestration.declarations import jobs_of
 from sda_platform.orchestration.jobs import (
     ALERTS_TO_SUBSCRIBER,
     CATALOG_TO_ALERTS,
@@ -19,7 +20,6 @@ from sda_platform.orchestration.jobs import (
     Job,
 )
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
-from sda_platform.orchestration.table_asset import jobs_of
 from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.run_records import recorded_run

@@ -24,8 +24,8 @@ from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.resource import RefinementResource
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, REFINED_EPHEMERIDES
 from sda_platform.orbit_determination.turns import TOGETHER_NS
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.history import Span
 from sda_platform.setting_sections import RefinementSettings
 from sda_platform_tests.support.biased_time_tags import TERM, TERM_NS, observed, satellites

@@ -5,7 +5,7 @@ import pytest
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.table import Table
-from sda_platform.orchestration.table_asset import PREVIEW_ROWS, column_schema, markdown_table
+from sda_platform.orchestration.materialization import PREVIEW_ROWS, column_schema, markdown_table
 from sda_platform.registry import TABLES
 
 SHOWN_IN_PLACE = 1000  # characters; the UI puts a link instead of longer Markdown

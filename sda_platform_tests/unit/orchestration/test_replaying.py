@@ -27,10 +27,10 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.audits import reconciliation, replay_sample
 from sda_platform.observability.audits.outcome import AuditScope
+from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.reconciling import ReconciledTable, reconcile
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform.orchestration.table_asset import declared
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.replay.comparison import Comparison
 from sda_platform.replay.digest import digest

@@ -9,6 +9,7 @@ import pytest
 import sda_platform.definitions  # noqa: F401  # the packages declare there which job makes which table
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
+from sda_platform.orchestration.declarations import served_by
 from sda_platform.orchestration.jobs import (
     ALERTS_TO_SUBSCRIBER,
     CATALOG_TO_ALERTS,
@@ -18,7 +19,6 @@ from sda_platform.orchestration.jobs import (
     Job,
 )
 from sda_platform.orchestration.sensors import request_unconsumed
-from sda_platform.orchestration.table_asset import served_by
 from sda_platform.registry import TABLES
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.run_records import failed_run, recorded_run

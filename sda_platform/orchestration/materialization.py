@@ -1,8 +1,6 @@
-"""How a table appears in Dagster: its definition, and the metadata of its materializations."""
+"""What Dagster shows of a table: its columns, and the metadata of its materializations."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -15,11 +13,6 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.number_rules import FINITE
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
-from sda_platform.orchestration.jobs import Job
-from sda_platform.orchestration.retries import with_retries
-from sda_platform.orchestration.step_order import at_priority
-from sda_platform.orchestration.zone_asset import zone_key
-from sda_platform.replay.history import History
 
 PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
@@ -34,76 +27,6 @@ _SIGNS = {
     "less_than_or_equal_to": "≤",
     "less_than": "<",
 }
-
-AssetBody = Callable[..., dg.MaterializeResult[Any]]
-# The resources that take the place of an asset's own in a replay: given those, the live lake, what is replayed and a
-# scratch directory.
-StandIns = Callable[[Mapping[str, Any], Lake, History, Path], Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class TableAsset:
-    """How a table is materialized."""
-
-    table: Table
-    jobs: tuple[Job, ...]
-    body: AssetBody
-    stand_ins: StandIns | None = None
-
-
-DECLARED: dict[str, TableAsset] = {}
-"""Every declared table asset, by the table's name."""
-
-
-def table_asset(
-    table: Table, *, jobs: Sequence[Job], priority: int = 0, stand_ins: StandIns | None = None
-) -> Callable[[AssetBody], dg.AssetsDefinition]:
-    """Declare the asset that writes ``table``; the docstring of the body is its description in the UI.
-
-    ``jobs`` materialize it; the first serves it: when commits of its inputs are unconsumed, that job is started. Its
-    dependencies are the inputs that the table declares. ``priority`` orders independent assets of one run (higher
-    first). An asset that reaches other systems declares the ``stand_ins`` with which a replay reaches none.
-    """
-    pools = {job.pool for job in jobs}
-
-    def declare(body: AssetBody) -> dg.AssetsDefinition:
-        DECLARED[table.name] = TableAsset(table, tuple(jobs), body, stand_ins)
-        return dg.asset(
-            name=table.name,
-            group_name=table.group,
-            deps=[*map(zone_key, table.zones), *(source.name for source in (*table.consumes, *table.reads))],
-            # An asset of several jobs takes the pool of the run that it is part of.
-            pool=pools.pop() if len(pools) == 1 else None,
-            op_tags=at_priority(priority),
-            metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
-        )(with_retries(table.name, body))
-
-    return declare
-
-
-def declared(table: Table) -> TableAsset:
-    """How ``table`` is materialized; calling the body directly bypasses the retry policy."""
-    return DECLARED[table.name]
-
-
-def tables_of(job: Job) -> tuple[Table, ...]:
-    """The tables that ``job`` materializes."""
-    return tuple(each.table for each in DECLARED.values() if job in each.jobs)
-
-
-def jobs_of(table: Table) -> tuple[Job, ...]:
-    """The jobs that materialize ``table``."""
-    return DECLARED[table.name].jobs
-
-
-def zones_of(job: Job) -> tuple[str, ...]:
-    """The landing zones that a run of ``job`` empties."""
-    return tuple(feed for table in tables_of(job) for feed in table.zones)
-
-
-def served_by(job: Job) -> tuple[Table, ...]:
-    """The tables that ``job`` brings up to date when commits of their inputs are unconsumed."""
-    return tuple(each.table for each in DECLARED.values() if each.jobs[0] == job)
 
 
 def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:

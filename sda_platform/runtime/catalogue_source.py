@@ -2,12 +2,14 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyspark.sql import types as T
 
 from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import identified, identities_at
@@ -19,17 +21,21 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSE
 from sda_platform.formats.segments import Origin, describe_segment, ranks
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving import micro_segment
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, an_object
 from sda_platform.serving.index import Binding
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
-_LISTS = {"state_1", "state_2", "covariance_1", "covariance_2"}
+_LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
+_JSON_TYPES: Final[Mapping[type[T.DataType], str]] = {
+    T.StringType: "string", T.LongType: "integer", T.DoubleType: "number", T.BooleanType: "boolean",
+}  # fmt: skip
 
 
 class LakeSource:
@@ -97,6 +103,16 @@ class LakeSource:
                     found.setdefault(sha256, rows.filter(pc.equal(rows.column("segment_sha256"), sha256)))
         return found
 
+    def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        alert = _row_schema(CONJUNCTION_ALERTS)
+        alert["properties"] |= {name: {"type": ["string", "null"]} for name in origin_columns({}, "")}
+        alert["properties"]["acknowledgements"] = {"type": "array", "items": {"type": "object"}}
+        return {
+            ALERT: alert,
+            CONJUNCTION: _row_schema(CONJUNCTION_ASSESSMENTS),
+            SCHEDULED_OBSERVATION: _row_schema(PASS_SCHEDULE),
+        }
+
     def conjunctions(self, norad_id: int) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
         return self._current(CONJUNCTION_ASSESSMENTS, "tca_time_ns", "ascending", is_of_object)
@@ -159,10 +175,23 @@ def scheduled_observations(lake: Lake) -> Rows:
     return [row for row in rows if row["status"] == SCHEDULED]
 
 
+def _answered(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.name not in _LEFT_OUT]
+
+
+def _row_schema(table: Table) -> dict[str, Any]:
+    """The JSON schema of a row as `_current_rows` gives it; a number that is none, or infinite, is null."""
+    columns = {
+        column.name: {"type": [_JSON_TYPES[type(column.data_type)], "null"], "description": column.description}
+        for column in _answered(table)
+    }
+    return an_object(columns, [table.key[0]])
+
+
 def _current_rows(lake: Lake, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
     if lake.log(table).version() < 0:
         return []
-    columns = [c.name for c in table.columns if c.name not in {table.key[0], "sequence", "op", *_LISTS}]
-    found = current_keys(lake.log(table), columns, where=where).drop_columns(["op", COMMIT_SEQUENCE])
+    columns = [column.name for column in _answered(table) if column.name != table.key[0]]
+    found = current_keys(lake.log(table), columns, where=where).drop_columns("op")
     rows: Rows = found.sort_by([(by, order), (table.key[0], "ascending")]).to_pylist()
     return rows

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, scheduled, submissions
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import LONGEST_PAGE, PLACE_SCHEMA, Handler
@@ -21,14 +22,19 @@ _SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("La
 
 @dataclass(frozen=True)
 class Route:
-    """One path and what it answers; ``answers`` are the media types of a success, ``takes`` those of a body."""
+    """One path and what it answers: ``json`` is the schema of a success in JSON, ``answers`` has all its media types.
+
+    ``takes``: the media types of a body.
+    """
 
     path: str
     handler: Handler
     summary: str
+    json: Schema
     query: Mapping[str, Parameter] = field(default_factory=dict)
     method: str = "GET"
     answers: tuple[str, ...] = ("application/json",)
+    statuses: tuple[int, ...] = (200,)
     takes: Mapping[str, str] = field(default_factory=dict)
     needs_login: bool = False
     """Where clients are declared, a request has the token of one."""
@@ -42,11 +48,12 @@ _IN_PATHS: Final = {
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
 ROUTES: Final = (
-    Route("/health", endpoints.health, "The version that is served, what waits, and the engine's counters."),
+    Route("/health", endpoints.health, "The served version, what waits, and the engine's counters.", one("Health")),
     Route(
         "/objects",
         endpoints.objects,
         "The sets in force of many objects, ascending by number.",
+        many("ElementSet"),
         {
             "id": numbers("Catalogue numbers, separated by commas."),
             "id_min": number("First catalogue number."),
@@ -60,11 +67,19 @@ ROUTES: Final = (
         },
         answers=_SETS,
     ),
-    Route("/objects/{norad_id}", endpoints.one_object, "The set in force of an object.", _FORMAT, answers=_SETS),
+    Route(
+        "/objects/{norad_id}",
+        endpoints.one_object,
+        "The set in force of an object.",
+        many("ElementSet"),
+        _FORMAT,
+        answers=_SETS,
+    ),
     Route(
         "/objects/{norad_id}/history",
         endpoints.history,
         "Every set of an object, by epoch.",
+        many("ElementSet"),
         {**_SPAN, **_LIMIT, "after": Parameter(_AFTER, PLACE_SCHEMA), **_FORMAT},
         answers=_SETS,
     ),
@@ -72,23 +87,27 @@ ROUTES: Final = (
         "/objects/{norad_id}/states",
         endpoints.object_states,
         "States of an object by SGP4 from the set in force at each time: km and km/s, TEME.",
+        many("State"),
         _TIMES,
     ),
     Route(
         "/states",
         endpoints.all_states,
         "States of several objects, or of a page of all.",
+        many("State"),
         {"id": numbers("Catalogue numbers, separated by commas."), **_TIMES, **_PAGE},
     ),
     Route(
         "/objects/{norad_id}/conjunctions",
         endpoints.conjunctions,
         "The current assessments of an object's conjunctions, by time of closest approach.",
+        many(CONJUNCTION),
     ),
     Route(
         "/alerts",
         endpoints.alerts,
         "The current conjunction alerts, highest level first, then Pc.",
+        many(ALERT),
         {
             "risk": choice("Only alerts of this level", RISK_LEVELS[1:]),
             "norad_id": number("Only alerts of this object, by its catalogue number.", 1),
@@ -99,6 +118,7 @@ ROUTES: Final = (
         "/schedule",
         scheduled.schedule,
         "The schedule of the sensors: scheduled observations by their beginning.",
+        {"anyOf": [many(SCHEDULED_OBSERVATION), {"type": "array", "items": {"type": "object"}}]},
         {
             "source_id": Parameter("The sensor; without it: all."),
             "since": instant("Observations that end after this instant, ISO 8601."),
@@ -112,6 +132,7 @@ ROUTES: Final = (
         "/elements",
         endpoints.put_elements,
         "Take element sets (OMM, two-line sets). They are durable and served when the answer comes.",
+        one("TakenElements"),
         method="POST",
         takes=endpoints.PUT_FORMATS,
         needs_login=True,
@@ -120,7 +141,9 @@ ROUTES: Final = (
         "/ephemerides",
         submissions.put_ephemerides,
         "Take an operator's ephemerides (OEM with covariances). They are durable when the answer comes.",
+        one("TakenEphemerides"),
         method="POST",
+        statuses=(200, 201),
         takes=submissions.EPHEMERIS_FORMATS,
         needs_login=True,
     ),
@@ -128,14 +151,17 @@ ROUTES: Final = (
         "/ephemerides/{submission_id}",
         submissions.submission,
         "What became of submitted ephemerides: the state, and the conjunctions or their CDMs.",
+        one("Submission"),
         {"format": choice("State and conjunctions, or their CDMs, instead of the Accept header", submissions.ANSWERS)},
         answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
+        statuses=(200, 202),
         needs_login=True,
     ),
     Route(
         "/NORAD/elements/gp.php",
         celestrak.gp,
         "CelesTrak's query.",
+        many("ElementSet"),
         {
             "CATNR": Parameter("Catalogue number, or several, separated by commas."),
             "INTDES": Parameter("International designator of a launch or an object."),
@@ -149,15 +175,17 @@ ROUTES: Final = (
 )
 
 
-def openapi(version: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of the routes; ``version`` is the platform's."""
+def openapi(version: str, rows: Mapping[str, Schema]) -> dict[str, Any]:
+    """Make the OpenAPI 3.1 document of the routes; ``version`` is the platform's.
+
+    ``rows``: the schemas of table rows by name.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST."}
-    error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
     login = {"type": "http", "scheme": "bearer", "description": "The token of a client, where clients are declared."}
-    components = {"schemas": {"Error": error}, "securitySchemes": {_LOGIN: login}}
+    components = {"schemas": schemas(rows), "securitySchemes": {_LOGIN: login}}
     return {"openapi": "3.1.0", "info": about, "paths": paths, "components": components}
 
 
@@ -166,14 +194,15 @@ def _operation(route: Route) -> dict[str, Any]:
     for name, parameter in _IN_PATHS.items():
         if f"{{{name}}}" in route.path:
             parameters.insert(0, {**parameter.described(name, "path"), "required": True})
-    problem = {"$ref": "#/components/schemas/Error"}
+    kinds: dict[str, Schema] = {"application/json": route.json}
+    success = {media: {"schema": kinds.get(media, {"type": "string"})} for media in route.answers}
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": route.handler.__name__,
         "parameters": parameters,
         "responses": {
-            "200": {"description": "Success.", "content": {media: {} for media in route.answers}},
-            "default": {"description": "What is wrong.", "content": {"application/json": {"schema": problem}}},
+            **{str(status): {"description": "Success.", "content": success} for status in route.statuses},
+            "default": {"description": "What is wrong.", "content": {"application/json": {"schema": one("Error")}}},
         },
     }
     if route.needs_login:

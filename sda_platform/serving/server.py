@@ -45,7 +45,7 @@ def application(
 
     ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway.
     """
-    document = openapi(version("sda-platform"))
+    document = openapi(version("sda-platform"), live.source.row_schemas())
 
     async def describe(_: Request) -> Response:
         return JSONResponse(document)

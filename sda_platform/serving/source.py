@@ -31,6 +31,9 @@ class CatalogueSource(Protocol):
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         """Acknowledged micro-segments that are not in the catalogue yet, by hash; those ``known`` are left out."""
 
+    def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON schemas of the rows below, by the names in `serving.answers`."""
+
     def conjunctions(self, norad_id: int) -> Rows:
         """The current assessments of an object's conjunctions, by time of closest approach."""
 

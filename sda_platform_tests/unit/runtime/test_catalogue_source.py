@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from sda_platform.catalog.edit_decoding import facts_of
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
@@ -18,13 +19,15 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.review import review
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving import micro_segment
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.crashes import crash_at
-from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
+from sda_platform_tests.unit.history.lakes import decide
 from sda_platform_tests.unit.serving.source import Seen
 
 IDS = [5, 11, 25544]
@@ -34,8 +37,6 @@ SENDER = Sender("aurora", "192.0.2.7", 20)
 
 
 def served(home: Path) -> LiveCatalogue:
-    from sda_platform_tests.support.delta_tables import lake_at
-
     source = LakeSource(lake_at(home / "lake", reads_unverified=False), str(home / "landing"))
     live = LiveCatalogue(source, IndexStore(home / "serving"), lambda: START_NS)
     live.start()
@@ -71,6 +72,17 @@ def test_the_index_is_bound_to_the_newest_verified_version(tmp_path: Path) -> No
     assert live.refresh()
     assert [each.norad_id for each in Seen(live).objects()] == [5, 11, 12, 25544]
     live.close()
+
+
+def test_rows_of_alerts_and_conjunctions_have_the_columns_and_types_of_their_schemas(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    decide(lake, collision_probability=2e-4, tca_time_ns=START_NS)
+    source = LakeSource(lake, str(tmp_path / "landing"))
+    schemas = source.row_schemas()
+    for name, rows in ((ALERT, source.alerts()), (CONJUNCTION, source.conjunctions(7))):
+        assert [*rows[0]] and {*rows[0]} == {*schemas[name]["properties"]}, name
+        Draft202012Validator(schemas[name]).validate(rows[0])
+    assert schemas[SCHEDULED_OBSERVATION]["properties"]["start_time_ns"]["type"] == ["integer", "null"]
 
 
 def test_a_platform_without_a_catalogue_serves_what_was_put(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A catalogue in memory, as a source of the serving index."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.orbits.element_order import rank
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION
 from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
@@ -78,6 +79,9 @@ class MemorySource:
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         return {sha256: sets for sha256, sets in self.waiting.items() if sha256 not in set(known)}
+
+    def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        return {name: {"type": "object"} for name in (ALERT, CONJUNCTION, SCHEDULED_OBSERVATION)}
 
     def conjunctions(self, norad_id: int) -> Rows:
         return [row for row in self.approaches if norad_id in (row["norad_id_1"], row["norad_id_2"])]

@@ -55,7 +55,7 @@ def prepared(place: World) -> None:
 
 def a_request(chance: random.Random) -> tuple[str, dict[str, str]]:
     """A GET by the OpenAPI document, with a few parameters and headers of any value."""
-    document = openapi("0")
+    document = openapi("0", {})
     path, operation = chance.choice([(p, each["get"]) for p, each in document["paths"].items() if "get" in each])
     query = []
     for parameter in operation["parameters"]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
@@ -407,6 +408,26 @@ def test_the_openapi_document_describes_every_route(served: Served) -> None:
             declared = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
             assert declared == re.findall(r"{(\w+)}", path)
             assert len({p["name"] for p in operation["parameters"]}) == len(operation["parameters"])
+
+
+def test_every_answer_in_json_fits_its_schema_which_names_all_that_it_has(served: Served) -> None:
+    document = served.get("/openapi.json").json()
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+        schema["additionalProperties"] = "properties" not in schema
+    served.source.commit(row(60, decay_time_ns=NOW_NS, bstar_per_earth_radius=None))
+    served.live.refresh()
+    asked = {
+        "/health": "", "/objects": "", "/objects/{norad_id}": "", "/objects/{norad_id}/history": "",
+        "/objects/{norad_id}/states": "", "/states": "?at=1990-01-01T00:00:00Z&at=2024-11-01T00:00:00Z",
+        "/NORAD/elements/gp.php": "?CATNR=60&FORMAT=json",
+    }  # fmt: skip
+    answers = {path: served.get(path.replace("{norad_id}", "60") + query) for path, query in asked.items()}
+    for path, answer in [*answers.items(), ("/elements", put(served))]:
+        (operation,) = document["paths"][path].values()
+        described = operation["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
+        assert answer.json(), path
+        Draft202012Validator({**described, "components": document["components"]}).validate(answer.json())
 
 
 def test_without_a_catalogue_the_endpoint_says_so(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
@@ -58,7 +59,8 @@ def comparable(log: TableLog) -> pa.Table:
         ordered = entries.sort_by([(name, "ascending") for name in (key, "sequence", "op")])
         last = list({row[key]: number for number, row in enumerate(ordered.select([key]).to_pylist())}.values())
         standing = ordered.take(pa.array(last, pa.int64())).filter(pc.field("op") == INSERT)
-        return standing.drop_columns([n for n in standing.column_names if n in _HISTORY])
+        history = _HISTORY | (_KEPT_AS_SENT if table is CONJUNCTION_ALERTS else set())
+        return standing.drop_columns([name for name in standing.column_names if name in history])
     rows = log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
     return _named_alike(rows) if {"segment_name", "segment_sha256"} <= set(rows.column_names) else rows
 
@@ -81,6 +83,9 @@ def _named_alike(rows: pa.Table) -> pa.Table:
 
 # Also which revision of an alert came last, and its highest level so far.
 _HISTORY = {*CorrectionLogModel.to_schema().columns, "change", "highest_risk"}
+# No cause of a revision. An alert whose other figures are rounded alike keeps those of the assessment that it was sent
+# for, and how many assessments there were depends on the batches. They are compared in `conjunction_assessments`.
+_KEPT_AS_SENT = {"track_id_1", "track_id_2", "maximum_probability", "mahalanobis_distance", "relative_speed_km_s"}
 
 
 def _dropped(table: Table) -> set[str]:

@@ -213,3 +213,24 @@ def test_a_run_or_a_segment_that_hangs_is_reported__O8(tmp_path: Path) -> None:
         put(zone, "half-written.tmp", b"")
         told = " ".join(oracle.at_rest(instance, str(tmp_path)))
     assert "hangs" in told and "waits.meta.json is left" in told and "half-written.tmp is left" in told
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_equal"),
+    [
+        ({"track_id_1": "a later window"}, True),
+        ({"mahalanobis_distance": 2.69}, True),
+        ({"miss_distance_km": 2.7}, False),
+        ({"collision_probability": 6e-6}, False),
+        ({"status": "closed"}, False),
+    ],
+    ids=lambda value: str(value),
+)
+def test_an_alert_keeps_what_is_no_cause_of_a_revision_as_it_was_sent__O5(
+    tmp_path: Path, changed: dict[str, object], is_equal: bool
+) -> None:
+    alert = {"event_id": "e", "sequence": 0, "op": "insert", "miss_distance_km": 2.8, "status": "open"}
+    lakes = [lake_at(tmp_path / name) for name in ("victim", "twin")]
+    for lake, values in zip(lakes, ({}, changed), strict=True):
+        commit(lake, CONJUNCTION_ALERTS, [{**alert, **values}])
+    assert (oracle.derived(*lakes, [CONJUNCTION_ALERTS]) == []) == is_equal

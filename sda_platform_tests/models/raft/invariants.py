@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from sda_platform_tests.models.raft.log import Entry, RegisterRequest
 from sda_platform_tests.models.raft.node import RaftNode
@@ -18,6 +17,8 @@ class Invariants:
     leaders: dict[int, str] = field(default_factory=dict)
     applied: dict[int, Entry] = field(default_factory=dict)
     _effects: dict[tuple[int, int], int] = field(default_factory=dict)
+    _logs: dict[str, list[Entry]] = field(default_factory=dict)
+    _links: dict[tuple[int, int], tuple[Entry, int]] = field(default_factory=dict)
 
     def check_leader(self, node: RaftNode) -> None:
         """At most one leader a term; a new one has every applied entry (leader completeness)."""
@@ -44,16 +45,23 @@ class Invariants:
                     self._broken(f"request {identity} took effect at {self._effects[identity]} and {entry.index}")
         node.applied_entries.clear()
 
-    def check_logs(self, nodes: Iterable[RaftNode]) -> None:
-        """Two logs that agree on the term at an index agree on everything before it (log matching)."""
-        for one, other in pairwise(sorted(nodes, key=lambda each: each.name)):
-            first = max(one.disk.snapshot.index, other.disk.snapshot.index) + 1
-            last = min(one.disk.last_index, other.disk.last_index)
-            is_same = [one.disk.entry(i) == other.disk.entry(i) for i in range(first, last + 1)]
-            agree = [one.disk.term_at(i) == other.disk.term_at(i) for i in range(first, last + 1)]
-            newest = max((place for place, same in enumerate(agree) if same), default=-1)
-            if not all(is_same[: newest + 1]):
-                self._broken(f"the logs of {one.name} and {other.name} differ before an entry of the same term")
+    def check_log(self, node: RaftNode) -> None:
+        """Any two logs, at any times, that agree on the term at an index agree up to it (log matching).
+
+        That is: every log has the same entry at an index and term, and the same term before it.
+        """
+        entries, known = node.disk.entries, self._logs.get(node.name, [])
+        if entries == known:
+            return
+        self._logs[node.name] = list(entries)
+        same = next((place for place, pair in enumerate(zip(entries, known, strict=False)) if pair[0] != pair[1]), None)
+        first = min(len(entries), len(known)) if same is None else same
+        before = entries[first - 1].term if first else node.disk.snapshot.term
+        for entry in entries[first:]:
+            expected = self._links.setdefault((entry.term, entry.index), (entry, before))
+            if expected != (entry, before):
+                self._broken(f"the log of {node.name} differs from another one up to entry {entry.index}, of one term")
+            before = entry.term
 
     def check_alone(self, alone_terms: Mapping[str, int], node: RaftNode) -> None:
         """A node that reaches no majority raises no term."""

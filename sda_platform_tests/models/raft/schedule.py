@@ -136,6 +136,7 @@ class _Schedule:
         if self.has_pre_vote:
             invariants.check_alone(self.alone_terms, node)
         invariants.take_applied(node)
+        invariants.check_log(node)
         self.clients.take_answers(node, now)
         for target, message in node.outbox:
             has_voted |= isinstance(message, Vote) and message.is_granted and not message.is_trial
@@ -215,7 +216,6 @@ class _Schedule:
         Without pre-vote a removed node disturbs the others for ever, so that nothing is promised.
         """
         invariants = self.invariants
-        invariants.check_logs(self.nodes.values())
         if not self.has_pre_vote:
             return
         leading = [node for node in self.nodes.values() if node.leading is not None]

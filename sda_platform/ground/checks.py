@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from sda_platform.ground.command_states import EVENT_COLUMNS
+from sda_platform.ground.command_states import DIRECTION, EVENT_COLUMNS, unrepeated_losses
 from sda_platform.ground.links import link_events, stale_executions, terms
 from sda_platform.ground.membership_states import disputed
 from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS, GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
@@ -50,6 +50,18 @@ def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"promotions_after_a_failure": len(silences), "slowest_s": slowest_s},
     )
+
+
+@dg.asset_check(
+    asset=GROUND_COMMANDS.name,
+    description="No command that a station lost in a crash waits to be issued again, up to a day after it expired.",
+)
+def lost_commands_are_issued_again(lake: LakeResource) -> dg.AssetCheckResult:
+    """The commands that stay lost."""
+    store = lake.open()
+    names = ["command_id", "station", "kind", "state", "issued_time_ns", "expires_time_ns", *DIRECTION]
+    wrong = unrepeated_losses(store.log(GROUND_COMMANDS).rows(names).to_pylist(), store.clock.now_ns())
+    return warning(wrong[:10], {"lost": len(wrong)})
 
 
 def every_claim_has_a_member(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

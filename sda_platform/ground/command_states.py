@@ -18,14 +18,17 @@ from sda_platform.formats.ground_events import (
 from sda_platform.ground.commands import PRIORITY, Command, Transition
 from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
 from sda_platform.landing.record_rows import record_decoder
+from sda_platform.units import DAY_NS
 
 EXECUTED: Final = "executed"
 EVENT_COLUMNS: Final = tuple(GroundEvent.__dataclass_fields__)
+DIRECTION: Final = ("azimuth_deg", "elevation_deg")
 _OF_COMMAND: Final = (
-    "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
+    "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", *DIRECTION,
 )  # fmt: skip
 _REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
 FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED, LOST)
+_WHAT: Final = ("station", "kind", *DIRECTION)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
 
 
@@ -69,6 +72,20 @@ def oldest_pending_ns(commands: Iterable[Mapping[str, Any]]) -> dict[tuple[str, 
             key = row["station"], row["priority"]
             oldest[key] = min(oldest.get(key, row["issued_time_ns"]), row["issued_time_ns"])
     return oldest
+
+
+def unrepeated_losses(commands: Iterable[Mapping[str, Any]], now_ns: int) -> list[str]:
+    """Commands that a station lost, not issued again, up to a day after they expired; rows of the table."""
+    losses: list[Mapping[str, Any]] = []
+    newest_ns: dict[tuple[Any, ...], int] = {}
+    for row in commands:
+        same = tuple(row[name] for name in _WHAT)
+        newest_ns[same] = max(newest_ns.get(same, 0), row["issued_time_ns"])
+        if row["state"] == LOST and row["expires_time_ns"] > now_ns - DAY_NS:
+            losses.append(row)
+    return sorted(
+        row["command_id"] for row in losses if row["issued_time_ns"] == newest_ns[tuple(row[name] for name in _WHAT)]
+    )
 
 
 def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:

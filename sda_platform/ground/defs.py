@@ -3,7 +3,13 @@
 import dagster as dg
 
 from sda_platform.ground import calibration_asset
-from sda_platform.ground.checks import members_are_alive, members_are_registered, promotions_are_fast, views_agree
+from sda_platform.ground.checks import (
+    lost_commands_are_issued_again,
+    members_are_alive,
+    members_are_registered,
+    promotions_are_fast,
+    views_agree,
+)
 from sda_platform.ground.replica_check import replica_checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -19,6 +25,7 @@ def defs(settings: Settings) -> dg.Definitions:
         ],
         asset_checks=[
             promotions_are_fast,
+            lost_commands_are_issued_again,
             members_are_alive,
             views_agree,
             members_are_registered,

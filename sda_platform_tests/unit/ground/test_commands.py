@@ -14,7 +14,7 @@ from sda_platform.formats.membership_events import LEFT
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ground.assets import shown_links
 from sda_platform.ground.checks import commands_are_executed_once
-from sda_platform.ground.command_states import decode, states
+from sda_platform.ground.command_states import decode, states, unrepeated_losses
 from sda_platform.ground.commands import BadDirection
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.heartbeats import recorded
@@ -173,6 +173,23 @@ def test_a_command_that_the_station_lost_in_a_crash_is_not_acknowledged(ground: 
     ground.uplink("backup")
     ground.run(2)
     assert ground.rows()["half"]["state"] == "lost", "a queue that is built anew does not send it again"
+
+
+def test_a_lost_command_is_listed_until_it_is_issued_again_or_expired_a_day_ago() -> None:
+    def row(name: str, station: str, state: str, issued_s: int, azimuth_deg: float | None = None) -> dict[str, object]:
+        times = {"issued_time_ns": issued_s * SECOND_NS, "expires_time_ns": (issued_s + 600) * SECOND_NS}
+        direction = {"azimuth_deg": azimuth_deg, "elevation_deg": azimuth_deg}
+        return {"command_id": name, "station": station, "kind": "REPOINT", "state": state, **times, **direction}
+
+    rows = [
+        row("open", "atlantic", "lost", 0),
+        row("repeated", "pacific", "lost", 0, 10.0), row("again", "pacific", "acknowledged", 60, 10.0),
+        row("earlier", "arctic", "executed", 0), row("later", "arctic", "lost", 60),
+        row("elsewhere", "pacific", "lost", 0, 20.0),
+    ]  # fmt: skip
+    assert unrepeated_losses(rows, 3600 * SECOND_NS) == ["elsewhere", "later", "open"]
+    assert unrepeated_losses(rows, (86_400 + 630) * SECOND_NS) == ["later"]
+    assert unrepeated_losses(rows, (86_400 + 700) * SECOND_NS) == []
 
 
 def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_refused_without__GC31(

@@ -33,9 +33,13 @@ class DurableStation:
     def __init__(self, path: Path, clock_ns: Callable[[], int]) -> None:
         self._clock_ns = clock_ns
         self._lock, self._beats = threading.Lock(), dict[str, tuple[int, float]]()
+        # Heartbeats wait neither for a command nor for the disk.
+        self._beats_lock = threading.Lock()
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(_SCHEMA)
+        newest = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()
+        self._newest: tuple[int, str] = tuple(newest or (0, ""))
 
     def receive(self, command: dict[str, Any]) -> str:
         """``executed``, ``repeated``, ``lost``, ``expired`` or ``stale_sender``: without effect, all but the first.
@@ -44,7 +48,7 @@ class DurableStation:
         the command, and will never execute it.
         """
         with self._lock:
-            token, _ = self._newest()
+            token, _ = self._newest
             if command["token"] < token:
                 return "stale_sender"
             if self._has("commands", command["command_id"]):
@@ -65,22 +69,23 @@ class DurableStation:
         ``offered``: the token of the uplink's lease, which must be newer than every one before.
         """
         with self._lock:
-            newest, _ = self._newest()
+            newest, _ = self._newest
             token = newest + 1 if offered is None else offered
             if newest != above or token <= newest:
                 return 0
             self._database.execute("INSERT INTO promotions VALUES (?, ?)", (token, uplink))
+            self._newest = token, uplink
             return token
 
     def heartbeat(self, uplink: str) -> None:
         """An uplink is alive and reaches the station."""
-        with self._lock:
+        with self._beats_lock:
             self._beats[uplink] = self._beats.get(uplink, (0, 0.0))[0] + 1, time.monotonic()
 
     def state(self) -> dict[str, Any]:
         """The newest token, its holder, and of each uplink the number of heartbeats and the time since the last."""
-        with self._lock:
-            token, active = self._newest()
+        token, active = self._newest
+        with self._beats_lock:
             now_s = time.monotonic()
             silence_s = {name: now_s - at_s for name, (_, at_s) in self._beats.items()}
             beats = {name: count for name, (count, _) in self._beats.items()}
@@ -89,10 +94,6 @@ class DurableStation:
     def _has(self, table: str, command_id: str) -> bool:
         found = self._database.execute(f"SELECT 1 FROM {table} WHERE command_id = ?", (command_id,))
         return found.fetchone() is not None
-
-    def _newest(self) -> tuple[int, str]:
-        row = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()
-        return (int(row[0]), str(row[1])) if row else (0, "")
 
 
 def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:

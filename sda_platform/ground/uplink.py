@@ -6,6 +6,7 @@ that of its lease. A pause, a crash or a cut network of the active one costs com
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,17 +27,19 @@ from sda_platform.ground.commands import (
 )
 from sda_platform.ground.failover import Failover, LinkEvent, Path
 from sda_platform.ground.failure_detection import PathClass
+from sda_platform.ground.heartbeat_sender import HeartbeatAnswer, HeartbeatSender
 from sda_platform.ground.heartbeats import HeartbeatRecorders
 from sda_platform.ground.log import CommandLog
+from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.resilience import BreakerState, RetryBudget
 
 TIMEOUT_S = 2.0
 STEP_S = 0.05
-# Steps come a little late; a beat is due with the step that is nearest to its time.
-_ON_TIME = 0.99
 # How long an uplink whose lease has run out sends no heartbeat.
 _SILENT_S = 30.0
+# A step that takes longer hangs: longer than a call to the station and one to the leases may take.
+_HUNG_S = 10.0
 # What becomes of a command by the answer of the station; any other answer acknowledges it.
 _ANSWERS = {"expired": EXPIRED, "lost": LOST}
 
@@ -56,7 +59,7 @@ class UplinkSettings:
 
 @dataclass
 class Uplink:
-    """One uplink. `step` does what is due: call it each 50 ms or more often."""
+    """One uplink. `step` does what is due, and `beat` in a thread of its own: call each all 50 ms or more often."""
 
     settings: UplinkSettings
     log: CommandLog
@@ -75,17 +78,25 @@ class Uplink:
     _refused: set[str] = field(default_factory=set)
     _sent_s: dict[str, float] = field(default_factory=dict)
     _next_send_s: float = 0.0
-    _next_beat_s: float = 0.0
-    _number: int = 0
+    _took_over_s: float = 0.0
+    _stepped_s: float = math.inf
     _highest: int = 0
     _former: str = ""
     _recorders: HeartbeatRecorders = field(init=False)
+    _heartbeats: HeartbeatSender = field(init=False)
+    _reports: UplinkEvents = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
         others = [name for name in self.failover.paths if name != settings.name]
         self._recorders = HeartbeatRecorders(settings.path_class.name, others)
+        self._reports = UplinkEvents(self.log.station, settings.name, lambda: self.clock_ns())
+        self._heartbeats = HeartbeatSender(
+            settings.path_class.interval_s,
+            lambda: self._post("/heartbeats", {"uplink": settings.name}),
+            lambda: self.monotonic_s(),
+        )
 
     @property
     def is_active(self) -> bool:
@@ -96,36 +107,37 @@ class Uplink:
     def _path(self) -> Path:
         return self.failover.paths[self.settings.name]
 
-    def step(self) -> None:
-        """Beat when it is time, watch the other uplink, take over if the rule requires it, take and send commands."""
+    def beat(self) -> None:
+        """Send a heartbeat when it is time: none while its calls fail or hang, so that the other uplink takes over."""
         now_s = self.monotonic_s()
-        # While its calls fail it sends no heartbeat, so that the other uplink takes over.
-        if now_s >= self._next_beat_s and self._path.breaker.state(now_s) is not BreakerState.OPEN:
-            self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
-            self._beat()
+        if self._path.breaker.state(now_s) is not BreakerState.OPEN and now_s - self._stepped_s <= _HUNG_S:
+            self._heartbeats.beat()
+
+    def step(self) -> None:
+        """Watch the other uplink, take over if the rule requires it, take and send commands."""
+        for answer in self._heartbeats.take_answers():
+            self._hear(answer)
         self._watch()
         self._keep_lease()
         self._take()
         self._send()
         records = self._recorders.complete(self.monotonic_s())
-        facts = self.log.station, HEARTBEATS, self.clock_ns(), self.settings.name, self.token
-        self.log.append([GroundEvent(*facts, self._next_number(), detail=text) for text in records])
+        self.log.append([self._reports.of_heartbeats(text, self.token) for text in records])
+        self._stepped_s = self.monotonic_s()
 
-    def _beat(self) -> None:
-        try:
-            state = self._post("/heartbeats", {"uplink": self.settings.name})
-        except httpx.HTTPError:
-            return
-        now_s = self.monotonic_s()
+    def _hear(self, answer: HeartbeatAnswer) -> None:
+        state = answer.state
         for name, silence_s in state["silence_s"].items():
-            times_s = self._recorders.times_s(name, state["beats"][name], now_s - silence_s)
+            times_s = self._recorders.times_s(name, state["beats"][name], answer.received_s - silence_s)
             for at_s in times_s if name in self.failover.paths else ():
                 self.failover.paths[name].note_heartbeat(at_s)
                 self._recorders.beat(name, at_s)
+        if answer.sent_s < self._took_over_s:
+            return  # The station may have answered before the promotion.
         self._highest = state["token"]
         self.failover.active, self._former = state["active"] or None, state["active"]
         if self.is_active and self._highest > self.token:
-            self._stop(now_s)
+            self._stop(answer.received_s)
 
     def _keep_lease(self) -> None:
         """Stop where the lease has run out; give it up where the station cannot be commanded through this uplink."""
@@ -136,7 +148,7 @@ class Uplink:
         has_lease = self.lease.keep()
         if not has_lease:
             # It may reach no etcd, while its heartbeats would hold up an uplink that does.
-            self._next_beat_s = now_s + _SILENT_S
+            self._heartbeats.pause(_SILENT_S)
         if is_of_no_use or not has_lease:
             self._stop(now_s)
 
@@ -168,6 +180,7 @@ class Uplink:
         if not token:
             return
         self.token = self._highest = token
+        self._took_over_s = self.monotonic_s()
         self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
         # Who acted before has sealed what it sent; what it did not is in the log as issued.
         self._new_events()
@@ -214,7 +227,7 @@ class Uplink:
                 accepted = self.queue.push(command)
                 changes += self._as_events([accepted] if accepted else [])
             except (BadDirection, QueueFull) as refusal:
-                changes.append(self._event(command, REJECTED, str(refusal)))
+                changes.append(self._reports.of_command(command, REJECTED, self.token, str(refusal)))
         self.log.append(changes)
 
     def _send(self) -> None:
@@ -265,7 +278,8 @@ class Uplink:
             self._stop(began_s)
         elif self.queue is not None:
             self.queue.acknowledge(command.command_id)
-            self.log.append([self._event(command, _ANSWERS.get(outcome, ACKNOWLEDGED), outcome)])
+            event = _ANSWERS.get(outcome, ACKNOWLEDGED)
+            self.log.append([self._reports.of_command(command, event, self.token, outcome)])
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self.station.post(path, json=body)
@@ -273,48 +287,14 @@ class Uplink:
         return dict(answer.json())
 
     def _as_events(self, changes: list[Transition]) -> list[GroundEvent]:
-        return [self._event(each.command, each.state, "") for each in changes]
+        return [self._reports.of_command(each.command, each.state, self.token) for each in changes]
 
-    def _event(self, command: Command, event: str, detail: str) -> GroundEvent:
-        return GroundEvent(
-            self.log.station,
-            event,
-            self.clock_ns(),
-            self.settings.name,
-            self.token,
-            self._next_number(),
-            command.command_id,
-            command.kind,
-            command.issued_ns,
-            command.expires_ns,
-            detail,
-            command.azimuth_deg,
-            command.elevation_deg,
-        )
+    def _record(self, found: list[LinkEvent], more: str = "") -> None:
+        """Make events of links durable, with what was seen of them."""
+        self.log.append([self._reports.of_link(each, self.token, more) for each in found])
 
     def _silence(self, former: Path | None) -> str:
         """How long the other uplink was silent, if this is the reason for taking over."""
         if former is None or former.name == self.settings.name or not former.is_declared:
             return ""
         return f"; silent for {former.detector.silence_s(self.monotonic_s()):.3f} s"
-
-    def _record(self, found: list[LinkEvent], more: str = "") -> None:
-        """Make events of links durable, with what was seen of them."""
-        self.log.append(
-            [
-                GroundEvent(
-                    self.log.station,
-                    each.event,
-                    self.clock_ns(),
-                    each.uplink or self.settings.name,
-                    each.token or self.token,
-                    self._next_number(),
-                    detail=f"seen by {self.settings.name}; phi {min(each.phi, 999.0):.1f}{more}",
-                )
-                for each in found
-            ]
-        )
-
-    def _next_number(self) -> int:
-        self._number += 1
-        return self._number

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from sda_platform.ground.failure_detection import CROSS_REGION
+from sda_platform.ground.heartbeat_sender import beating
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.station import DurableStation, serve
 from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
@@ -215,9 +216,10 @@ def test_an_uplink_whose_etcd_is_cut_off_stops_before_the_other_one_takes_its_le
     seen, done = list[tuple[bool, ...]](), Event()
 
     def act(mine: Uplink) -> None:
-        while not done.is_set():
-            mine.step()
-            time.sleep(STEP_S)
+        with beating(mine.beat, STEP_S):
+            while not done.is_set():
+                mine.step()
+                time.sleep(STEP_S)
 
     threads = [Thread(target=act, args=(each,)) for each in uplinks]
     try:

@@ -130,6 +130,7 @@ def uplink(
     import httpx
 
     from sda_platform.ground.failure_detection import PATH_CLASSES
+    from sda_platform.ground.heartbeat_sender import beating
     from sda_platform.ground.log import CommandLog
     from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
 
@@ -154,7 +155,8 @@ def uplink(
         watch = SerfWatch(SerfAgent(serf))
         running.reported = lambda other: watch.status(f"{station}-{other}")
     console.print(f"uplink {name} of {station} runs; Ctrl-C stops it")
-    _until_interrupted(running, STEP_S)
+    with beating(running.beat, STEP_S):
+        _until_interrupted(running, STEP_S)
 
 
 def _lease(settings: Settings, holder: str, station: str) -> Any:

@@ -66,6 +66,7 @@ class Ground:
         for _ in range(round(seconds / 0.05)):
             self.now_s += 0.05
             for name in names or self.uplinks:
+                self.uplinks[name].beat()
                 self.uplinks[name].step()
 
     def log(self) -> CommandLog:
@@ -311,7 +312,8 @@ def test_a_heartbeat_counts_once_however_often_its_time_is_repeated__GF13(ground
     for number in range(200):
         ground.now_s += 0.05
         if number % 2:
-            primary.step()
+            primary.beat()
+        backup.beat()
         backup.step()
     mean_s, sigma_s = backup.failover.paths["primary"].detector.gap_s
     assert mean_s == pytest.approx(0.1, abs=0.002), "the primary beats each 0.1 s, the backup reads each 0.05 s"
@@ -336,6 +338,59 @@ def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
     ground.run(3)
     assert ground.executed() == ["once"]
     assert (ground.rows()["once"]["state"], ground.rows()["once"]["detail"]) == ("acknowledged", "repeated")
+
+
+def test_a_station_that_takes_long_for_each_command_is_slow_and_no_failure(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that takes 1.5 s on a path whose failures are declared after a fraction of that."""
+    primary, backup = ground.uplink("primary"), ground.uplink("backup")
+    ground.run(4)
+    receive = ground.station.receive
+
+    def slowly(command: dict[str, object]) -> str:
+        for _ in range(30):
+            ground.now_s += 0.05
+            primary.beat()  # in its thread, while the command is on its way
+            backup.beat()
+            backup.step()
+        return receive(command)
+
+    monkeypatch.setattr(ground.station, "receive", slowly)
+    names = [f"c{number}" for number in range(3)]
+    for name in names:
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=name)
+    ground.run(0.5)
+    assert sorted(ground.executed()) == names
+    assert [(term.uplink, term.token) for term in terms(ground.log().new_events())] == [("primary", 1)]
+
+
+def test_an_uplink_that_hangs_sends_no_heartbeat(ground: Ground) -> None:
+    primary = ground.uplink("primary")
+    ground.run(1)
+    counts = []
+    for pause_s in (9.9, 0.2):
+        ground.now_s += pause_s
+        primary.beat()
+        counts.append(ground.station.state()["beats"]["primary"])
+    ground.run(0.05)
+    primary.beat()
+    counts.append(ground.station.state()["beats"]["primary"])
+    assert counts == [counts[0], counts[0], counts[0] + 1]
+
+
+def test_an_answer_from_before_a_promotion_does_not_undo_it(ground: Ground) -> None:
+    ground.uplink("primary")
+    backup = ground.uplink("backup")
+    ground.run(4)
+    ground.now_s += 0.05
+    backup.beat()  # answered while the primary was active
+    (late,) = backup._heartbeats.take_answers()
+    ground.run(2.5, "backup")
+    assert (backup.is_active, backup.token) == (True, 2)
+    backup._heartbeats._answers.append(late)
+    ground.run(0.05, "backup")
+    assert (backup.is_active, backup.failover.active, backup._highest) == (True, "backup", 2)
 
 
 def its_commands_fail(uplink: Uplink, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,46 @@
+"""The events that an uplink reports, numbered in their order."""
+
+from collections.abc import Callable
+from itertools import count
+
+from sda_platform.formats.ground_events import HEARTBEATS, GroundEvent
+from sda_platform.ground.commands import Command
+from sda_platform.ground.failover import LinkEvent
+
+
+class UplinkEvents:
+    """Makes the events of the uplink ``name`` to ``station``."""
+
+    def __init__(self, station: str, name: str, clock_ns: Callable[[], int]) -> None:
+        self._station, self._name, self._clock_ns = station, name, clock_ns
+        self._numbers = count(1)
+
+    def of_command(self, command: Command, event: str, token: int, detail: str = "") -> GroundEvent:
+        """A change of a command, which the uplink made under ``token``."""
+        return GroundEvent(
+            self._station,
+            event,
+            self._clock_ns(),
+            self._name,
+            token,
+            next(self._numbers),
+            command.command_id,
+            command.kind,
+            command.issued_ns,
+            command.expires_ns,
+            detail,
+            command.azimuth_deg,
+            command.elevation_deg,
+        )
+
+    def of_link(self, link: LinkEvent, token: int, more: str = "") -> GroundEvent:
+        """A change of an uplink, as this one saw it; ``token``: where the change has none."""
+        detail = f"seen by {self._name}; phi {min(link.phi, 999.0):.1f}{more}"
+        return self._of_uplink(link.event, link.uplink or self._name, link.token or token, detail)
+
+    def of_heartbeats(self, record: str, token: int) -> GroundEvent:
+        """A record of heartbeats."""
+        return self._of_uplink(HEARTBEATS, self._name, token, record)
+
+    def _of_uplink(self, event: str, uplink: str, token: int, detail: str) -> GroundEvent:
+        return GroundEvent(self._station, event, self._clock_ns(), uplink, token, next(self._numbers), detail=detail)

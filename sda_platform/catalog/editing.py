@@ -23,7 +23,7 @@ class NothingToResolve(LookupError):
 
 
 def known_edits(lake: Lake, landing_uri: str) -> list[Edit]:
-    """Every usable edit that has arrived: consumed ones, and those that wait in the landing zone."""
+    """Read every usable edit that has arrived: consumed ones and those pending in the landing zone."""
     rows = pending_rows(LandingZone(landing_uri, EDITS_FEED), decode)
     rows += usable_rows(lake.log(CATALOG_EDITS).rows())
     return list({edit.edit_id: edit for edit in map(edit_of, rows)}.values())
@@ -55,7 +55,7 @@ def make_edit(
 def resolve(
     lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: str, editor: str
 ) -> tuple[EditVerdict, Edit]:
-    """Decide a conflict: the edits that contradicted each other, and the one that supersedes them.
+    """Decide a conflict: select the edit that supersedes the edits that contradict each other.
 
     Raises NothingToResolve where there is no conflict.
     """

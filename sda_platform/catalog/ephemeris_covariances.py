@@ -104,7 +104,7 @@ def _sampled(piece: Ephemeris) -> IntArray:
 
 
 def with_default_covariances(piece: Ephemeris, created_ns: int | None) -> Ephemeris:
-    """A path without covariances with those that are assumed for it, at some of its own times.
+    """Give an ephemeris without covariances assumed ones, at some of its own times.
 
     They grow as the errors of element sets do (`orbits.element_errors`), from ``created_ns`` on, or from the first
     state. Raises RecordError for a state on no closed orbit.

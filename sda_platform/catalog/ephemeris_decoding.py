@@ -226,7 +226,7 @@ def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
 
 
 def why_not_used(row: Mapping[str, Any], received_ns: int) -> str | None:
-    """Why no assessment uses an ephemeris of the table that was received then, Unix time UTC; None: it is used."""
+    """State why no assessment uses an ephemeris that was received then (Unix time, UTC); None: it is used."""
     if row["error_kind"]:
         return str(row["error"])
     if not row["covariance_time_ns"]:
@@ -236,7 +236,7 @@ def why_not_used(row: Mapping[str, Any], received_ns: int) -> str | None:
 
 
 def parts_not_used(row: Mapping[str, Any]) -> list[str]:
-    """What no assessment uses of a row of the table without an error, beside all that its sender declares unusable."""
+    """State which parts of a sound row no assessment uses, beside those that its sender declares unusable."""
     gaps = [] if row["error_kind"] else gaps_of(row)
     return [
         f"it is not used from {iso(begin_ns)} to {iso(end_ns)}: its states are too far apart there to interpolate"

@@ -42,7 +42,7 @@ def with_error_scales(
 
 
 def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
-    """Entries ``changed`` with HISTORY_COLUMNS by their ``history``, and those of ``others`` for which these differ."""
+    """Compute HISTORY_COLUMNS of ``changed`` entries by ``history``; add the ``others`` whose values change."""
     schema = ORBITAL_CATALOG.content_schema
     plain = [name for name in schema.names if name not in HISTORY_COLUMNS]
     rows = pa.concat_tables([changed.select(plain), others.select(plain)], promote_options="permissive")

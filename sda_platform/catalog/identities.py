@@ -64,7 +64,7 @@ NO_IDENTITIES: Final = Identities()
 
 
 def identities_of(edits: Iterable[Edit]) -> Identities:
-    """What the current ``edits`` mean; those of other attributes are left out."""
+    """Derive merged objects and corrected numbers from the current ``edits``; ignore edits of other attributes."""
     chosen = sorted((edit for edit in edits if edit.attribute in IDENTIFYING), key=lambda edit: edit.key)
     merges: dict[int, int] = {}
     corrections: dict[SetKey, int] = {}

@@ -56,7 +56,7 @@ def identified(sets: pa.Table, identities: Identities) -> pa.Table:
 
 
 def identified_frame(sets: DataFrame, identities: Identities) -> DataFrame:
-    """As `identified`, in the engine."""
+    """Assign each set to its object, as `identified` does, on Spark."""
     if not identities:
         return sets
     session = sets.sparkSession
@@ -68,12 +68,12 @@ def identified_frame(sets: DataFrame, identities: Identities) -> DataFrame:
 
 
 def published_as(identities: Identities, objects: Iterable[int]) -> ds.Expression:
-    """The condition on `element_sets` that selects every set of ``objects``, and some of others."""
+    """Make the condition on `element_sets` that selects every set of ``objects``, and some sets of other objects."""
     return ds.field("norad_id").isin(sorted(identities.sources(objects)))
 
 
 def moved_entries(current: pa.Table, identities: Identities, before: Identities) -> tuple[pa.Table, pa.Table]:
-    """``current`` rows (Arrow, with norad_id) that hold, and those of objects that gained or lost sets by edits."""
+    """Split ``current`` rows (Arrow, with norad_id): unaffected objects, and objects that edits gave or took sets."""
     moved = pc.is_in(current["norad_id"], pa.array(sorted(identities.changed(before)), pa.int64()))
     return current.filter(pc.invert(moved)), current.filter(moved)
 

@@ -99,7 +99,7 @@ def found_objects(rows: pa.Table, text: str) -> pa.Table:
 
 
 def difference(lake: Lake, before: int, after: int) -> dict[str, list[dict[str, Any]]]:
-    """What changed between two versions: objects that are new, gone, or have another set."""
+    """Compare two versions of the catalogue: objects that are new, removed, or have another set."""
     columns = ["norad_id", "object_name", "epoch_time_ns", "segment_sha256", "record_number"]
     old, new = (
         {row["norad_id"]: row for row in lake.log(ORBITAL_CATALOG).rows(columns, None, version).to_pylist()}
@@ -131,7 +131,7 @@ def coverage(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def open_conflicts(lake: Lake, *, with_sources: bool = False) -> list[dict[str, Any]]:
-    """Edits that wait for a decision or for others, and with ``with_sources`` the sets of sources that lost."""
+    """List edits that wait for a decision or for other edits; ``with_sources`` adds sets of sources that lost."""
     outcomes = [CONCURRENT, HELD, *([LOST] if with_sources else [])]
     claims = lake.log(CATALOG_CONFLICTS).rows(None, ds.field("outcome").isin(outcomes))
     rows: list[dict[str, Any]] = claims.sort_by([(n, "ascending") for n in CATALOG_CONFLICTS.key]).to_pylist()
@@ -139,7 +139,7 @@ def open_conflicts(lake: Lake, *, with_sources: bool = False) -> list[dict[str, 
 
 
 def annotations(claims: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """What edits have set and is in force, by attribute."""
+    """List the values that edits have set and that are in force, by attribute."""
     return {
         claim["attribute"]: claim["value"]
         for claim in claims

@@ -62,16 +62,16 @@ class Catalogue:
         return len(np.unique(self.norad_id))
 
     def positions(self, norad_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """All rows of those of ``norad_ids`` that are in the catalogue."""
+        """Find all rows of the objects ``norad_ids`` that the catalogue has."""
         wanted = np.unique(np.asarray(norad_ids, dtype=np.int64))
         return np.flatnonzero(np.isin(self.norad_id, wanted))
 
     def first_rows(self, rows: IntArray) -> IntArray:
-        """Of each of ``rows`` (n,) the first row of its object, (n,)."""
+        """Find for each of ``rows`` (n,) the first row of its object, (n,)."""
         return np.searchsorted(self.norad_id, self.norad_id[rows])
 
     def are_docked(self, first: IntArray, second: IntArray) -> npt.NDArray[np.bool_]:
-        """(n,) whether the objects of two rows (n,) are docked to each other."""
+        """Tell whether the objects of two rows (n,) are docked to each other, (n,)."""
         return are_among(self.docked, self.norad_id[first], self.norad_id[second])
 
     def rows_in_force(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:

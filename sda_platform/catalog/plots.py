@@ -11,7 +11,7 @@ _OLDEST_DAYS = 30.0
 
 
 def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
-    """How old the sets in force are, by regime; older ones than 30 days in the last bar."""
+    """Plot the ages of the sets in force by regime; the last bar has all ages above 30 days."""
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     axes = figure.subplots()
     names, counts = np.unique(regime, return_counts=True)
@@ -24,7 +24,7 @@ def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
 
 
 def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, inclination_deg: FloatArray) -> str:
-    """How many objects there are at each altitude and inclination."""
+    """Plot the number of objects by altitude and inclination."""
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
     mean_km = np.maximum((perigee_km + apogee_km) / 2, 100.0)

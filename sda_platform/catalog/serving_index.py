@@ -56,7 +56,7 @@ index_sensor = external_sensor(
 
 
 def served_state(home: Path, store: Lake) -> ExternalState | None:
-    """What the endpoint of ``home`` serves, judged by the catalogue's log; None where none runs."""
+    """Compare what the endpoint of ``home`` serves with the catalogue's log; None where no endpoint runs."""
     address = published(home, CATALOGUE)
     if address is None:
         return None

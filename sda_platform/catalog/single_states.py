@@ -56,7 +56,7 @@ def propagated(epoch_ns: int, state: FloatArray, covariance: FloatArray, spacecr
 
 
 def coast_until_ns(epoch_ns: int, burns_ns: Sequence[tuple[int, int]]) -> int | None:
-    """When the first manoeuvre after the epoch begins, of their ignitions and ends; None: there is none.
+    """Find when the first manoeuvre after the epoch begins, from ignitions and ends; None: there is none.
 
     Raises RecordError where that leaves nothing of the path.
     """

@@ -40,7 +40,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
 
     @override
     def recorded(self) -> dict[str, Any]:
-        """The days; take those of a commit with `near` first."""
+        """Return the days for the manifest; `near` selects the days of a commit before."""
         return {"days": self.days or {}}
 
     def near(self, time_ns: int) -> Self:
@@ -65,7 +65,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         return Dynamics(SpaceWeather.of_days(days)) if days else Dynamics()
 
     def stated(self) -> str:
-        """What density depends on, for a person."""
+        """Describe the space weather that density depends on, for people."""
         if not self.days:
             return f"F10.7 {DEFAULT_F107:g}, Ap {DEFAULT_AP:g} (constant)"
         return f"{self.space_weather or 'a file'}: {len(self.days)} days from {min(self.days)} to {max(self.days)}"

@@ -44,7 +44,7 @@ def in_play(
     as_of_ns: int,
     again: Collection[int] = (),
 ) -> DataFrame:
-    """The rows of `element_sets` that may change the catalogue: new ones, and those that came into force meanwhile.
+    """Select the rows of `element_sets` that may change the catalogue: new ones, and those that came into force.
 
     Of the numbers ``again`` all rows are: edits changed which object they are of.
     """

@@ -35,7 +35,7 @@ def acknowledge(
 
 
 def known_acknowledgements(lake: Lake, landing_uri: str | None = None) -> Acknowledgements:
-    """By alert, every usable acknowledgement, oldest first: consumed ones, and those pending in the landing zone."""
+    """Read every usable acknowledgement by alert, oldest first: consumed ones and pending ones."""
     rows = pending_rows(LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED), decode) if landing_uri is not None else []
     rows += lake.log(ALERT_ACKNOWLEDGEMENTS).rows(_FACTS, ds.field("error_kind").is_null()).to_pylist()
     by_alert: dict[str, list[Mapping[str, Any]]] = defaultdict(list)

@@ -62,13 +62,13 @@ class AlertPolicy:
         return np.maximum(_highest(strict), np.minimum(before, _highest(relaxed)))
 
     def rule(self, events: Columns, level: npt.NDArray[np.int64], as_of_ns: int) -> list[str]:
-        """Which rule gives each event (n,) its ``level``, one of RULES."""
+        """Name the rule, one of RULES, that gives each event (n,) its ``level``."""
         strict = self._strict(events, as_of_ns)
         found = np.select([of_rule >= level for of_rule in strict.values()], list(strict), BY_HYSTERESIS)
         return [str(name) for name in found]
 
     def changes(self, fact: Fact, sent: Fact) -> list[str]:
-        """What of an alert changed since it was ``sent`` so that it must be sent again; of CHANGES, often nothing."""
+        """List the changes, of CHANGES, for which an alert must be sent again since it was ``sent``; often none."""
         floor = self.thresholds(fact)[0] * 10.0**-self.settings.hysteresis_decades
         decades = [
             abs(math.log10(max(fact.get(name) or 0.0, floor) / max(sent.get(name) or 0.0, floor)))
@@ -86,7 +86,7 @@ class AlertPolicy:
         return [name for name, has_changed in found.items() if has_changed]
 
     def thresholds(self, fact: Fact) -> tuple[float, float]:
-        """The levels of Pc of an event: its objects' own ones, the lower of both; else those of the fleet."""
+        """Return the Pc thresholds of an event: the lower ones of its two objects, else those of the fleet."""
         pairs = [self.members[fact[name]] for name in ("norad_id_1", "norad_id_2") if fact[name] in self.members]
         yellow, red = zip(*(pairs or [(self.settings.yellow_pc, self.settings.red_pc)]), strict=True)
         return min(yellow), min(red)
@@ -141,12 +141,12 @@ class AlertPolicy:
 
 
 def largest_reported(alert: Fact) -> float:
-    """The larger Pc of an alert: ours, or that of others; one that there is not counts as 0."""
+    """Return the larger Pc of an alert, our own or a received one; a missing value counts as 0."""
     return max(alert.get(name) or 0.0 for name in ("collision_probability", "stated_probability"))
 
 
 def reported(alert: Fact) -> str:
-    """Whose Pc is which, in words: ours, and the one of others."""
+    """Write our own Pc and the received one, with its originator, for people."""
     own, stated = alert["collision_probability"], alert.get("stated_probability")
     parts = [] if own is None else [f"Pc {own:.2e}"]
     parts += [] if stated is None else [f"Pc {stated:.2e} by {alert['stated_by']}"]

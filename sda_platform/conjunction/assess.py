@@ -60,7 +60,7 @@ def assess_candidates(
     volumes: Volumes,
     sizes: ObjectSizes,
 ) -> pa.Table:
-    """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out.
+    """Assess candidates by what is known of their objects; skip objects that left the catalogue.
 
     ``volumes`` are those that they were screened in, ``sizes`` give the hard-body radii.
     """

@@ -196,12 +196,12 @@ class BestStates:
 
     @property
     def has_track(self) -> npt.NDArray[np.bool_]:
-        """(n,) whether the state comes from a track."""
+        """Tell whether each state comes from a track, (n,)."""
         return np.asarray(self.track_id != "")
 
     @property
     def source(self) -> list[str]:
-        """(n,) where each state comes from."""
+        """Name the source of each state, (n,)."""
         of_tracks = np.where(self.has_track, FUSED_TRACK, ELEMENT_SET)
         return [
             self.ephemerides.source[number] if number != NONE else str(of_track)
@@ -210,17 +210,17 @@ class BestStates:
 
     @property
     def ephemeris_id(self) -> list[str | None]:
-        """(n,) the ephemeris that is used; None: none."""
+        """Return the id of the ephemeris of each state, (n,); None: no ephemeris is used."""
         return [self.ephemerides.ephemeris_id[n] if n != NONE else None for n in self.ephemeris.tolist()]
 
     @property
     def has_covariance(self) -> npt.NDArray[np.bool_]:
-        """(n,) whether the covariance is of the object's own orbit, not of the model of element-set errors."""
+        """Tell whether each covariance, (n,), is of the object's own orbit, not of the model of set errors."""
         is_assumed = np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
         return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~is_assumed))
 
     def take(self, rows: IntArray) -> BestStates:
-        """Those of ``rows`` (m,), in their order, repeated where they are."""
+        """Select the states of ``rows`` (m,), in their order; a row may occur several times."""
         chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris", "manoeuvre_ns", "refused")
         return replace(self, **{name: getattr(self, name)[rows] for name in chosen})
 

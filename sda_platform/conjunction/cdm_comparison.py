@@ -40,7 +40,7 @@ class SecondOpinion:
 
     @property
     def disagreement(self) -> str | None:
-        """How we differ on an encounter that one of us calls yellow or red, in words; None: we do not."""
+        """Describe how the two results for a yellow or red encounter differ; None: they agree."""
         theirs, ours = reported_probability(self.message), self.event["collision_probability"] if self.event else 0.0
         if theirs is None or max(ours, theirs) < YELLOW_FROM:
             return None
@@ -78,7 +78,7 @@ def reported_ns(message: Row) -> int:
 
 
 def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
-    """The messages of others about ``event`` (both norad ids and its TCA), oldest first."""
+    """Find the received CDMs about ``event`` (both norad ids and its TCA), oldest first."""
     pair = [event["norad_id_1"], event["norad_id_2"]]
     numbers = [number for number in pair if number]
     named = [ds.field(name).isin(pa.array(numbers, pa.int64())) for name in ("norad_id_1", "norad_id_2")]
@@ -129,7 +129,7 @@ def pair_of(row: Row) -> Pair:
 
 
 def age_of(message: Row) -> tuple[int, str, int]:
-    """What sorts messages by the time to which they report."""
+    """Return the key that sorts messages by the time to which they report."""
     return reported_ns(message), message["segment_sha256"], message["record_number"]
 
 

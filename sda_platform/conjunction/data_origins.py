@@ -73,7 +73,7 @@ def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOri
 
 
 def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, str | None]:
-    """Of each object of an event the source of its state and whose data it is; None: not assessed, or not known."""
+    """Name the source and the originator of each object's state of an event; None: not assessed, or unknown."""
     known = {n: origins.get((event_id, n)) for n in (1, 2)}
     kinds = {f"state_source_{n}": each.kind if each else None for n, each in known.items()}
     return kinds | {f"data_of_{n}": (each.data or None) if each else None for n, each in known.items()}

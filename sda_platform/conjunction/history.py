@@ -51,7 +51,7 @@ class EventHistory:
 
     @property
     def hours_to_tca(self) -> list[float]:
-        """How far ahead of the closest approach, as then known, each assessment was."""
+        """Compute the hours from each assessment to the closest approach, as then known."""
         return [hours_ahead(row["tca_time_ns"], row["as_of_ns"]) for row in self.assessments]
 
     @property
@@ -82,5 +82,5 @@ def event_history(lake: Lake, event_id: str) -> EventHistory:
 
 
 def hours_ahead(tca_ns: int, time_ns: int) -> float:
-    """How far ``tca_ns`` lies after ``time_ns``, hours."""
+    """Compute how many hours ``tca_ns`` is after ``time_ns``."""
     return (tca_ns - time_ns) / HOUR_NS

@@ -36,7 +36,7 @@ class KnownStates:
 
     @classmethod
     def of_sets(cls, catalogue: Catalogue) -> KnownStates:
-        """Of element sets alone."""
+        """Make known states of element sets alone."""
         tracks = Tracks.of(pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS]).empty_table())
         return cls(catalogue, tracks, OperatorEphemerides.none(), StatedPaths.of(catalogue, OperatorEphemerides.none()),
                    tracks.dynamics)  # fmt: skip
@@ -47,7 +47,7 @@ class KnownStates:
 
 
 def known_states(lake: Lake, dynamics: Dynamics, as_of_ns: int, until_ns: int) -> KnownStates:
-    """What the lake holds now, with the sets that come into force until ``until_ns``."""
+    """Read the states that the lake holds now, with the sets that come into force until ``until_ns``."""
     sets = lake.log(ELEMENT_SETS).head()
     catalogue = catalogue_ahead(
         lake,
@@ -68,7 +68,7 @@ def known_states(lake: Lake, dynamics: Dynamics, as_of_ns: int, until_ns: int) -
 
 
 def described(states: BestStates, time_ns: IntArray) -> list[str]:
-    """Where each state (n,) comes from, for people, and how old a set is at ``time_ns`` (n,)."""
+    """Describe the source of each state (n,), and the age of an element set at ``time_ns`` (n,), for people."""
     epoch_ns = states.catalogue.propagator.elements.epoch_time_ns[states.index]
     days = np.abs(time_ns - epoch_ns) / 8.64e13
     return [

@@ -76,7 +76,7 @@ class Trajectory(Protocol):
         """Sets for a search over [start, end). Raises PlanError where SGP4 cannot follow."""
 
     def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
-        """What of [start, end) the path covers. Raises PlanError where it covers nothing."""
+        """Return the part of [start, end) that the path covers. Raises PlanError where it covers nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +220,7 @@ class SizedBurns:
     errors: BurnErrors
 
     def at(self, time_ns: IntArray) -> State:
-        """As of `StatesNear`, for (k n,): all states of the first size, then of the next."""
+        """Compute states as `StatesNear.at` for (k n,): all states of the first size, then of the next."""
         r, v, covariance = self.side.at(time_ns)
         size = np.repeat(np.arange(len(self.size_m_s)), len(time_ns) // len(self.size_m_s))
         without, with_burn = (np.hstack(self._sets.at(row, time_ns)[1:]) for row in (0 * size, size + 1))

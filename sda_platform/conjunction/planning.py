@@ -76,12 +76,12 @@ def settings_changed(previous: CommitManifest | None, settings: Settings | None)
 
 
 def sets_read(plan: Plan) -> TableSnapshot:
-    """What ``plan`` reads of `element_sets`."""
+    """Return the snapshot of `element_sets` that ``plan`` reads."""
     return snapshot_of(plan, ELEMENT_SETS)
 
 
 def snapshot_of(plan: Plan, table: Table) -> TableSnapshot:
-    """What ``plan`` reads of ``table``: nothing where it repeats a commit of a version that did not read it."""
+    """Return the snapshot of ``table`` that ``plan`` reads; empty where it repeats a commit that did not read it."""
     return next((each for each in plan.snapshots if each.table == table.name), TableSnapshot(table.name, -1, 0))
 
 
@@ -92,7 +92,7 @@ def sequence_read(manifest: CommitManifest | None, table: Table) -> int:
 
 
 def marks_after(plan: Plan, screening: Screening) -> dict[str, int]:
-    """What the manifest remembers of the span that is screened."""
+    """Return the watermarks of the screened span for the manifest."""
     if screening.is_full:
         return {SCREENED_FROM: screening.start_ns, SCREENED_UPTO: screening.end_ns}
     return dict(plan.previous.watermarks) if plan.previous else {}

@@ -57,7 +57,7 @@ class MessageRisk:
     pc_in_message: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the risk of a message as a dictionary for JSON."""
         return dataclasses.asdict(self)
 
 

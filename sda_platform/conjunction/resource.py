@@ -44,14 +44,14 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
         return [member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None)]
 
     def screening_volumes(self) -> Volumes:
-        """What counts as an approach: the volume of each regime, or one sphere for all."""
+        """Return the screening volume of each regime, or one sphere for all."""
         if self.volumes:
             return screening_volumes(self.volumes)
         return Volume.sphere(self.threshold_km, self.sigmas, self.reach_km)
 
     @property
     def how_near(self) -> str:
-        """What counts as an approach, in words."""
+        """Describe the screening volumes, for people."""
         if self.volumes:
             return f"volumes of {self.volumes}"
         farther = f", or {self.sigmas:g} sigmas within {self.reach_km:g} km" if self.sigmas else ""

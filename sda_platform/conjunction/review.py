@@ -31,7 +31,7 @@ def due_events(store: Lake, plan: Plan, policy: AlertPolicy) -> list[str]:
 
 
 def events_to_assess(store: Lake, plan: Plan, objects: Sequence[int]) -> list[str]:
-    """Ids of the candidates that changed, and of those ahead of ``objects``, whose states are new; in order.
+    """Select, in order, ids of changed candidates and of upcoming events of ``objects`` with new states.
 
     Under other settings, such as sizes of objects, these are all that are ahead.
     """

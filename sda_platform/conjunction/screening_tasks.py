@@ -64,7 +64,7 @@ class Sweep:
 
     @property
     def searched(self) -> Volume:
-        """Where approaches are searched, before they are moved to the paths."""
+        """Return the volume of the search, before approaches are refined on the ephemerides."""
         if not self.sigmas:
             return self.volume.widened(self.margin_km)
         return Volume.sphere(max(self.volume.circumscribed_km, self.reach_km) + self.margin_km)

@@ -33,7 +33,7 @@ def slow_tca_ns(sides: tuple[BestStates, BestStates], row: int, tca_ns: int) -> 
 
 
 def stay_s(sides: tuple[BestStates, BestStates], row: int, tca_ns: int, volume: Volume) -> float:
-    """How long pair ``row`` is inside ``volume`` of the first object without interruption about ``tca_ns``, s.
+    """Compute how long pair ``row`` stays inside ``volume`` of the first object about ``tca_ns``, seconds.
 
     To a minute; at most a day is counted before and after. 0: it is outside at ``tca_ns`` and in the minutes about it.
     """

@@ -27,7 +27,7 @@ _SENT_COLUMNS = content(CONJUNCTION_ALERTS)
 
 
 def assessment_entries(store: Lake, plan: Plan, events: Sequence[str], assess: Kernel) -> pa.Table:
-    """As `transforms.assessment_corrections`, of ``events`` (ids)."""
+    """Compute the corrections of assessments of ``events`` (ids) in this process, as on Spark."""
     chosen = _of(events)
     candidates = current_rows(store.snapshot_rows(plan, CONJUNCTION_CANDIDATES, where=chosen), _KEY)
     fresh = pa.Table.from_batches(assess(candidates.combine_chunks().to_batches()), ASSESSED_SCHEMA)
@@ -36,7 +36,9 @@ def assessment_entries(store: Lake, plan: Plan, events: Sequence[str], assess: K
 
 
 def alert_entries(store: Lake, plan: Plan, events: Sequence[str], stated: Statements, policy: AlertPolicy) -> pa.Table:
-    """As `transforms.alert_corrections`, of ``events`` (ids); ``stated`` has what messages state of some of them."""
+    """Compute the corrections of alerts of ``events`` (ids) in this process; ``stated`` has results of received
+    CDMs.
+    """
     chosen = _of(events)
     known = store.snapshot_rows(plan, CONJUNCTION_ALERTS, where=chosen)
     columns = [*ASSESSED_COLUMNS, "sequence", "op"]

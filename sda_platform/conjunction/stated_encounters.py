@@ -57,7 +57,7 @@ class StatedEncounter:
     last_commit: int = 0
 
     def add(self, message: Row) -> None:
-        """Take one more message of it, in any order of creation."""
+        """Add a message of the encounter; messages may come in any order of creation."""
         known = self.newest.get(message["originator"])
         if known is None or age_of(message) >= age_of(known):
             self.newest[message["originator"]] = message
@@ -65,12 +65,12 @@ class StatedEncounter:
 
     @property
     def strongest(self) -> Row | None:
-        """Of the newest messages that which reports the largest Pc; None: none reports one."""
+        """Return the newest message with the largest Pc; None: no newest message reports one."""
         reporting = [message for message in self.newest.values() if reported_probability(message) is not None]
         return max(reporting, key=_strength, default=None)
 
     def id_among(self, events: Mapping[Pair, Sequence[Row]]) -> str:
-        """The id of the event of ours that is the same encounter, else its own; ``events`` by their pairs."""
+        """Return the id of our event of the same encounter, else its own; ``events`` by their pairs."""
         own = events.get(self.pair, ())
         if any(event["event_id"] == self.event_id for event in own):
             return self.event_id
@@ -92,7 +92,7 @@ def encounters_of(messages: Iterable[Row]) -> list[StatedEncounter]:
 def stated_facts(
     encounters: Iterable[StatedEncounter], events: Mapping[Pair, Sequence[Row]]
 ) -> dict[str, dict[str, Any] | None]:
-    """What messages state of each encounter, by its id, in STATED_COLUMNS; None: none states a Pc, or under this id.
+    """Return STATED_COLUMNS of each encounter by its id; None: no Pc is stated, or not under this id.
 
     ``events`` are the last entries of our own events by their pairs, withdrawn ones included.
     """
@@ -111,7 +111,7 @@ def _strength(message: Row) -> tuple[float, tuple[int, str, int]]:
 
 
 def statements(store: Lake, plan: Plan, judged: Collection[str], due: Sequence[str]) -> Statements:
-    """What messages state of the events ``judged`` (ids), and of encounters with news for ``plan``.
+    """Read what received CDMs state of the events ``judged`` (ids), and of encounters with news for ``plan``.
 
     News are messages in the plan's window, or another policy than that of the last commit. ``due`` are events judged
     because time has passed.
@@ -173,7 +173,7 @@ def named_by_messages(store: Lake, plan: Plan, from_ns: int) -> pa.Table:
 
 
 def alert_ids(lake: Lake, now_ns: int) -> dict[tuple[str, int], str] | None:
-    """The alert of the newest messages of encounters ahead, by their segment and record; of those consumed so far.
+    """Find the alert of each newest message of an encounter ahead, by segment and record, among consumed messages.
 
     None: no commit of alerts consumes messages.
     """

@@ -25,7 +25,7 @@ _ANSWERS: Final = {True: "YES", False: "NO"}
 def stated_objects(
     lake: Lake, assessments: Sequence[Mapping[str, Any]], fleet: Iterable[ProtectedObject] = ()
 ) -> StatedObjects:
-    """What is known of the objects of ``assessments``; ``fleet`` states which of them can manoeuvre."""
+    """Describe the objects of ``assessments`` for messages; ``fleet`` states which of them can manoeuvre."""
     numbers = {int(each[f"norad_id_{n}"]) for each in assessments for n in (1, 2)}
     found: dict[int, dict[str, str]] = {number: {} for number in numbers}
     columns = ["norad_id", "international_designator"]

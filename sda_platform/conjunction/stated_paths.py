@@ -54,7 +54,7 @@ class StatedPaths:
         stated_by_operators: OperatorEphemerides,
         by_tracks: OperatorEphemerides | None = None,
     ) -> StatedPaths:
-        """Of a catalogue and the ephemerides that count; those of other objects, and with one state, are left out.
+        """Combine a catalogue with the usable ephemerides of its objects; skip ephemerides of a single state.
 
         Where a path is given ``by_tracks``, it is better than that of the operator.
         """
@@ -69,7 +69,7 @@ class StatedPaths:
         return cls(_with_paths(catalogue, stated), ephemerides, margins_km, manoeuvred)
 
     def refined(self, events: Events, volume: Volume, sigmas: float, reach_km: float) -> Events:
-        """``events`` (rows of the catalogue) on the ephemerides, those that are inside ``volume`` there.
+        """Refine ``events`` (rows of the catalogue) on the ephemerides; keep the ones inside ``volume`` there.
 
         Inside is also a fast approach within ``reach_km`` whose miss is at most so many sigmas of both errors. Without
         sigmas of the volume itself, that holds where one of the two is on an ephemeris.

@@ -25,7 +25,7 @@ _REVIEWED_BEFORE_NS = DAY_NS
 def candidate_corrections(
     found: DataFrame, journal: DataFrame, named: DataFrame, screening: Screening, *, as_of_ns: int
 ) -> DataFrame:
-    """What a screening changes: new events, moved ones, and those that are gone from the span and pairs it covered.
+    """Compute the entries that a screening adds: new and moved events, and retracts of the ones not found again.
 
     ``named`` has the events that have an id by a received message only (`stated_encounters.named_by_messages`).
     """
@@ -43,7 +43,7 @@ def candidate_corrections(
 def assessment_corrections(
     candidates: DataFrame, journal: DataFrame, assess: Kernel, *, under_review: DataFrame, as_of_ns: int
 ) -> DataFrame:
-    """Assess the events ``under_review`` (column event_id) anew; those without a current candidate are retracted."""
+    """Assess the events ``under_review`` (column event_id) anew; retract events without a current candidate."""
     open_events = current_rows(candidates, "event_id").join(under_review, "event_id", "left_semi")
     fresh = open_events.mapInArrow(assess, fact_types(CONJUNCTION_ASSESSMENTS))
     known = journal.join(under_review, "event_id", "left_semi")

@@ -60,7 +60,7 @@ def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscribe
 
 
 def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
-    """What is wrong at the subscriber, in words; nothing: all is well.
+    """Describe how subscriber and ledger disagree; empty: they agree.
 
     Marks cover the key and the content of every alert. Alerts are read only where the marks differ.
     """

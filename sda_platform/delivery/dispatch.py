@@ -37,7 +37,7 @@ class Dispatched:
 
 
 def begin_epoch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched | None:
-    """What the ledger must record before it delivers, if ``subscriber`` holds what this lake did not deliver.
+    """Plan the ledger commit of a new epoch, if ``subscriber`` holds entries that this lake did not deliver.
 
     To be committed under `epochs.recording`; the delivery is then planned anew.
     """

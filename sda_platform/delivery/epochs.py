@@ -46,7 +46,7 @@ def epoch_of(ledger_head: CommitManifest | None) -> int:
 
 
 def inherited_open(ledger_head: CommitManifest | None) -> int:
-    """How many open inherited alerts the correction log did not have at this commit of the ledger."""
+    """Count the open inherited alerts that the correction log did not have at this commit of the ledger."""
     return ledger_head.counts.get(_OPEN, 0) if ledger_head else 0
 
 
@@ -57,7 +57,7 @@ def first_counts(plan: Plan, foreign: Sequence[AlertEntry]) -> dict[str, int]:
 
 
 def next_counts(plan: Plan, still_open: int) -> dict[str, int]:
-    """How the epoch travels in the ledger's manifests."""
+    """Return the counts by which the epoch continues in the ledger's next manifest."""
     earlier = plan.previous.counts if plan.previous else {}
     carried = {name: earlier[name] for name in (_EPOCH, _BEGAN_NS) if name in earlier}
     return {**carried, _OPEN: still_open} if still_open else carried

@@ -110,7 +110,7 @@ def stamps(delivered: Mapping[str, Delivered]) -> dict[str, EntryStamp]:
 
 
 def journal_entries(store: Lake, wanted: Iterable[EntryStamp]) -> list[AlertEntry]:
-    """The entries of the correction log of alerts with these stamps' keys; others are left out."""
+    """Select the entries of the alerts' correction log that have the keys of these stamps."""
     keys = {stamp.key for stamp in wanted}
     epochs = {(name, sequence, op): epoch for name, epoch, sequence, op in sorted(keys)}
     if not keys:

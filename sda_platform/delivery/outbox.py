@@ -45,7 +45,7 @@ class DeliveryBatch:
         return ["withdrawal"] * self.withdrawals + [self.cause] * others
 
     def groups(self) -> Iterable[tuple[str, Sequence[AlertEntry]]]:
-        """How the batch is sent: ``(group id, entries)``; equal batches are grouped equally."""
+        """Return the groups in which the batch is sent, ``(group id, entries)``; equal batches give equal groups."""
         for begin in range(0, len(self.entries), GROUP_SIZE):
             yield f"{self.id}|{begin // GROUP_SIZE + 1}", self.entries[begin : begin + GROUP_SIZE]
 

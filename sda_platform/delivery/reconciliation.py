@@ -44,7 +44,7 @@ class Reconciled:
     resent: Sequence[Outcome] = ()
 
     def facts(self) -> dict[str, int]:
-        """For the metadata of a materialization."""
+        """Return the result as metadata of a materialization."""
         refused = sum(outcome == "refused" for outcome in self.resent)
         return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused}
 
@@ -67,7 +67,7 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
 def foreign_entries(
     store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[DeliveryBatch]
 ) -> tuple[list[AlertEntry], EntriesMark]:
-    """What ``subscriber`` holds that neither the ledger nor ``pending`` has, and the mark of it with the ledger.
+    """Find entries of ``subscriber`` that neither ledger nor ``pending`` has, and the mark that includes them.
 
     If there is any, an interrupted attempt's share of ``pending`` is among it: the next epoch sends it again.
     """
@@ -96,14 +96,14 @@ def delivered_mark(ledger_head: CommitManifest | None) -> EntriesMark:
 
 
 def counts_of(mark: EntriesMark) -> dict[str, int]:
-    """How the mark travels in the ledger's manifest."""
+    """Return the mark as counts of the ledger's manifest."""
     return {_COUNT: mark.count, _DIGEST: mark.digest}
 
 
 def compare(
     subscriber: Subscriber, delivered: Mapping[str, EntryStamp], pending: Sequence[AlertEntry] = ()
 ) -> Difference:
-    """How what ``subscriber`` holds differs from the last entries ``delivered``; it may hold ``pending`` ones too."""
+    """Compare the entries of ``subscriber`` with the last ``delivered`` ones; it may hold ``pending`` ones too."""
     missing: list[EntryStamp] = []
     foreign: list[AlertEntry] = []
     known = {entry.stamp for entry in pending}

@@ -121,7 +121,7 @@ class SqlSubscriber(Subscriber):
         return outcomes
 
     def answer(self, batch_id: str) -> dict[EntryKey, Outcome] | None:
-        """What was answered to each entry of a batch; None for a batch that never arrived."""
+        """Return the answer to each entry of a batch; None for a batch that never arrived."""
         if not self._exists():
             return None
         with self._transaction() as transaction:

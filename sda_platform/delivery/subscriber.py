@@ -63,7 +63,7 @@ class EntryStamp(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """Which entry of one alert is the later: of one sequence, the retract follows the insert."""
+        """Return the key that orders entries of one alert: of one revision, the retract follows the insert."""
         return (self.epoch, self.sequence, self.op)
 
 

@@ -41,7 +41,7 @@ class Expired:
 def expire_files(
     log: TableLog, held_versions: Callable[[], Sequence[int]], *, now_ms: int, retention: Retention, grace_h: int = 24
 ) -> Expired:
-    """Journal the files of ``log`` that have expired at ``now_ms`` (Unix time), and delete those journalled earlier.
+    """List the files of ``log`` that have expired at ``now_ms`` (Unix time); delete those listed a day ago.
 
     ``held_versions`` returns the versions that are leased now; they keep their files. Files journalled at least
     ``grace_h`` hours ago are deleted.

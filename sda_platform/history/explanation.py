@@ -50,7 +50,7 @@ class Explanation:
     facts: Sequence[Known]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; ``as_of.versions`` can be given to ``--as-of`` again."""
+        """Return the explanation for JSON; ``as_of.versions`` can be given to ``--as-of`` again."""
         return {
             "alert_id": self.alert_id,
             "as_of": as_of_dict(self.then),

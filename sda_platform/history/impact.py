@@ -63,7 +63,7 @@ class Impact:
 
 
 def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
-    """What rests on the input that ``text`` names: a segment (name or SHA-256), a sensor, or NORAD_ID@EPOCH.
+    """Find what rests on the input ``text``: a segment (name or SHA-256), a sensor, or NORAD_ID@EPOCH.
 
     Raises UnknownInput.
     """

@@ -69,7 +69,7 @@ def small_files(lake: Lake, table: Table, policy: LifecyclePolicy = POLICY) -> S
 
 
 def select(found: Iterable[SmallFiles], policy: LifecyclePolicy = POLICY) -> list[SmallFiles]:
-    """The tables to compact in one run: those with too many small files, most files first, within the budget.
+    """Select the tables to compact in one run: with too many small files, most files first, within the budget.
 
     A table that alone exceeds the budget is compacted when it is the first.
     """

@@ -53,7 +53,7 @@ def vector_of(lake: Lake, tables: Mapping[str, Table], text: str = NOW) -> Versi
 
 
 def vector_of_alert(lake: Lake, tables: Mapping[str, Table], text: str) -> VersionVector:
-    """What the platform had read when it decided on an alert; ``facts`` name alert, revision and commit."""
+    """Derive the versions that the decision on an alert had read; ``facts`` name alert, revision and commit."""
     prefix, _, revision = text.partition("@")
     if not re.fullmatch(r"[0-9a-f-]+", prefix) or (revision and not revision.isdigit()):
         raise UnknownMoment(

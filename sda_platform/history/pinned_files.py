@@ -47,7 +47,7 @@ class PinnedFiles:
         return found if self.schema is None else found.replace_schema(self.schema)
 
     def paths(self, condition: Predicate | None = None) -> list[str] | None:
-        """The same files by name, of which DuckDB makes the same rows with `no_rows`; None where it cannot."""
+        """List the same files by path, for DuckDB to read together with `no_rows`; None where it cannot."""
         return self.source.paths(self._pinned(condition)) if isinstance(self.source, TableFiles) else None
 
     def _pinned(self, condition: Predicate | None) -> Predicate:
@@ -64,7 +64,7 @@ class PinnedFiles:
 def pinned_files(
     log: TableLog, snapshot: TableSnapshot, projection: Projection = "snapshot_time", kept: KeptTable | None = None
 ) -> PinnedFiles:
-    """The files of a table at ``snapshot``; ``kept`` is what a tag keeps of it.
+    """Find the files of a table at ``snapshot``; ``kept`` is what a tag keeps of it.
 
     Raises VersionExpired where the version, or the schema that it had, is gone.
     """

@@ -79,7 +79,7 @@ class PinnedSession:
         self._sizes: dict[str, dict[str, int]] = {}
 
     def register(self, *names: str) -> None:
-        """Make the views of these tables, or of all that the vector has; a query makes those that it names."""
+        """Make the views of these tables, or of all tables of the vector; a query makes the ones that it names."""
         for name in names or sorted(self.vector.snapshots):
             if name not in self._sizes:
                 self._open(name)
@@ -182,7 +182,7 @@ class PinnedSession:
 def pinned_session(
     session: SparkSession, lake: Lake, tables: Mapping[str, Table], vector: VersionVector, **options: Any
 ) -> Iterator[PinnedSession]:
-    """A `PinnedSession` with a lease on all that its views read; options: those of `PinnedSession`.
+    """Open a `PinnedSession` with a lease on all that its views read; options: those of `PinnedSession`.
 
     A session in this process stays as it is: views and settings are those of a new one beside it. Through Spark
     Connect, ``session`` has to be the caller's own. Raises as `VersionLeases.held`.

@@ -53,7 +53,7 @@ def all_of(*parts: Predicate) -> Combination:
 
 
 def may_match(bounds: Bounds, predicate: Predicate) -> Kept:
-    """Of each unit whether a row of it may satisfy ``predicate``; shape (units,)."""
+    """Tell of each unit whether one of its rows may satisfy ``predicate``; shape (units,)."""
     if isinstance(predicate, Condition):
         return _condition(bounds, predicate)
     parts = [may_match(bounds, part) for part in predicate.parts]

@@ -61,7 +61,7 @@ class RecomputedAlert:
         return "unchanged" if self.before == replace(self.after, revisions=self.before.revisions) else "changed"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return the comparison of one alert for JSON."""
         sides = {name: None if side is None else vars(side) for name, side in self.sides().items()}
         pair = {name: getattr(self, name) for name in _PAIR}
         return {**pair, "verdict": self.verdict, "rests_on_it": self.rests_on_it, **sides}
@@ -80,7 +80,7 @@ class RecomputedImpact:
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many alerts have each verdict."""
+        """Count the alerts by verdict."""
         verdicts: tuple[Verdict, ...] = ("unchanged", "changed", "vanished", "new")
         return {each: sum(alert.verdict == each for alert in self.alerts) for each in verdicts}
 
@@ -90,7 +90,7 @@ class RecomputedImpact:
         return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return the comparison of all alerts for JSON."""
         return {"commits": self.commits, "counts": self.counts, "alerts": [each.to_dict() for each in self.alerts]}
 
 
@@ -104,7 +104,7 @@ def recompute_impact(
     corrected: bytes | None = None,
     report: Progress = lambda *_: None,
 ) -> RecomputedImpact:
-    """What the alerts would be without the input of ``impact``; of a segment also with other bytes, ``corrected``.
+    """Recompute the alerts without the input of ``impact``, or with other bytes of a segment (``corrected``).
 
     The newest commits of the live lake when it begins are the last that are made again. Raises InvalidRequest for a
     correction of another input, NotReplayable where something that is needed has expired.
@@ -151,7 +151,7 @@ def _segments(live: Lake, landed: Sequence[Table], name: str) -> Iterator[Segmen
 
 
 def compare_alerts(live: TableLog, fork: TableLog, first: int, resting: set[str]) -> Iterator[RecomputedAlert]:
-    """Alerts with a revision from commit ``first`` on, on either side: those that rest on the input or differ."""
+    """Compare alerts with a revision from commit ``first`` on; yield those that rest on the input or differ."""
     is_later = ds.field(COMMIT_SEQUENCE) >= first
     later = [log.rows(["event_id"], is_later).column("event_id") for log in (live, fork)]
     events = sorted({each for column in later for each in pc.unique(column).to_pylist()} | resting)

@@ -69,6 +69,6 @@ def called(sql: str) -> Iterator[str]:
 
 @cache
 def allowed() -> frozenset[str]:
-    """Spark's public functions without those that run other code, and the words of its syntax."""
+    """Return the names of Spark's public functions that run no other code, and the words of its syntax."""
     public = {name.lower() for name in functions.__all__}
     return frozenset(public - _NOT_CALLED) | _SYNTAX

@@ -38,7 +38,7 @@ class TableFiles:
         return self._delta.protocol().min_reader_version <= _PLAIN_READER_VERSION
 
     def paths(self, condition: Predicate) -> list[str] | None:
-        """Where the files of a plain table are that may hold a row for which ``condition`` is true.
+        """List the paths of a plain table's files that may hold a row for which ``condition`` is true.
 
         None where they are in an object store, or the table is not plain.
         """

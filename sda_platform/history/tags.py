@@ -80,7 +80,7 @@ class Tags:
         until_ms: int | None = None,
         now_ms: int | None = None,
     ) -> Tag:
-        """Keep ``vector`` as ``name``; a tag of this name with the same versions is left as it is.
+        """Keep ``vector`` as ``name``; leave a tag of this name with equal versions as it is.
 
         Raises UnknownMoment for a name that cannot be used, VersionExpired where the state is gone already.
         """

@@ -79,7 +79,7 @@ def newest_vector(lake: Lake, tables: Mapping[str, Table]) -> VersionVector:
 def vector_at(
     lake: Lake, tables: Mapping[str, Table], moment: str, is_by_then: Callable[[Commit], bool]
 ) -> VersionVector:
-    """The greatest consistent state of commits that ``is_by_then`` accepts: of each table the newest such commit.
+    """Find the newest consistent state whose commits ``is_by_then`` accepts: one commit of each table.
 
     A table whose first commit came later is in it without rows. Raises VersionExpired where a log was cut above the
     commit that is needed.

@@ -85,7 +85,7 @@ def _manifest_differences(recorded: Commit, again: Commit | None) -> Iterator[st
 
 
 def count_strays(live: TableLog, replayed: History) -> int:
-    """How many rows no commit of the table can have written."""
+    """Count the rows that no commit of the table can have written."""
     written = ds.field(COMMIT_SEQUENCE)
     stray = written.is_null() | (written < 1)
     if replayed.reaches_head:

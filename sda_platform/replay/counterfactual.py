@@ -57,7 +57,7 @@ class CounterfactualLake(RecordedLake):
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
     ) -> CommitReceipt:
-        """As `Lake.append`, without the rows that are left out."""
+        """Append as `Lake.append`, without the rows that are left out."""
         if self._left_out:
             found = self.frame(plan.table, rows) if isinstance(rows, pa.Table) else rows
             rows = found.where(f"NOT coalesce({self._left_out}, false)")

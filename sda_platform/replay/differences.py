@@ -12,7 +12,7 @@ _EXAMPLES = 3
 
 
 def differences(table: Table, stored: pa.Table, replayed: pa.Table) -> list[str]:
-    """What is wrong with the ``stored`` rows of ``table``, given those that follow from its inputs; nothing: equal."""
+    """Compare the ``stored`` rows of ``table`` with those that follow from its inputs; an empty list: equal."""
     if digest(table, stored) == digest(table, replayed):
         return []
     sides = (canonical(table, stored), canonical(table, replayed))

@@ -34,7 +34,7 @@ def digest(table: Table, rows: pa.Table) -> str:
 
 
 def same_bits(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
-    """Whether two columns hold the same values, bit for bit: a NaN equals itself, 0.0 is not -0.0."""
+    """Compare two columns bit for bit: a NaN equals itself, 0.0 is not -0.0."""
     return list(_plain(left)) == list(_plain(right))
 
 

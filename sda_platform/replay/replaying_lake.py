@@ -124,7 +124,7 @@ class ReplayingLake(RecordedLake):
 
     @override
     def snapshot(self, plan: Plan, source: Table) -> DataFrame:
-        """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
+        """Read as `Lake.snapshot`; rows of the target from before the replay come from the live table."""
         if source is not self._target or self._history.first == 1:
             return super().snapshot(plan, source)
         before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._history.first)
@@ -134,7 +134,7 @@ class ReplayingLake(RecordedLake):
     def earlier_rows(
         self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
     ) -> pa.Table:
-        """As `Lake.earlier_rows`; what came before the replay is read from the live table."""
+        """Read as `Lake.earlier_rows`; rows from before the replay come from the live table."""
         made_again = super().earlier_rows(plan, columns, where)
         if self._history.first == 1:
             return made_again

@@ -23,7 +23,7 @@ _MINUTE: Final = 16
 def with_causes(
     rows: Iterable[dict[str, Any]], catalogue: Catalogue | None, start_ns: int, end_ns: int
 ) -> list[dict[str, Any]]:
-    """``rows`` of the schedule, those without a window with its cause; windows were searched in [start, end].
+    """Add the cause to ``rows`` of the schedule without a window; windows were searched in [start, end].
 
     ``catalogue`` is what windows are searched with; None where a commit of an earlier version did not read it.
     """

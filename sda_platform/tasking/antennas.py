@@ -30,7 +30,7 @@ class AntennaPass:
     quality: float = 1.0
 
     def direction(self, time_ns: int) -> Direction:
-        """Where the antenna points, about: between rise, culmination and set in proportion to time."""
+        """Interpolate the antenna's direction between rise, culmination and set."""
         before = time_ns <= self.tca_ns
         (t0, d0), (t1, d1) = (
             ((self.aos_ns, self.aos_deg), (self.tca_ns, self.tca_deg))
@@ -136,7 +136,7 @@ class AntennaTimeline:
     def beside(
         self, others: Iterable[Booking], middle: Booking, window: AntennaPass, between_ns: tuple[int, int]
     ) -> list[Booking]:
-        """``middle``, first, last, right after and before each of ``others``; those nearest to ``middle`` first."""
+        """List places for ``middle``: its own, first, last, beside each of ``others``; nearest to its own first."""
         duration_ns = middle.end_ns - middle.start_ns
         first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
         starts = {middle.start_ns, first_ns, last_ns}

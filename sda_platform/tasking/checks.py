@@ -20,7 +20,7 @@ MAX_WAIT_S = 1800.0
 
 
 def double_bookings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Observations of one sensor that overlap, among those that hold as of the newest of the commits (PW-28)."""
+    """Find overlapping observations of one sensor that are current as of the newest of the commits."""
     known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
     columns = ["source_id", "start_time_ns", "end_time_ns", "status"]
     rows = current_keys(log, columns, where=known)

@@ -82,7 +82,7 @@ def requests(
 
 
 def request_id(reason: str, norad_id: int, event_id: str | None = None) -> str:
-    """The identity of a request: what holds again later is the same request."""
+    """Compute the id of a request; the same demand at a later time has the same id."""
     return str(uuid.uuid5(_NAMESPACE, f"{reason}|{norad_id}|{event_id or ''}"))
 
 

@@ -73,6 +73,6 @@ def expected_pass(
 
 
 def position_gain(sigma_km: npt.ArrayLike) -> FloatArray:
-    """The same of a position known to ``sigma_km`` (n,): ln of the factor by which a circle of one sigma shrinks."""
+    """Compute ln of the factor by which an observation shrinks a position's one-sigma circle, ``sigma_km`` (n,)."""
     sigma = np.asarray(sigma_km, dtype=np.float64)
     return np.log1p((sigma / FIX_POSITION_SIGMA_KM) ** 2)

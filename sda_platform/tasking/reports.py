@@ -36,7 +36,7 @@ def shown_schedule(
 
 
 def owner_shares(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each owner: requests, those that are served, and its share of all antenna time; the worst served first."""
+    """Report for each owner its requests, the served ones and its share of antenna time; worst served first."""
     by_owner: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         by_owner[row["owner"]].append(row)
@@ -57,7 +57,7 @@ def owner_shares(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sensor_use(windows: Iterable[Mapping[str, Any]], scheduled: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each sensor: the windows on requested objects ahead, the objects, and the observations that are booked."""
+    """Report for each sensor the windows ahead on requested objects, the objects, and the booked observations."""
     offered: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for window in windows:
         offered[window["source_id"]].append(window)

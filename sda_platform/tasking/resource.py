@@ -53,7 +53,7 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
         return {sensor.source_id: self._antenna(sensor) for sensor in self.network().values()}
 
     def rules(self) -> Rules:
-        """How requests are weighed."""
+        """Return the rules by which requests are weighed."""
         return Rules(
             aging_ns=round(self.aging_h * HOUR_NS),
             weights=self.weights,

@@ -34,7 +34,7 @@ class Reprocessing:
 
     @property
     def summary(self) -> str:
-        """What became of the letters, in one line."""
+        """Summarize in one line what became of the dead letters."""
         if self.report is None:
             letters = sum(len(each.letters) for each in self.going_back)
             return f"dry run: {letters:,} dead letters would return as {len(self.going_back):,} segments"
@@ -47,7 +47,7 @@ class Reprocessing:
 def reprocess_dead_letters(
     lake: Lake, landing_root: str, chosen: DeadLetterFilter, *, into: str | None = None, dry_run: bool = False
 ) -> Reprocessing:
-    """Bring the chosen letters back to the zones below ``landing_root``, or to those below ``into``."""
+    """Put the chosen dead letters back into the zones below ``landing_root``, or below ``into``."""
     letters, unknown = read_dead_letters(lake.log(DEAD_LETTERS).rows(where=chosen.where))
     returns, skipped = returns_of((letter for letter in letters if chosen.takes(letter)), landing_root)
     report = None if dry_run else put_back(returns, skipped, into or landing_root)

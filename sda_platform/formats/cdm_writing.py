@@ -16,12 +16,12 @@ _KEYWORD_WIDTH: Final = 30
 
 
 def encode_cdm(message: Cdm, encoding: Encoding) -> bytes:
-    """The message with everything of it that the standard has a keyword for; numbers keep their digits."""
+    """Encode a CDM with all values that have a keyword of the standard; numbers keep their digits."""
     return encode_cdms([message], encoding)
 
 
 def encode_cdms(messages: Sequence[Cdm], encoding: str) -> bytes:
-    """A file of such messages."""
+    """Encode CDMs into one file."""
     if not all(isinstance(message, Cdm) for message in messages):
         raise ValueError("a message is a summary without states and covariances (cdm_public)")
     if encoding == "xml":

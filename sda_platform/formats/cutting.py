@@ -29,14 +29,14 @@ def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
 
 
 def cut_records(data: bytes, segment_format: str) -> CutRecords:
-    """What `split_records` yields, as columns, and much faster for lines and for frames of one length."""
+    """Cut records as `split_records` does, into columns; much faster for lines and for frames of one length."""
     known = format_named(segment_format)
     cut = known.framing.cut(_text(data, known)) if known else None
     return _as_columns(list(split_records(data, segment_format))) if cut is None else cut
 
 
 def count_records(data: bytes, segment_format: str) -> int:
-    """How many records `split_records` yields."""
+    """Count the records that `split_records` yields."""
     known = format_named(segment_format)
     if known and known.framing.count:
         return known.framing.count(_text(data, known))
@@ -57,7 +57,7 @@ def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
 
 
 def segment_header(data: bytes, segment_format: str) -> bytes:
-    """What the records of this segment need to be read apart from it; empty for most formats."""
+    """Return what a record needs to be read apart from its segment; empty for most formats."""
     known = format_named(segment_format)
     if known is None or not known.framing.has_header:
         return b""

@@ -60,5 +60,5 @@ def navigation_number(name: str) -> str | None:
 
 
 def no_objects(_designator: str) -> Sequence[int]:
-    """Where no catalogue is at hand: no designator is of an object."""
+    """Find no object for any designator: the lookup where there is no catalogue."""
     return ()

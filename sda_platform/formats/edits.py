@@ -75,12 +75,12 @@ class Edit:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What it edits."""
+        """Return the number of the object and the attribute that the edit sets."""
         return self.norad_id, self.attribute
 
     @property
     def edit_id(self) -> str:
-        """Hash of its content: a second delivery has the same one."""
+        """Compute the hash of the content: a second delivery has the same one."""
         facts = [self.norad_id, self.attribute, self.value, self.origin, sorted(self.vector.items())]
         return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
 

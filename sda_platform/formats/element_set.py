@@ -103,7 +103,7 @@ def require_sgp4(ephemeris_type: int | None, name: str) -> None:
 
 
 def omm_fields(element: ElementSet) -> dict[str, str | float | int | None]:
-    """The values of an element set by OMM keyword, in the order of CelesTrak's CSV; those not known are None.
+    """Return an element set's values by OMM keyword, in the order of CelesTrak's CSV; None: not known.
 
     A value that readers demand is never absent: an unknown designator is UNKNOWN (502.0-B-3, table 4-2), and unknown
     numbers are 0, as in a two-line set.

@@ -51,7 +51,7 @@ class EphemerisSegment:
         return located(place) if place else nullcontext()
 
     def located_state(self, row: int) -> AbstractContextManager[None]:
-        """The same for the line of a state."""
+        """Give errors inside the context the line of a state."""
         return located(self.places[row]) if self.places else nullcontext()
 
     def utc_ns(self, time_ns: IntArray) -> IntArray:

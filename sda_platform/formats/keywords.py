@@ -40,7 +40,7 @@ def keywords(text: str) -> tuple[Keyword, ...]:
 
 
 def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], name: str) -> tuple[KeywordEntry, ...]:
-    """The entries of one section in the standard's order, comments first; those without a value are left out.
+    """Order the entries of one section as the standard does, comments first; skip entries without a value.
 
     Raises RecordError, naming the line and the keyword: one that the section does not have, is given twice, or is
     required and missing. A value of another kind and another unit are refused as well.

@@ -101,6 +101,6 @@ def note_impossible_times(
 
 
 def violation_text(limit: Limit, value: float) -> str:
-    """What was found and what is allowed, for a person."""
+    """Describe a value and the limit that it violates, for people."""
     low = "above 0" if limit.low == ABOVE_ZERO else f"at least {limit.low:.10g}"
     return f"{limit.column} is {value!r}, must be {low} and at most {limit.high:.10g}"

@@ -57,7 +57,7 @@ def mapping_line(mapping: ColumnMapping) -> bytes:
 
 
 def misfit(mapping: ColumnMapping, name: str, beginning: bytes) -> str | None:
-    """Why a file of this ``name`` that begins so is none of this mapping's; None: it is one."""
+    """State why a file of this ``name`` and beginning does not fit this mapping; None: it fits."""
     if not fnmatchcase(name, mapping.files):
         return f"it is for files named {mapping.files}"
     if not mapping.header:

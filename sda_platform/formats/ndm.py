@@ -168,7 +168,7 @@ def one_line(text: str) -> str:
 
 
 def place_of(element: Element) -> str:
-    """Where an element begins: "line 7"."""
+    """Return where an element begins: "line 7"."""
     return f"line {element.get(_LINE, '1')}"
 
 

@@ -67,7 +67,7 @@ OBSERVATION_SCHEMA: Final = pa.schema(
 
 
 def decode_segments(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
-    """The rows of several segments, those of one feed and format decoded together; ``segment`` counts from 0."""
+    """Decode several segments of one feed and format together; column ``segment`` counts from 0."""
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, (_, meta) in enumerate(segments):
         alike[meta.feed, meta.format].append(number)
@@ -89,7 +89,7 @@ def cut_observations(data: bytes, segment_format: str) -> CutRecords:
 def decode_cut_observations(
     records: CutRecords, *, feed: str, segment_format: str, sealed_time_ns: NDArray[np.int64]
 ) -> pa.Table:
-    """The same for the records of several segments of one feed and format; ``sealed_time_ns`` is (n,)."""
+    """Decode cut records of several segments of one feed and format; ``sealed_time_ns`` is (n,)."""
     received = pa.array(np.where(records.received_time_ns == NOT_STAMPED, sealed_time_ns, records.received_time_ns))
     known = format_named(segment_format)
     if not isinstance(known, ObservationFormat) or known.zone != feed:

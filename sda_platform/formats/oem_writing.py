@@ -14,13 +14,13 @@ _STATE_NAMES = tuple(keyword.name for keyword in (*STATE[1:], *ACCELERATION))
 
 
 def write_oem_kvn(ephemerides: Sequence[EphemerisSegment]) -> bytes:
-    """A file of these ephemerides; those with one header are the segments of one message."""
+    """Write ephemerides as OEM in KVN; ephemerides with one header are segments of one message."""
     lines = [line for message in _messages(ephemerides) for line in _kvn(message)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def write_oem_xml(ephemerides: Sequence[EphemerisSegment]) -> bytes:
-    """The same in XML."""
+    """Write ephemerides as OEM in XML; ephemerides with one header are segments of one message."""
     return xml_file([_element(message) for message in _messages(ephemerides)])
 
 

@@ -93,14 +93,14 @@ def encode_omm_csv(element_sets: Iterable[ElementSet]) -> bytes:
 
 
 def encode_omm_json(element_sets: Iterable[ElementSet]) -> bytes:
-    """The same as an array of JSON objects, one a line; values that are not known are left out."""
+    """Encode element sets as an array of JSON objects, one a line; unknown values are left out."""
     rows = [omm_fields(element) | _more_fields(element) for element in element_sets]
     present = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return ("[" + ",\n".join(map(partial(json.dumps, ensure_ascii=False), present)) + "]\n").encode()
 
 
 def encode_omm(element_sets: Iterable[ElementSet], encoding: str) -> bytes:
-    """The element sets as messages in ``kvn`` or ``xml``; a set read from such a message is written as it was read.
+    """Encode element sets as OMM in ``kvn`` or ``xml``; a set read from such a message is written as it was read.
 
     Without originator or creation date, a message has UNKNOWN and the epoch.
     """

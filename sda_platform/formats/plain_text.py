@@ -33,7 +33,7 @@ def require_plain(value: object) -> None:
 
 
 def rows_with_controls(columns: Mapping[str, pa.Array]) -> dict[int, RecordError]:
-    """Why rows of columns of text are refused, by row."""
+    """Find rows of text columns with control characters; return the reason by row."""
     found: dict[int, RecordError] = {}
     for name, column in columns.items():
         if not pa.types.is_string(column.type):

@@ -13,7 +13,7 @@ from sda_platform.formats.registry import format_named
 def read_records(
     records: Sequence[RawRecord], segment_format: str, zone: str
 ) -> tuple[list[Any], dict[int, RecordError]]:
-    """What each record holds (None where it cannot be read), and the errors by row. Never raises for any bytes.
+    """Read each record (None where it cannot be read) and collect errors by row. Never raises for any bytes.
 
     Records of a format that ``zone`` does not carry are errors.
     """

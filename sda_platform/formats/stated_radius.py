@@ -48,7 +48,7 @@ def hard_body_radius(comments: Sequence[str], whose: str) -> StatedRadius | None
 
 
 def exclusion_volume_radius(comments: Sequence[str], whose: str) -> StatedRadius | None:
-    """The same of exclusion volumes, by which CSpOC's messages give an object's size."""
+    """Compute the radius of an object from the exclusion volume that CSpOC's messages give."""
     return _first(_EXCLUSION_VOLUME, comments, whose)
 
 

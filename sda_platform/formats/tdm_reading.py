@@ -60,7 +60,7 @@ def read_tdm_kvn(record: RawRecord) -> TrackingData:
 
 
 def read_tdm_xml(record: RawRecord) -> TrackingData:
-    """The same in XML."""
+    """Read a TDM in XML."""
     message, header, metadata, data = the_segment(record.payload, "tdm", record.line_of)
     parts = TrackingParts([*version_entry(message), *leaves(header)], leaves(metadata))
     for element in data:

@@ -12,13 +12,13 @@ Segment = Sequence[TrackingData]
 
 
 def write_tdm_kvn(measurements: Sequence[TrackingData]) -> bytes:
-    """A file of these measurements; those with one header are one message, those with one metadata one segment."""
+    """Write measurements as TDM in KVN: one message a header, one segment a set of metadata."""
     lines = [line for message in _messages(measurements) for line in _kvn(message)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def write_tdm_xml(measurements: Sequence[TrackingData]) -> bytes:
-    """The same in XML."""
+    """Write measurements as TDM in XML: one message a header, one segment a set of metadata."""
     return xml_file([_element(message) for message in _messages(measurements)])
 
 

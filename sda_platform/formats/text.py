@@ -42,7 +42,7 @@ def as_text(data: bytes) -> bytes:
 
 
 def stream_as_text(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What `as_text` makes of the whole of ``chunks``, piece by piece."""
+    """Decode ``chunks`` piece by piece, as `as_text` decodes the whole."""
     rest = iter(chunks)
     head = b""
     while len(head) < _HEAD_BYTES and (chunk := next(rest, None)) is not None:

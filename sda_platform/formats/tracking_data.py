@@ -57,7 +57,7 @@ class TrackingData:
         return int(to_utc_ns(time_ns, self.values()["TIME_SYSTEM"])[0])
 
     def numbers(self) -> dict[str, float]:
-        """What was measured, by keyword; of a keyword that is given twice, the last."""
+        """Return the measured values by keyword; of a keyword that is given twice, the last."""
         return {entry.keyword: float(entry.value) for entry in self.measured}
 
     def stated(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def same_segment(first: TrackingData, second: TrackingData) -> bool:
 
 
 def segments_of(measurements: Sequence[TrackingData]) -> list[list[TrackingData]]:
-    """Measurements that follow each other in one segment, together; comments are allowed at its beginning only."""
+    """Group consecutive measurements of one segment; comments are allowed at its beginning only."""
     segments: list[list[TrackingData]] = []
     for each in measurements:
         if segments and not each.comments and same_segment(segments[-1][-1], each):

@@ -37,7 +37,7 @@ def observations_of(store: Lake, plan: Plan, starts_ns: Sequence[int], window_ns
 
 
 def track_entries(store: Lake, plan: Plan, observations: pa.Table, fuse: Fuser, starts_ns: Sequence[int]) -> pa.Table:
-    """As `transforms.track_corrections`, of the windows that begin at ``starts_ns`` and have these observations."""
+    """Compute track corrections of the windows that begin at ``starts_ns`` in this process, as on Spark."""
     of_window = ds.field("window_start_ns")
     parts = [observations.filter(of_window == start_ns) for start_ns in starts_ns]
     fresh = pa.concat_tables([TRACK_SCHEMA.empty_table(), *(fuse(part) for part in parts if part.num_rows)])

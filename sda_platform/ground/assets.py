@@ -95,7 +95,7 @@ def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.Materialize
 
 
 def shown_waiting(oldest_ns: Mapping[tuple[str, int], int], now_ns: int) -> dict[str, Any]:
-    """How long the oldest command of each station and priority has waited, the most urgent first."""
+    """Tabulate how long the oldest command of each station and priority has waited, the most urgent first."""
     order = sorted(oldest_ns.items(), key=lambda each: (each[0][0], -each[0][1]))
     rows = [
         {"station": station, "priority": priority, "oldest_waits_s": (now_ns - issued_ns) / SECOND_NS}
@@ -105,7 +105,7 @@ def shown_waiting(oldest_ns: Mapping[tuple[str, int], int], now_ns: int) -> dict
 
 
 def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """Who commands each station under which token, the state of each path, and the timeline, where there are any."""
+    """Tabulate who commands each station under which token, the state of each path, and the timeline."""
     from sda_platform.ground.pictures import timeline
 
     picture = timeline(events)
@@ -117,7 +117,7 @@ def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = 
 
 
 def shown_leases(leases: LeaseResource) -> dict[str, Any]:
-    """Who holds which lease, under which token and for how long, where the platform has an etcd that answers."""
+    """Tabulate the holder, token and remaining time of each lease, where the platform has an etcd that answers."""
     try:
         return _table("leases", [each.shown() for each in leases.held()])
     except Unavailable as error:
@@ -164,7 +164,7 @@ def fleet_membership(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 
 def shown_fleet(fleet: list[dict[str, Any]]) -> dict[str, Any]:
-    """Registered members by status, the table of those that are not alive, and who holds whom for what."""
+    """Tabulate registered members by status, members that are not alive, and which observer holds what for which."""
     if not fleet:
         return {}
     from sda_platform.ground.pictures import views_picture

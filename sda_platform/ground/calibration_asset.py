@@ -58,7 +58,7 @@ def detector_calibration(lake: LakeResource) -> Iterator[dg.MaterializeResult[An
 
 
 def calibration_of(lake: Lake) -> dg.MaterializeResult[Any]:
-    """What the asset shows: a row for each path, the most false declarations first, and the outcome of the rules."""
+    """Tabulate the calibration: a row for each path, most false declarations first, and the outcome of the rules."""
     found = sorted(calibrations(records(lake)), key=lambda each: -each.false_declarations)
     shown = {"paths": dg.MetadataValue.md(markdown_table(pa.Table.from_pylist([each.shown() for each in found])))}
     return dg.MaterializeResult(

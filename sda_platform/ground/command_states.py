@@ -65,7 +65,7 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
 
 
 def oldest_pending_ns(commands: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
-    """When the oldest command that is not final was issued, by station and priority; rows of the table."""
+    """Find when the oldest pending command was issued, by station and priority, from rows of the table."""
     oldest: dict[tuple[str, int], int] = {}
     for row in commands:
         if row["state"] not in FINAL:
@@ -89,7 +89,7 @@ def unrepeated_losses(commands: Iterable[Mapping[str, Any]], now_ns: int) -> lis
 
 
 def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
-    """The events of commands as transitions of a queue, in their order; those that are only issued are none."""
+    """Convert command events into transitions of a queue, in their order; an issued command has none yet."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in sorted(events, key=_order):
         if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST):

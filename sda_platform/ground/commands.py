@@ -95,7 +95,7 @@ class CommandQueue:
         return self._change(ACCEPTED, command)
 
     def next(self, now_ns: int) -> tuple[list[Transition], Command | None]:
-        """What expired by ``now_ns``, and the command to send: highest priority, then oldest, then first accepted.
+        """Return the commands expired by ``now_ns``, and the next to send: highest priority, oldest, first accepted.
 
         A dispatched command stays pending until it is acknowledged: after a crash it is sent again.
         """
@@ -105,7 +105,7 @@ class CommandQueue:
         return expired + self.dispatch(waiting[0].command_id), waiting[0]
 
     def pending_by_urgency(self, now_ns: int) -> tuple[list[Transition], list[Command]]:
-        """What expired by ``now_ns``, and all commands to send, in the order of `next`."""
+        """Return the commands expired by ``now_ns``, and all commands to send, in the order of `next`."""
         expired = [self._change(EXPIRED, each) for each in self.pending if each.expires_ns <= now_ns]
         return expired, sorted(
             self.pending, key=lambda each: (-each.priority, each.issued_ns, self._state[each.command_id][2])

@@ -95,7 +95,7 @@ class Failover:
         self.paths = {name: Path(name, PhiDetector(self.path_class), Breaker()) for name in (PRIMARY, BACKUP)}
 
     def update(self, now_s: float) -> list[LinkEvent]:
-        """What changed by ``now_s``: call it at least as often as heartbeats are sent."""
+        """Return the changes up to ``now_s``; call it at least as often as heartbeats are sent."""
         found = [event for path in self.paths.values() for event in path.update(now_s)]
         found += self._choose(now_s)
         self.events += found

@@ -63,7 +63,7 @@ class HeartbeatRecorders:
         self._newest: dict[str, tuple[int, float]] = {}
 
     def times_s(self, name: str, number: int, at_s: float) -> list[float]:
-        """When the heartbeats of ``name`` were sent that are new, where its heartbeat ``number`` was sent ``at_s``.
+        """Compute the sending times of the new heartbeats of ``name``; heartbeat ``number`` was sent ``at_s``.
 
         The station has the time of the newest alone: none is new while it repeats that, and of several the others are
         placed evenly before it.

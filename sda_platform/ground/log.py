@@ -40,7 +40,7 @@ class CommandLog:
         self._writer = uuid.uuid4().hex[:8]
 
     def new_events(self) -> list[dict[str, Any]]:
-        """The events that were sealed since the last call, those of this process included; each once."""
+        """Read the events sealed since the last call, including those of this process; each once."""
         # Pending ones first: a segment that is consumed meanwhile is found in the table, and known by its name.
         found = self._pending()
         head = self._lake.log(GROUND_EVENTS).head().sequence

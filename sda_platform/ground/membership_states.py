@@ -18,7 +18,7 @@ decode = record_decoder(MEMBERSHIP_OBSERVATIONS, MEMBERSHIP_FEED, asdict)
 
 
 def merged(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of `fleet_membership` that differ after ``events`` from those ``before``; any order of events.
+    """Apply ``events``, in any order, to the rows ``before`` of `fleet_membership`; return the changed rows.
 
     Of each observer its newest claim of a member counts, while the observer reports. The greatest of these claims by
     (generation, status) holds.
@@ -89,7 +89,7 @@ def _stored(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def disputed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Members that some current observers hold alive, and others failed: the network between them may be cut."""
+    """Find members that some current observers see alive and others failed: the network may be cut between them."""
     for row in rows:
         if row["status"] in ("suspected", "failed") and row["alive_views"] and row["other_views"]:
             views = f"alive for {row['alive_views']} observers, not for {row['other_views']}"

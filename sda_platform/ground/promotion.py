@@ -28,7 +28,7 @@ def newest_leaders(found: Sequence[ReplicaStatus]) -> list[ReplicaStatus]:
 
 
 def why_unsafe(name: str, synchronous: str, found: Sequence[ReplicaStatus], servers: int) -> str:
-    """Why ``name`` must not lead, of so many ``servers`` of which ``found`` answer; empty: it may.
+    """State why ``name`` must not lead, of so many ``servers`` of which ``found`` answer; empty: it may.
 
     A write is acknowledged by the leader and one follower. So where every server but one follows, the one that is
     furthest has everything, unless a leader that works goes on with another follower meanwhile.

@@ -56,7 +56,7 @@ def answering_replica(
     pick: Callable[[Sequence[str]], str],
     late: Collection[str] = (),
 ) -> str:
-    """Who answers: a follower that has what ``mode`` needs (``pick`` chooses), or else the leader.
+    """Choose the replica that answers: a follower that ``mode`` allows (by ``pick``), or else the leader.
 
     ``followers``: the position of each that answers; ``late``: those whose lag is beyond the bound, or not known.
     """

@@ -18,7 +18,7 @@ def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
 
 
 def problems(servers: int, found: Sequence[ReplicaStatus]) -> list[str]:
-    """What is wrong with the answers of so many servers: silent ones, no leader, and followers that are late."""
+    """List the problems of so many servers' answers: silent ones, no leader, and followers that are late."""
     silent = servers - len(found)
     leading = [each for each in found if each.is_leader]
     newest = newest_leaders(found)

@@ -79,7 +79,7 @@ class SerfWatch:
         threading.Thread(target=self._follow, name="serf", daemon=True).start()
 
     def status(self, name: str) -> int:
-        """The status of the member ``name``; ALIVE, which is no evidence, where nothing is known of it."""
+        """Return the status of the member ``name``; ALIVE, which is no evidence, where it is unknown."""
         is_known = name in self._seen and time.monotonic() - self._seen_s <= _KNOWN_S
         return self._seen[name].claim.status if is_known else ALIVE
 

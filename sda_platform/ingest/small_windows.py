@@ -19,7 +19,7 @@ _COLUMNS = [column.name for column in OBSERVATIONS.columns if column.name != COM
 
 
 def new_observations(store: Lake, plan: Plan) -> pa.Table:
-    """As `transforms.new_observations`, of the plan's window."""
+    """Select the new observations of the plan's window in this process, as on Spark."""
     raw = store.new_rows(plan, RAW_RECORDS, [*_COLUMNS, "error_kind"])
     near = stored_within("sensor_time_ns", raw.column("sensor_time_ns"))
     known = store.earlier_rows(plan, ["observation_id"], near)

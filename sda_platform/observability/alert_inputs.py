@@ -25,6 +25,6 @@ def inputs_are_fresh(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 def stale_inputs(store: Lake) -> list[str]:
-    """What is stale of the inputs of alerts, in words."""
+    """Describe which inputs of the alerts are stale."""
     inputs = ((ELEMENT_SETS, CATALOGUE_IS_FRESH), (CONJUNCTION_CANDIDATES, SCREENING_IS_FRESH))
     return [problem for table, rule in inputs if (problem := rule.problem(store, store.log(table)))]

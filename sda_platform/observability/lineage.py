@@ -44,7 +44,7 @@ def stages(lake: Lake, table: Table, commit: Commit) -> list[Stage]:
 
 
 def oldest_reception_ns(lake: Lake, way: list[Stage]) -> int | None:
-    """When the oldest raw record on the ``way`` was received, mission time; None: it rests on no observation."""
+    """Find when the oldest raw record on the ``way`` was received, mission time; None: it rests on no observation."""
     times = []
     for stage in way:
         if stage.table.name == RAW_RECORDS.name:

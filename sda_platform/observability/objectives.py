@@ -115,7 +115,7 @@ def commit_events(commit: Commit, found: Mapping[int, set[str]], latency_s: floa
 
 
 def sent_entries(commit: Commit) -> int:
-    """How many alert entries a commit sent; 0 for a commit of another table than `alert_deliveries`."""
+    """Count the alert entries that a commit sent; 0 for a commit of another table than `alert_deliveries`."""
     return commit.manifest.counts.get("sent", 0) if commit.manifest.table == ALERT_DELIVERIES.name else 0
 
 

@@ -17,7 +17,7 @@ _KIND_INTERNAL = 1
 
 
 def trace_of(found: AlertTimeline) -> dict[str, Any]:
-    """The request body for one timeline. A span's parent is the first that it consumed; others are links."""
+    """Make the request body for one timeline. A span's parent is the first that it consumed; others are links."""
     trace_id = _id(f"{found.alert_id}/{found.delivery}", 16)
     spans = []
     for number, span in enumerate(found.spans):

@@ -29,7 +29,7 @@ class RedTable:
 
     @property
     def remedy(self) -> str:
-        """What a person does about it, or has done."""
+        """Describe what a person does about the red table, or has done."""
         return self.acknowledged or f"repair its rows and run its checks, or `sda lake accept {self.table}`"
 
 
@@ -59,7 +59,7 @@ def acknowledge(lake: Lake, name: str, reason: str) -> tuple[RedTable, ...]:
 
 
 def acknowledgement_lines(name: str, accepted: Sequence[RedTable]) -> Iterator[str]:
-    """What `sda lake accept` reports."""
+    """Write the report of `sda lake accept`."""
     if not accepted:
         yield f"nothing of {name} is red" if name != "all" else "no table is red"
     yield from (f"{each}\n  {each.remedy}" for each in accepted)

@@ -78,7 +78,7 @@ class PlatformStatus:
     red: tuple[RedTable, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; ``orphans`` and ``failures`` (silent sources) are also problems of two vitals."""
+        """Return the status for JSON; ``orphans`` and ``failures`` (silent sources) are also problems of two vitals."""
         problems = {each.vital: each.problems for each in self.vitals}
         lists = {"orphans": problems.get("no_orphans_wait", ()), "failures": problems.get("sources_report", ())}
         vitals = [each.to_dict() for each in self.vitals]

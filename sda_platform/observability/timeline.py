@@ -28,7 +28,7 @@ class TimelineSpan:
 
     @property
     def duration_s(self) -> float:
-        """How long it took, seconds."""
+        """Compute how long the span took, seconds."""
         return (self.ended_ns - self.began_ns) / 1e9
 
 

@@ -50,7 +50,7 @@ def shared_observations(_store: Lake, log: TableLog, commits: Sequence[Commit]) 
 
 
 def last_discovery_time(store: Lake, _log: TableLog) -> int | None:
-    """When uncorrelated tracks were last processed: without any, the table does not change."""
+    """Find when uncorrelated tracks were last processed: without any, the table does not change."""
     return watermark(PIPELINE)(store, store.log(FUSED_TRACKS))
 
 

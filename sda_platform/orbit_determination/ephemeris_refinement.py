@@ -26,7 +26,7 @@ MOST_HELD = 200
 
 
 def withdrawn(held: pa.Table, tracks: pa.Table, as_of_ns: int) -> pa.Table:
-    """The ``held`` ephemerides that have ended, and those of objects suspected of a manoeuvre since.
+    """Select the ``held`` ephemerides that have ended, or whose objects are suspected of a manoeuvre since.
 
     Columns: norad_id, epoch_time_ns, usable_until_ns of ``held``; norad_id, manoeuvre_time_ns of ``tracks``.
     """

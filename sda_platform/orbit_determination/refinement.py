@@ -73,7 +73,7 @@ def refined(
 
 
 def windows_since(windows: pa.Table, track: Mapping[str, Any]) -> pa.Table:
-    """The windows of a track in its last day, by time; after a suspected manoeuvre only those since then."""
+    """Select the windows of a track in its last day, by time; after a suspected manoeuvre only the later ones."""
     since_ns = max(track["manoeuvre_time_ns"] or 0, track["epoch_time_ns"] - ARC_NS)
     own = windows.filter(pc.equal(windows["norad_id"], track["norad_id"]))
     return own.filter(pc.greater_equal(own["epoch_time_ns"], since_ns)).sort_by("epoch_time_ns")

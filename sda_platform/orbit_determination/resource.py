@@ -27,5 +27,5 @@ class RefinementResource(RefinementSettings, RecordedResource["RefinementResourc
         return ()
 
     def at_present(self, store: Lake) -> Self:
-        """This resource with the objects that come first, by value: a replay has those of its commit."""
+        """Return this resource with the prioritized objects by value: a replay has those of its commit."""
         return self if self.first is not None else self.model_copy(update={"first": [*self.objects_of_interest(store)]})

@@ -52,7 +52,7 @@ def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.
 
 
 def refused_assets(store: Lake) -> dict[dg.AssetKey, str]:
-    """The assets of the job that would find no new commits but those behind a red one, each with the reason."""
+    """Find assets of the job whose only new commits are behind a red table, each with the reason."""
     refused = {}
     for table in tables_of(ORBIT_DETERMINATION):
         commit = store.log(table).head().commit

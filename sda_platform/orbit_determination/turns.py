@@ -28,7 +28,7 @@ class Turn:
 
     @classmethod
     def of(cls, manifest: CommitManifest | None) -> Turn:
-        """As a commit of the table counts it."""
+        """Read the turn from the counts of a commit of the table."""
         counts = manifest.counts if manifest else {}
         return cls(counts.get("turn_ns", 0), counts.get("turn_first_number", 0), counts.get("turn_number", 0))
 

@@ -58,7 +58,7 @@ def in_gcrf(frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: int) -> t
 def states_in_gcrf(
     frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same for states (n, 3), (n, 3) at ``time_ns`` (n,)."""
+    """Convert states (n, 3), (n, 3) in TEME at ``time_ns`` (n,) to GCRF."""
     if frame == "ITRF":
         require_published(time_ns)
         frame, r_km, v_km_s = "TEME", itrf_to_teme(r_km, time_ns), velocity_itrf_to_teme(r_km, v_km_s, time_ns)

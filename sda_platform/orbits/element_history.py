@@ -72,7 +72,7 @@ def own_differences(propagator: Propagator, ages_days: tuple[float, ...] = AGES_
 
 
 def difference_covariance(propagator: Propagator, found: Differences) -> FloatArray:
-    """What the model expects of differences: covariance (m, 3, 3) of both sets, along the later set's axes, km2."""
+    """Compute the model's covariance (m, 3, 3) of differences of two sets, along the later set's axes, km2."""
     time_ns, states = propagator.elements.epoch_time_ns[found.late], (found.r_teme_km, found.v_teme_km_s)
     both = [element_covariance_rtn(propagator, rows, time_ns, *states) for rows in (found.early, found.late)]
     return both[0][:, :3, :3] + both[1][:, :3, :3]

@@ -56,7 +56,7 @@ class Ephemeris:
 
     @classmethod
     def pieces_of(cls, row: Mapping[str, Any]) -> tuple[Ephemeris, ...]:
-        """From such a row, which may have gaps: the stretches between them, by time, as far as they are usable."""
+        """Split a row's path, which may have gaps, into its usable stretches, by time."""
         whole = cls.from_row(row)
         is_known = np.concatenate([[False], whole.state.any(axis=1), [False]])
         edges = np.flatnonzero(is_known[1:] != is_known[:-1]).reshape(-1, 2).tolist()
@@ -82,7 +82,7 @@ class Ephemeris:
         return np.where(usable[:, None], states_at(self.state_time_ns, self.state, time_ns), np.nan)
 
     def carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
-        """Covariances (k, 6, 6) at any ``time_ns`` (k,), from those of number ``index`` (k,), with process noise."""
+        """Propagate covariances number ``index`` (k,) to any ``time_ns`` (k,), with process noise: (k, 6, 6)."""
         state = self._states_of_covariances[index]
         elapsed_s = (time_ns - self.covariance_time_ns[index]) / SECOND_NS
         _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
@@ -147,7 +147,7 @@ def joined(pieces: Sequence[Ephemeris], first_ns: int, last_ns: int) -> dict[str
 
 
 def gaps_of(row: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Begin and end, ns, of the spans of such a row in which its path is not known."""
+    """Find the gaps in a row's path: begin and end, ns."""
     time_ns = row["state_time_ns"]
     is_known = np.asarray(row["state"], np.float64).reshape(-1, 6).any(axis=1)
     last = len(time_ns) - 1

@@ -76,7 +76,7 @@ def equinoctial_covariance(state: FloatArray, covariance: FloatArray) -> tuple[F
 
 
 def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.ArrayLike) -> UncertainOrbit:
-    """The orbit of an inertial state (3,), (3,) with its covariance (6, 6) of km and km/s in the same frame.
+    """Convert an inertial state (3,), (3,) and its covariance (6, 6), km and km/s, to equinoctial elements.
 
     Raises ValueError for a state that is on no closed orbit.
     """
@@ -114,7 +114,7 @@ def states_at(orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray) -> 
 
 
 def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """As ``states_at``, in the axes of the elements."""
+    """Compute states as ``states_at``, in the axes of the elements."""
     states, slopes = np.empty((len(elements), 6)), np.empty((len(elements), 6, 6))
     _move(np.ascontiguousarray(elements), np.ascontiguousarray(dt_s, dtype=np.float64), states, slopes)
     return states, slopes

@@ -119,7 +119,7 @@ def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, ti
 
 
 def enu_basis_itrf(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike) -> FloatArray:
-    """The same, Earth-fixed: (..., 3, 3)."""
+    """Compute the east, north and up directions, Earth-fixed: (..., 3, 3)."""
     latitude, longitude = np.broadcast_arrays(np.radians(latitude_deg), np.radians(longitude_deg))
     sin_lat, cos_lat = np.sin(latitude), np.cos(latitude)
     sin_lon, cos_lon = np.sin(longitude), np.cos(longitude)

@@ -10,7 +10,7 @@ ObjectPairs = frozenset[tuple[int, int]]
 
 
 def are_among(pairs: ObjectPairs, first: IntArray, second: IntArray) -> npt.NDArray[np.bool_]:
-    """(n,) whether objects ``first`` (n,) and ``second`` (n,), in either order, are a pair of ``pairs``."""
+    """Tell whether ``first`` (n,) and ``second`` (n,), in either order, are one of ``pairs``, (n,)."""
     found = np.zeros(len(first), np.bool_)
     lower, higher = np.minimum(first, second), np.maximum(first, second)
     # There are a few pairs at most: a comparison each costs less than a join.

@@ -39,7 +39,7 @@ class PathFault:
 
 
 def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
-    """Why states (n, 6), TEME, km and km/s, at ``time_ns`` (n,), ascending, are no path of an object; None: they are.
+    """State why states (n, 6), TEME, km and km/s, at ascending ``time_ns`` (n,) are no orbit; None: they are.
 
     No orbit comes lower than 5,000 km to the centre of the Earth: so slow an object falls. Velocities must fit to the
     positions over most steps, to 2 %. Between states the curve must be within ``WITHIN_KM``.

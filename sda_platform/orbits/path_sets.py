@@ -37,7 +37,7 @@ class PathSets:
 
     @property
     def margin_km(self) -> float:
-        """How much farther than a threshold these sets must be searched for every approach of the path."""
+        """Return how far beyond a threshold these sets must be searched to find every approach of the path, km."""
         return SEARCH_MARGIN_KM * max(1.0, self.deviation_km / WITHIN_KM)
 
 

@@ -190,7 +190,7 @@ class Propagator:
 
 
 def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[str | None]:
-    """Why each element set cannot be used, or None where it can; length n.
+    """State why each element set cannot be used, or None where it can; length n.
 
     An element set can be used if it propagates at its own epoch and, if given, up to ``time_ns`` (`usable_spans`).
     """

@@ -55,7 +55,7 @@ class SecularDrag:
                 self.eccentricity_rate[row], self.eccentricity_swing[row] = _pull(satrec)
 
     def is_harmless(self, minutes: FloatArray) -> npt.NDArray[np.bool_]:
-        """(n,) Whether the orbit surely stays near that of its epoch, above the ground, within ``minutes`` of it.
+        """Tell whether each orbit surely stays near that of its epoch, above the ground, for ``minutes``, (n,).
 
         ``minutes`` (n,) is a distance in time: the answer holds before the epoch and after it. NaN terms give False.
         """

@@ -92,7 +92,7 @@ class Liveness:
 
     @property
     def silent_s(self) -> float:
-        """For about how many seconds it has not answered."""
+        """Estimate for how many seconds the process has not answered."""
         return self._missed * self.period_s
 
     @property

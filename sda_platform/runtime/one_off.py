@@ -52,5 +52,5 @@ class OneOff:
             self._process.wait()
 
     def output(self) -> str:
-        """What it has written so far."""
+        """Read what the process has written so far."""
         return self.log.read_text(errors="replace").strip()

@@ -93,7 +93,7 @@ def running_platform(home: Path) -> dict[str, Any] | None:
 
 
 def read_state(home: Path) -> dict[str, Any]:
-    """What the last platform of ``home`` wrote down; empty when it wrote nothing or nothing whole."""
+    """Read the state that the last platform of ``home`` recorded; empty where there is none, or not whole."""
     try:
         state = json.loads((home / STATE_FILE).read_text())
     except (OSError, ValueError):

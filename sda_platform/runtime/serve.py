@@ -57,7 +57,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
 
 
 def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]:
-    """Make the usable element sets of ``file`` durable in the landing zone: how many, and the refusals of others.
+    """Make the usable element sets of ``file`` durable in the landing zone; return their count and the refusals.
 
     A running endpoint serves them within seconds. Raises PartnerFileError for a file of another format.
     """

@@ -114,7 +114,7 @@ def watchdog_service(home: Path, environment: Mapping[str, str], url: str) -> Se
 
 
 def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
-    """How to see whether these services, which are ready, work from now on.
+    """Return the probes by which these ready services are watched from now on.
 
     One hangs when it has not answered for ``hung_after_s`` seconds. The daemon writes a heartbeat every half minute and
     has that time in addition.

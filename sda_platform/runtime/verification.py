@@ -58,7 +58,7 @@ def rebuild(settings: Settings, name: str, accepted: frozenset[str]) -> list[str
 
 
 def lines(findings: Sequence[RepairFinding]) -> Iterator[str]:
-    """What a person reads: the tables that are sound in one line, each other one with what was found and done."""
+    """Describe the verification: sound tables in one line, each other table with findings and repairs."""
     sound = [f for f in findings if f.outcome == "sound"]
     commits, files = (sum(getattr(f.examination, n) for f in findings) for n in ("commits_read", "files_seen"))
     yield f"{len(sound)} of {len(findings)} tables are sound ({commits:,} commits and {files:,} files read)"
@@ -72,7 +72,7 @@ def lines(findings: Sequence[RepairFinding]) -> Iterator[str]:
 
 
 def last_verification(home: Path) -> str:
-    """When the lake was verified last, and how that ended; one line for `sda status`."""
+    """Describe the last verification of the lake and its result; one line for `sda status`."""
     record = repair_record.read(home)
     if not record:
         return "not verified yet (`sda lake verify`)"

@@ -81,7 +81,7 @@ def _engine_answers(state: Mapping[str, Any], deadline_s: float) -> bool | None:
 
 
 def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
-    """What `/health` answers: 200 while no vital is red; 503 with the reasons, also when the evaluation is late."""
+    """Answer `/health`: 200 while no vital is red; 503 with the reasons, also when the evaluation is late."""
     age_s = now_s - found.at_s
     problems = [str(each.reading) for each in found.red]
     if not found.vitals:
@@ -116,7 +116,7 @@ class Watchdog:
         self._found = history.load(self._home)
 
     def pages(self) -> Mapping[str, Page]:
-        """What it serves, by path."""
+        """Return the pages that the watchdog serves, by path."""
         interval_s = self._settings.vitals.interval_s
         return {
             "/health": lambda: health(self._found, time.time(), interval_s),

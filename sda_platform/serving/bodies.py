@@ -70,6 +70,6 @@ class Bodies:
 
 
 def bodies_of(request: Request) -> Bodies:
-    """Those of the endpoint."""
+    """Return the bound on bodies of the endpoint."""
     bodies: Bodies = request.app.state.bodies
     return bodies

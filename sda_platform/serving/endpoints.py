@@ -152,7 +152,7 @@ async def conjunctions(request: Request) -> Response:
 
 
 async def alerts(request: Request) -> Response:
-    """The current conjunction alerts, highest level first, then Pc; those that the request's parameters select."""
+    """Answer the current conjunction alerts that the parameters select, highest level first, then Pc."""
     level, until_ns = request.query_params.get("risk"), instant(request, "until", FOREVER_NS)
     if level not in (None, *RISK_LEVELS[1:]):
         raise BadRequest(f"risk is {level[:40]!r}, must be one of {', '.join(RISK_LEVELS[1:])}")

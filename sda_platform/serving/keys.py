@@ -52,7 +52,7 @@ def history_from(norad_id: int, epoch_ns: int) -> bytes:
 
 
 def history_upto(norad_id: int, epoch_ns: int) -> bytes:
-    """A key above all of an object's sets with this epoch, and below those with later ones."""
+    """Return a key above all of an object's sets with this epoch, and below later ones."""
     return HISTORY + _PAIR.pack(norad_id, epoch_ns + _SIGN) + b"\xff" * 13
 
 
@@ -62,7 +62,7 @@ def text(space: bytes, value: str, norad_id: int) -> bytes:
 
 
 def text_prefix(space: bytes, value: str) -> bytes:
-    """How the keys of all texts that begin with ``value`` begin."""
+    """Return the prefix of the keys of all texts that begin with ``value``."""
     return space + value.upper().replace("\0", " ").encode()[:_TEXT_BYTES]
 
 
@@ -72,7 +72,7 @@ def norad_id_at_end(key: bytes) -> int:
 
 
 def described(key: bytes) -> str:
-    """What lies under a key, for messages."""
+    """Describe what lies under a key, for messages."""
     if key[:1] in (CURRENT, HISTORY) and len(key) > _ID.size:
         what = "set in force" if key[:1] == CURRENT else "history"
         return f"the {what} of object {_ID.unpack_from(key, 1)[0]}"

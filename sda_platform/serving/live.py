@@ -50,7 +50,7 @@ class LiveCatalogue:
 
     @property
     def pending(self) -> PendingSets:
-        """What was acknowledged and is not in the index."""
+        """Return the sets that were acknowledged and are not in the index."""
         return self._served[1]
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class LiveCatalogue:
         self._has_changed()
 
     def refresh(self) -> bool:
-        """Follow the catalogue and take in micro-segments of others; whether the served version changed.
+        """Follow the catalogue and take in micro-segments of others; tell whether the served version changed.
 
         An index that is found damaged is loaded anew from the catalogue's table. Until then it serves what is sound.
         """
@@ -92,7 +92,7 @@ class LiveCatalogue:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """What is served now, for all that is read in the context."""
+        """Open a view of what is served now, for all reads in the context."""
         # In this order: what the index takes in is dropped from the waiting sets afterwards, so no set is missed; and a
         # state is never dated later than it was first seen.
         changed_s, (index, pending) = self._changed_s, self._served
@@ -111,7 +111,7 @@ class LiveCatalogue:
             return view.get(norad_id)
 
     def health(self) -> dict[str, Any]:
-        """What is served, and how far it is behind.
+        """Report what is served, and how far it is behind.
 
         ``lag_s`` is the time since the commit of a verified version that is not served yet. ``followed_after_s`` is how
         long after its commit the served version was taken in. Both are by the wall clock. ``damage`` names what is

@@ -54,7 +54,7 @@ def segment_name(data: bytes) -> str:
 
 
 def rows(data: bytes, *, received_time_ns: int, ranks: Sequence[int] | None) -> pa.Table:
-    """The sets of a micro-segment, with COLUMNS; ``ranks``: those of the clients that sent them, None: not known."""
+    """Decode a micro-segment into COLUMNS; ``ranks`` of the clients that sent the sets, None: not known."""
     options = csv.ConvertOptions(
         column_types={keyword: kind for keyword, (_, kind) in _KEYWORDS.items()},
         include_columns=list(_KEYWORDS),

@@ -52,7 +52,7 @@ class Waiting:
         return found
 
     def objects(self) -> list[int]:
-        """The objects that may have sets waiting, ascending: all that have, and such as came later."""
+        """Find the objects that may have pending sets, ascending: all that have, and some that got one later."""
         return sorted(self.newest)
 
 
@@ -73,7 +73,7 @@ class PendingSets:
 
     @property
     def waiting(self) -> Waiting:
-        """What waits now, whatever is added later."""
+        """Return the pending sets of now, whatever is added later."""
         return self._waiting
 
     @property
@@ -115,7 +115,7 @@ class PendingSets:
             )
 
     def without(self, is_indexed: Callable[[StoredElements], bool]) -> "PendingSets":
-        """What remains without the micro-segments that the index holds: a commit consumes one whole."""
+        """Remove the micro-segments that the index holds: a commit consumes one whole."""
         kept = {
             sha256: self._tables[number]
             for sha256, number in self._segments.items()

@@ -37,7 +37,7 @@ class Refusal:
 
 
 def accepted_sets(data: bytes, segment_format: str, now_ns: int) -> tuple[list[ElementSet], list[Refusal]]:
-    """The usable sets of a request and the refusals of the others; a bad record does not affect its neighbours."""
+    """Split a request into usable sets and refusals; a bad record does not affect its neighbours."""
     rows = decode_element_sets(data, segment_format=segment_format)
     kinds, reasons = rows.column("error_kind").to_pylist(), rows.column("error").to_pylist()
     refused = [Refusal(n, kind, reason) for n, (kind, reason) in enumerate(zip(kinds, reasons, strict=True)) if kind]

@@ -108,26 +108,26 @@ def _require_known(request: Request, parameters: Mapping[str, Parameter]) -> Non
 
 
 def client_of(request: Request) -> Client:
-    """The client that sends the request. Raises LoginNeeded and NotAllowed."""
+    """Identify the client that sends the request. Raises LoginNeeded and NotAllowed."""
     clients: KnownClients = request.app.state.clients
     return clients.of(request)
 
 
 def writer_of(request: Request) -> Client:
-    """The client that sends a request to write, within its quota. Raises LoginNeeded, NotAllowed and OverQuota."""
+    """Identify the client of a request to write, within its quota. Raises LoginNeeded, NotAllowed and OverQuota."""
     client = client_of(request)
     quotas_of(request).require(client.name)
     return client
 
 
 def quotas_of(request: Request) -> Quotas:
-    """What each client may write in a minute."""
+    """Return the quotas of clients: what each may write in a minute."""
     quotas: Quotas = request.app.state.quotas
     return quotas
 
 
 def sender_of(request: Request, client: Client) -> Sender:
-    """Who brings what the request holds: the client, and the address that its connection comes from."""
+    """Identify the sender of a request: the client, and the address of its connection."""
     return Sender(client.name, request.client.host if request.client else None, client.rank)
 
 
@@ -161,7 +161,7 @@ def numbers_of(request: Request, name: str) -> list[int] | None:
 
 
 def page_length(request: Request) -> int:
-    """How many rows an answer may have."""
+    """Read how many rows an answer may have. Raises BadRequest."""
     return whole_number(request, "limit", _PAGE, least=1, most=LONGEST_PAGE)
 
 

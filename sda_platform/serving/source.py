@@ -29,7 +29,7 @@ class CatalogueSource(Protocol):
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
-        """Acknowledged micro-segments that are not in the catalogue yet, by hash; those ``known`` are left out."""
+        """Read acknowledged micro-segments that the catalogue lacks, by hash, except the ``known`` ones."""
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schemas of the rows below, by the names in `serving.answers`."""

@@ -56,7 +56,7 @@ class Submissions(Protocol):
     """Where submitted ephemerides go, and what is known of them."""
 
     def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
-        """Why ``data`` cannot be taken; nothing: it can."""
+        """List why ``data`` cannot be taken; an empty list: it can."""
 
     def objects(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[int | None]:
         """The catalogue numbers of the objects that ``data`` is about."""
@@ -65,7 +65,7 @@ class Submissions(Protocol):
         """Make a file durable, and return its id, and whether it is new."""
 
     def find(self, submission_id: str) -> Submission | None:
-        """What became of a submission; None where there is none of this id."""
+        """Find what became of a submission; None where there is none of this id."""
 
 
 async def put_ephemerides(request: Request) -> Response:

@@ -54,7 +54,7 @@ class Outage:
         return cls(source_id, start_time_ns + duration_ns // 3, start_time_ns + duration_ns * 2 // 3)
 
     def delayed(self, observations: SimulatedObservations) -> SimulatedObservations:
-        """The observations; those of the silent radar are received after the outage, in their order."""
+        """Delay the reception of the silent radar's observations until after the outage; keep their order."""
         received = observations.received_time_ns
         silent = (observations.source_id == self.source_id) & (received >= self.from_ns) & (received < self.to_ns)
         backlog = self.to_ns + ((received - self.from_ns) * self.catch_up).astype(np.int64)

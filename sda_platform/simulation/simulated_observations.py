@@ -28,5 +28,5 @@ class SimulatedObservations:
         return len(self.payloads)
 
     def received_at(self, received_time_ns: IntArray) -> Self:
-        """The same observations with other reception times (n,)."""
+        """Return the same observations with other reception times (n,)."""
         return type(self)(**{**self.__dict__, "received_time_ns": received_time_ns})

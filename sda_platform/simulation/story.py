@@ -70,7 +70,7 @@ class Story:
 
     @property
     def incidents(self) -> Incidents:
-        """What happens, for `simulate`."""
+        """Return the incidents of the story, for `simulate`."""
         begin, end = (self.at(minutes) for minutes in self.silent_min)
         catalogued, message = self.at(self.catalogued_min), self.at(self.message_min)
         return Incidents(
@@ -86,7 +86,7 @@ class Story:
 
     @property
     def chapters(self) -> tuple[tuple[int, str], ...]:
-        """What happens when, in order, for people."""
+        """Describe what happens when, in order, for people."""
         begin, end = self.silent_min
         return (
             (self.at(self.catalogued_min), f"a fragment, {FRAGMENT}, is catalogued: it will meet {_SATELLITE_NAME}"),
@@ -98,7 +98,7 @@ class Story:
 
     @property
     def encounter_ns(self) -> int:
-        """When the fragment comes nearest if the satellite does nothing."""
+        """Compute when the fragment comes nearest if the satellite does not manoeuvre, ns."""
         return self.at(self.encounter_min)
 
     @cached_property

@@ -79,7 +79,7 @@ def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[Cu
 
 
 def currency_lines(settings: Settings) -> Iterator[str]:
-    """What a list of alerts rests on, what others state beyond it, and whether the platform runs."""
+    """Describe what a list of alerts rests on, what received CDMs state beyond it, and whether the platform runs."""
     lake = lake_of(settings)
     yield str(Currency.of(lake))
     if lacking := _not_at_subscriber(lake, settings):

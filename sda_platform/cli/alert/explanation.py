@@ -16,7 +16,7 @@ _SHOWN = {
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
-    """What was known then and now, fact by fact, and the versions that were read."""
+    """Write what was known then and now, fact by fact, and the versions that were read."""
     yield f"alert {found.alert_id}: then is {found.then.moment}"
     for fact in found.facts:
         yield f"{fact.what}"

@@ -55,7 +55,7 @@ class Search:
 
     @property
     def how_near(self) -> str:
-        """The same in words."""
+        """Describe the screened distance or volumes, for people."""
         uncertain = f", or {self.sigmas:g} sigmas and {self.reach_km:g} km" if self.sigmas else ""
         return f"{self.threshold_km:g} km{uncertain}"
 

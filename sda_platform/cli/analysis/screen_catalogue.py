@@ -150,7 +150,7 @@ def _write(table: pa.Table, path: Path) -> None:
 
 
 def age_warning(norad_id: IntArray, epoch_ns: IntArray, from_ns: IntArray, until_ns: IntArray) -> str | None:
-    """How many sets (n,) are used more than a week from their epochs, between ``from_ns`` and ``until_ns`` (n,).
+    """Warn of sets that are used more than a week from their epochs, between ``from_ns`` and ``until_ns`` (n,).
 
     None: none is.
     """

@@ -70,7 +70,7 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
 
 
 def outcome_lines(outcomes: Mapping[str, AuditOutcome]) -> Iterator[str]:
-    """What each audit found, with its first problems."""
+    """Write what each audit found, with its first problems."""
     for name, outcome in outcomes.items():
         facts = ", ".join(f"{fact} {value}" for fact, value in outcome.facts.items())
         yield f"{name}: {'failed' if outcome.problems else 'passed' if outcome.is_done else 'NOT DONE'} ({facts})"
@@ -79,7 +79,7 @@ def outcome_lines(outcomes: Mapping[str, AuditOutcome]) -> Iterator[str]:
 
 
 def reconciled_lines(found: Sequence[ReconciledTable]) -> Iterator[str]:
-    """How each table compares with its inputs, with the first differences."""
+    """Write how each table differs from its inputs, with the first differences."""
     for each in found:
         commits = f"{each.table}, commits {each.first_sequence} to {each.last_sequence}"
         done = "restored" if each.is_restored else each.refused or "run again with --apply to restore them"

@@ -33,7 +33,7 @@ def run_recompute(settings: Settings, console: Console, found: Impact, corrected
 
 
 def impact_lines(found: Impact) -> Iterator[str]:
-    """What rests on an input: rows, alerts, and the commits of each table with the command that repeats them."""
+    """Write what rests on an input: rows, alerts, and commits of each table with the command that repeats them."""
     yield f"{found.kind} {found.name}: " + ", ".join(f"{count:,} rows of {name}" for name, count in found.rows.items())
     alerts = {event_id: list(rows) for event_id, rows in groupby(found.alerts, lambda row: row["event_id"])}
     yield f"alerts that rest on it: {len(alerts):,}, with {len(found.alerts):,} of their revisions"
@@ -47,7 +47,7 @@ def impact_lines(found: Impact) -> Iterator[str]:
 
 
 def recomputed_lines(found: RecomputedImpact, *, is_corrected: bool) -> Iterator[str]:
-    """What would have become of each alert."""
+    """Write what would have become of each alert."""
     how = "with the correction" if is_corrected else "without it"
     yield f"{how}, {sum(found.commits.values()):,} commits made again: {found.summary}"
     for alert in found.alerts:

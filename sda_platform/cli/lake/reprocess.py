@@ -22,7 +22,7 @@ COLUMNS: Final = (
 
 
 def groups(returns: Sequence[Return]) -> list[dict[str, Any]]:
-    """What goes back, by kind, stage and source, most first, each with an example."""
+    """Write the dead letters to reprocess by kind, stage and source, most first, each with an example."""
     letters = [letter for each in returns for letter in each.letters]
     counts = Counter(map(_group, letters))
     examples = {_group(letter): letter for letter in reversed(letters)}
@@ -38,7 +38,7 @@ def groups(returns: Sequence[Return]) -> list[dict[str, Any]]:
 
 
 def verdict(found: Reprocessing) -> Iterator[str]:
-    """What became of the letters, line by line; why some stay, with examples."""
+    """Write what became of the dead letters, and why some stay, with examples."""
     yield found.summary
     for reason, count in Counter(each.reason for each in found.skipped).most_common():
         names = [_name(each.letter) for each in found.skipped if each.reason == reason]

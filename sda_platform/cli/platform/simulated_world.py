@@ -118,7 +118,7 @@ def continued_world(
 
 
 def made_ahead(segments: Iterator[SimulatedSegment], count: int) -> Iterator[SimulatedSegment]:
-    """The same segments, of which a thread makes ``count`` before they are asked for.
+    """Yield the same segments; a thread makes ``count`` of them ahead.
 
     A stretch takes as long to begin as dozens of its segments take to arrive; sensors must not fall silent meanwhile.
     """

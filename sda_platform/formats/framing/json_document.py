@@ -36,7 +36,7 @@ class JsonDocument:
         self._is_closed = True
 
     def rest(self, max_bytes: int) -> Iterator[bytes]:
-        """What follows the last element, in pieces; nothing where the document is closed and only blanks follow."""
+        """Yield what follows the last element; nothing where the document is closed and only blanks follow."""
         if not self._next():
             if not self._is_closed:
                 yield b"["  # fails as a document that breaks off

@@ -33,7 +33,7 @@ class LineSpans:
         return [data[begin:end] for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)]
 
     def begin_with(self, *starts: bytes) -> npt.NDArray[np.bool_]:
-        """(n,) Whether a line begins with one of these bytes."""
+        """Tell of each line whether it begins with one of these bytes, (n,)."""
         content, at = np.frombuffer(self.data, np.uint8), self.begins
         found = np.zeros(len(at), np.bool_)
         for start in starts:

@@ -39,7 +39,7 @@ class MappedHead:
 
 
 def lines_before(text: bytes, skip_lines: int, comment: str, *, has_header: bool) -> LinesBefore:
-    """What of ``text`` comes before its first record: lines to be skipped, and a header with what precedes it."""
+    """Return what precedes the first record of ``text``: lines to be skipped, and a header."""
     at = lines = 0
     last = b""
     for _ in range(skip_lines):

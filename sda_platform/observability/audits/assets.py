@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 def scope_of(settings: Settings, resource: LakeResource) -> AuditScope:
-    """What the audits of ``settings`` look at: the lake of ``resource``, and the day that ends now."""
+    """Return the scope of the audits of ``settings``: the lake of ``resource``, and the day that ends now."""
     from sda_platform.definitions import default_resources  # which loads this package
 
     lake = resource.open()

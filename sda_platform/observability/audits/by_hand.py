@@ -59,7 +59,7 @@ class InputConfig(dg.Config):
 
 
 def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> "RecomputedImpact":
-    """What the alerts would be without the chosen input. Raises UnknownInput, NotReplayable."""
+    """Recompute the alerts without the chosen input. Raises UnknownInput, NotReplayable."""
     # With DuckDB, which every process that loads the definitions would import.
     from sda_platform.definitions import default_resources  # which loads this package
     from sda_platform.history.impact import impact_of
@@ -71,7 +71,7 @@ def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> "Recomput
 
 
 def replay_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> list[str]:
-    """What differs between the chosen commits and a replay of them. Raises UnknownTable, NotReplayable."""
+    """Replay the chosen commits and list the differences. Raises UnknownTable, NotReplayable."""
     from sda_platform.definitions import default_resources  # which loads this package
 
     tables, resources = tables_named(chosen.table), default_resources(settings)
@@ -95,7 +95,7 @@ def reconcile_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) ->
 
 
 def verify_problems(settings: Settings, lake: Lake, chosen: DepthConfig) -> list[str]:
-    """What is damaged in the tables and their logs."""
+    """List the damage in the tables and their logs."""
     zones = landing_zones(settings.landing_uri)
     found = recover(lake, TABLES, zones, depth=Depth.COLUMNS if chosen.deep else Depth.FOOTERS, repair=False)
     return [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]

@@ -62,7 +62,7 @@ def sampled(process: str, read: Exported, sampled_ns: int) -> Iterator[MetricVal
 
 
 def collector_metrics(control: str | None) -> str:
-    """What the collector at ``control`` (host:port) exports. Raises NoReport, also where no collector runs."""
+    """Read the metrics of the collector at ``control`` (host:port). Raises NoReport, also where none runs."""
     if control is None:
         raise NoReport("no collector runs")
     return fetch_metrics(control)

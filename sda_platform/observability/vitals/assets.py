@@ -97,7 +97,7 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
 def current_history(
     settings: Settings, watch: Watch, instance: dg.DagsterInstance, now_s: float, silent_since_s: float | None = None
 ) -> tuple[VitalHistory, float | None]:
-    """What the watchdog found last, or, where it found nothing lately, what this evaluation finds at wall ``now_s``.
+    """Return the watchdog's last findings, or an evaluation at wall ``now_s`` where these are too old.
 
     Second: since when the watchdog is seen to be silent, ``silent_since_s`` if that was so before; None where it looks,
     or none ever did. A platform that starts has a minute for it.

@@ -43,7 +43,7 @@ def delivery_facts(
 
 
 def disagreement(lake: Lake, subscriber: Callable[[], Subscriber]) -> str:
-    """How what the subscriber holds differs from the ledger; empty where it does not, or cannot be asked.
+    """Describe how subscriber and ledger differ; empty where they agree, or the subscriber cannot be asked.
 
     Looked at twice, because a run may deliver between the looks at the ledger and at the subscriber. What it refused
     is another fault.
@@ -77,7 +77,7 @@ def _difference(lake: Lake, subscriber: Subscriber) -> str:
 
 
 def last_refusal(instance: dg.DagsterInstance) -> str:
-    """How a run that should have delivered failed at the subscriber; empty where none of the newest did."""
+    """Describe how the newest delivery run failed at the subscriber; empty where it did not."""
     streaks = (FailureStreak.of(instance, job.name) for job in _DELIVERING)
     return next((streak.reason for streak in streaks if streak.is_at_subscriber), "")
 

@@ -71,7 +71,7 @@ class Reading:
         return [each.text for each in self.faults]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the reading for JSON."""
         shown = {"vital": self.vital, "state": self.state, "side": self.side, "text": self.text}
         return {**shown, "faults": [asdict(each) for each in self.faults]}
 

@@ -73,7 +73,7 @@ def screening(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
 
 
 def unalerted_cdms(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    """Conjunctions that others state at the level of an alert, and we do not."""
+    """Find conjunctions that received CDMs state at the level of an alert, without an alert of our own."""
     return (Fault(each.subject, Side.PLATFORM, each.text) for each in facts.unalerted_cdms)
 
 

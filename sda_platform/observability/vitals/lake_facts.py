@@ -123,7 +123,7 @@ def _decoded_upto_ns(lake: Lake, now_ns: int) -> int:
 
 
 def heard_by_now(lake: Lake, now_ns: int) -> dict[str, int]:
-    """The marks of sources in the newest commit of the fusion, and those of observations that it has not consumed.
+    """Read the marks of sources in the fusion's newest commit, and of observations that it has not consumed.
 
     Of a long standstill only the newest commits are read; before them, every source counts as heard.
     """

@@ -43,7 +43,7 @@ class Notice:
 
     @property
     def runbook(self) -> str:
-        """Where it is written what to do."""
+        """Return the address of the page that says what to do."""
         return f"{RUNBOOK}#{self.vital}"
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Lasting:
     ages: Mapping[str, FaultAge] = field(default_factory=dict)
 
     def followed_by(self, reading: Reading, at_s: float, repeat_s: float) -> tuple["Lasting", list[Notice]]:
-        """What it is once ``reading`` was made at ``at_s``, and the notices of the difference.
+        """Return the state after ``reading`` at ``at_s``, and the notices of the difference.
 
         What is unknown now is neither begun nor over: what was red stays so until it is known again. A fault whose
         side changes begins again, because another person must act.

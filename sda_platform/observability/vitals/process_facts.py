@@ -29,7 +29,7 @@ _RECENT_S, _MOST_RUNS = 3600.0, 500
 
 
 def collector_facts(home: Path, *, is_expected: bool) -> CollectorFacts | None:
-    """What the collector of ``home`` reports; None where none runs and none is expected."""
+    """Read the report of the collector of ``home``; None where none runs and none is expected."""
     control = published(home, COLLECTOR)
     if control is None:
         return CollectorFacts("no collector runs, although one is configured") if is_expected else None
@@ -40,7 +40,7 @@ def collector_facts(home: Path, *, is_expected: bool) -> CollectorFacts | None:
 
 
 def daemon_facts(instance: dg.DagsterInstance, wall_s: float) -> DaemonFacts:
-    """When Dagster's daemon wrote its newest heartbeat."""
+    """Read when Dagster's daemon wrote its newest heartbeat."""
     beats = [status.timestamp for status in instance.get_daemon_heartbeats().values()]
     return DaemonFacts(max(wall_s - max(beats), 0.0) if beats else None)
 

@@ -23,7 +23,7 @@ class Receivers:
 
     @classmethod
     def of(cls, settings: Settings) -> "Receivers":
-        """As the settings say."""
+        """Make the receivers of notices from the settings."""
         second = ReportWebhook.of(settings, settings.escalation_webhook, "SDA_ESCALATION_WEBHOOK")
         return cls(ReportWebhook.of(settings, settings.failure_webhook), second, settings.vitals.notice_repeat_s)
 

@@ -42,7 +42,7 @@ class HeldBack:
 
 
 def elements_held_back(fits: WindowFits, published: Propagator, dynamics: Dynamics = CONSTANT_DYNAMICS) -> HeldBack:
-    """Determine elements from the earlier two thirds of an object's windows, and predict the others.
+    """Determine elements from the first two thirds of an object's windows, and predict the last third.
 
     Args:
         fits: windows of one object, ascending in time, three at least.
@@ -58,7 +58,7 @@ def elements_held_back(fits: WindowFits, published: Propagator, dynamics: Dynami
 
 
 def prediction_held_back(fits: WindowFits, published: Propagator, dynamics: Dynamics = CONSTANT_DYNAMICS) -> HeldBack:
-    """Filter the earlier two thirds of an object's windows, and predict the others numerically. Arguments as above."""
+    """Filter the first two thirds of an object's windows, and predict the last third numerically."""
     earlier, later = _split(fits, published, dynamics)
     orbit = orbits_of_teme(earlier.epoch_ns, earlier.state, earlier.coefficients, earlier.joint_covariance)
     ahead = dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, later.epoch_ns[None])[0]

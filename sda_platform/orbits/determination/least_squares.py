@@ -39,7 +39,7 @@ class ArcPrior:
 
     @classmethod
     def none(cls, unknowns: int) -> ArcPrior:
-        """Nothing."""
+        """Return a prior without information."""
         return cls(np.zeros((1, unknowns)), 0)
 
     @classmethod

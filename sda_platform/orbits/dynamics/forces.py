@@ -51,7 +51,7 @@ class Model(NamedTuple):
 
 
 def model(around: Surroundings, forces: Forces = Forces()) -> Model:
-    """The shared model, of those forces that ``forces`` has."""
+    """Return the shared force model with the terms that ``forces`` selects."""
     return Model(field(forces.degree, forces.order), around, float(forces.third_bodies))
 
 

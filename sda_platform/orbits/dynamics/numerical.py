@@ -79,7 +79,7 @@ class Dynamics:
     def transitions_along(
         self, state_gcrf: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The same of one orbit (1, 6) at many times (k,), ascending: states (k, 6) and derivatives (k, 6, 8)."""
+        """Propagate one orbit (1, 6) to many times (k,), ascending: states (k, 6) and derivatives (k, 6, 8)."""
         found = self._propagated(state_gcrf, coefficients, epoch_ns, time_ns[None], partials=True)[0]
         return found[:, :6], found[:, 6:].reshape(-1, 6, 8)
 

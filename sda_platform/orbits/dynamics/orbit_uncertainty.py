@@ -50,7 +50,7 @@ class UncertainOrbits:
         return UncertainOrbits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
     def copied(self) -> UncertainOrbits:
-        """The same in arrays of their own."""
+        """Copy the orbits into arrays of their own."""
         return UncertainOrbits(*(getattr(self, field.name).copy() for field in dataclasses.fields(self)))
 
     def put(self, rows: IntArray, others: UncertainOrbits) -> None:
@@ -63,7 +63,7 @@ class UncertainOrbits:
         return self._moved(time_ns, *dynamics.transitions(self.state, self.coefficients, self.epoch_ns, time_ns))
 
     def along(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
-        """The same of one orbit at many times (k,), ascending from its epoch, in one integration."""
+        """Propagate one orbit to many times (k,), ascending from its epoch, in one integration."""
         moved = dynamics.transitions_along(self.state, self.coefficients, self.epoch_ns, time_ns)
         return self.take(np.zeros(len(time_ns), np.int64))._moved(time_ns, *moved)
 

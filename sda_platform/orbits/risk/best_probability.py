@@ -87,7 +87,7 @@ _NO_VERDICT = _Verdict(_Answer(float("nan"), FOSTER), None, float("nan"))
 
 
 def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
-    """Assess passes; the same passes always give the same numbers (trials have a fixed seed).
+    """Compute the probability of collision of passes, reproducibly: trials have a fixed seed.
 
     Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass may take
     ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned.

@@ -41,7 +41,7 @@ def is_rank_deficient(covariance: FloatArray) -> BoolArray:
 
 
 def solve_or_nan(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """As ``numpy.linalg.solve`` for matrices (n, k, k) and vectors (n, k); NaN, (n, k), where a matrix is singular."""
+    """Solve linear equations for matrices (n, k, k) and vectors (n, k); NaN, (n, k), where a matrix is singular."""
     try:
         return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0])
     except np.linalg.LinAlgError:

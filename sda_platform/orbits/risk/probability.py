@@ -62,7 +62,7 @@ class ShortEncounterRisk:
         )
 
     def spread(self, rows: IntArray, count: int) -> ShortEncounterRisk:
-        """These as rows ``rows`` of ``count``; the others are NaN, and not repaired."""
+        """Place these results at ``rows`` of ``count``; the other rows are NaN, and not repaired."""
         repaired = np.zeros(count, dtype=np.bool_)
         repaired[rows] = self.covariance_repaired
 

@@ -179,6 +179,6 @@ def _distance_km(propagator: Propagator, pairs: IntArray, time_ns: IntArray) -> 
 
 
 def run_length(inside: npt.NDArray[np.bool_]) -> int:
-    """How many of the first samples are inside without interruption."""
+    """Count the first samples that are inside without interruption."""
     outside = np.flatnonzero(~inside)
     return int(outside[0]) if len(outside) else len(inside)

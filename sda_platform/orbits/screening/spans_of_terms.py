@@ -29,7 +29,7 @@ def screen_span(
     end_ns: int,
     volume: Volume,
 ) -> ScreeningResult:
-    """As `screen_volume` over [start, end), where each row counts in its term only.
+    """Screen as `screen_volume` over [start, end), where each row counts in its term only.
 
     ``terms``: when each row of the propagator is in force (row 0 … n-1).
     """

@@ -44,7 +44,7 @@ def screen_volume(
     *,
     counted_ns: tuple[int, int] | None = None,
 ) -> ScreeningResult:
-    """As `screen`, for approaches in which either object is at some time inside the volume of one of the primaries.
+    """Find approaches in which either object is at some time inside the volume of one of the primaries.
 
     An approach extends within the circumscribed sphere to the instants of greatest distance between this closest
     approach and the pair's neighbouring ones. With ``terms`` (see `screen`) the path on both sides is that of the
@@ -87,7 +87,7 @@ def screen_volume(
 
 
 def counts(propagator: Propagator, events: Events, volume: Volume) -> npt.NDArray[np.bool_]:
-    """Which approaches (n,) within ``searched_km`` of a sphere with ``sigmas`` are inside it."""
+    """Tell which approaches (n,) within ``searched_km`` are inside a sphere that grows by ``sigmas`` of the errors."""
     is_near = events.miss_distance_km <= volume.circumscribed_km
     far = np.flatnonzero(~is_near & (events.relative_speed_km_s >= SLOWEST_EVENT_KM_S))
     sigmas = miss_in_sigmas(propagator, events.lo[far], events.hi[far], events.tca_time_ns[far])

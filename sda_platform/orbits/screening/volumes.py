@@ -51,7 +51,7 @@ class Volume:
         return cls("sphere", radius_km, radius_km, radius_km, sigmas, reach_km)
 
     def widened(self, margin_km: float) -> Volume:
-        """The same volume, by so much larger in every direction."""
+        """Enlarge the volume by so much in every direction."""
         radial, in_track, cross_track = (axis + margin_km for axis in self.half_axes_km)
         reach_km = self.reach_km + margin_km if self.sigmas else 0.0
         return dataclasses.replace(
@@ -89,7 +89,9 @@ class Volume:
             return np.where(size > 0, (size - 1) / steepness, -min(axes)), (gradient / steepness)[:, None, :]
 
     def time_inside_s(self, position_rtn_km: FloatArray, rate_rtn_km_s: FloatArray) -> FloatArray:
-        """How long straight paths through positions (n, 3) at rates (n, 3) are inside, (n,) s; NaN without motion."""
+        """Compute how long straight paths from positions (n, 3) at rates (n, 3) stay inside, (n,) s; NaN without
+        motion.
+        """
         place, rate = position_rtn_km / self.half_axes_km, rate_rtn_km_s / self.half_axes_km
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.shape == "box":
@@ -125,7 +127,7 @@ def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
 
 
 def by_volume(elements: ElementSets, volumes: Volumes) -> list[tuple[Volume, IntArray]]:
-    """Groups element sets by screening volume; those whose regime has no volume are omitted."""
+    """Group element sets by screening volume; omit sets whose regime has no volume."""
     if isinstance(volumes, Volume):
         parts = [(volumes, np.arange(len(elements)))]
     else:

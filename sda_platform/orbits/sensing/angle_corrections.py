@@ -47,7 +47,7 @@ class AngleReferences:
     angle_refraction: IntArray
 
     def take(self, rows: IntArray) -> AngleReferences:
-        """Those at ``rows``."""
+        """Select the references at ``rows``."""
         return AngleReferences(*(getattr(self, name)[rows] for name in ANGLE_REFERENCES))
 
     @property
@@ -63,7 +63,7 @@ class AngleReferences:
 def references(
     columns: Mapping[str, Any], source_id: npt.NDArray[np.str_], sensors: Mapping[str, Sensor]
 ) -> AngleReferences | None:
-    """As the records state it, else as the list of sensors does; None where all are geometric in TEME of date.
+    """Find the references of angles, from the records, else the list of sensors; None: all geometric, TEME of date.
 
     ``columns``: by name of ANGLE_REFERENCES the text of each record, "" where it states nothing; names may be absent.
 
@@ -148,7 +148,7 @@ def reported_directions(
     site: FloatArray,
     refers: AngleReferences,
 ) -> tuple[FloatArray, FloatArray]:
-    """What telescopes report of geometric directions in TEME of date: the inverse of `geometric_directions`."""
+    """Convert geometric directions in TEME of date to what telescopes report: inverse of `geometric_directions`."""
     direction = _moved(towards(right_ascension_rad, declination_rad), -_still_aberrated_by(refers, time_ns, site))
     direction = _with_elevation(direction, time_ns, site, refers, lambda true: _refracted_rad(true, site))
     return radec(np.einsum("nji,nj->ni", _into_teme(refers, time_ns), direction))
@@ -167,7 +167,7 @@ def geometric_echoes(
 def reported_echoes(
     elevation_rad: FloatArray, range_m: FloatArray, site: FloatArray, refers: AngleReferences
 ) -> tuple[FloatArray, FloatArray]:
-    """What radars report of geometric elevations and ranges: the inverse of `geometric_echoes`."""
+    """Convert geometric elevations and ranges to what radars report: the inverse of `geometric_echoes`."""
     is_included = refers.is_of("angle_refraction", "included")
     bent_rad = _refracted_rad(elevation_rad, site)
     longer_m = range_m + 1000.0 * delay_km(np.maximum(bent_rad, 0.0), site[:, 2])

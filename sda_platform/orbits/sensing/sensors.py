@@ -97,7 +97,7 @@ def sensor_network(path: Path) -> SensorNetwork:
 
 
 def references_of(sensor: Sensor) -> dict[str, str]:
-    """What the sensor's angles refer to, by name of ANGLE_REFERENCES; "" where the list does not state it."""
+    """Name the reference of the sensor's angles, one of ANGLE_REFERENCES; "" where the list does not state it."""
     return {name: getattr(sensor, name) for name in ANGLE_REFERENCES}
 
 

@@ -47,13 +47,13 @@ class FilteredStates:
     def with_orbits(
         self, rows: IntArray, others: FilteredStates, speed: FloatArray, sigma: FloatArray
     ) -> FilteredStates:
-        """These with the orbits ``others`` at ``rows``, and with these changes of velocity there, km/s."""
+        """Replace the orbits at ``rows`` by ``others``, and add these changes of velocity there, km/s."""
         names = ("epoch_ns", "state", "coefficients", "joint_covariance")
         columns = {name: getattr(others, name) for name in names}
         return self._with(rows, {**columns, "manoeuvre_km_s": speed, "manoeuvre_sigma_km_s": sigma})
 
     def with_all(self, rows: IntArray, chosen: BoolArray, others: FilteredStates) -> FilteredStates:
-        """These with those of ``others`` that are ``chosen`` at ``rows``, but for what is kept."""
+        """Replace the states at ``rows`` by the ``chosen`` ones of ``others``, except what is kept."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "kept"]
         return self._with(rows, {name: getattr(others, name)[chosen] for name in names})
 

@@ -42,7 +42,7 @@ def normalised_deletion_residuals(
 def consistent_blocks(
     equations: FloatArray, group: IntArray, dimension: IntArray, observations: IntArray, groups: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Which blocks (k,) of each group are mutually consistent, and for which groups (g,) that is conclusive.
+    """Find which blocks (k,) of each group are mutually consistent, and for which groups (g,) that is conclusive.
 
     Selected as ``estimation`` selects observations. Inconclusive where no majority of observations is consistent.
     Also inconclusive where a rejected block holds several observations, of which sound ones would be lost in number.

@@ -51,7 +51,7 @@ class Reference:
         return self._prior.take(index)
 
     def at(self, index: IntArray, time_ns: IntArray) -> tuple[ErrorArray, FloatArray, FloatArray]:
-        """As ``Propagator.at``: object ``index[k]`` at ``time_ns[k]``."""
+        """Propagate object ``index[k]`` to ``time_ns[k]``, as ``Propagator.at``."""
         self._compute(index)
         step = (time_ns - self._first_ns) / _KNOT_NS
         base = np.clip(np.floor(step).astype(np.int64) - 2, 0, _KNOTS - _POINTS)

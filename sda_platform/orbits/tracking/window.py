@@ -64,7 +64,7 @@ class FitWindow:
         self._equations: FloatArray = np.zeros((0, accumulated_equations.SIZE))
 
     def cleared(self) -> FitWindow:
-        """The same window without slices."""
+        """Return the window without its slices."""
         empty = FitWindow(self._propagator, self._mid_time_ns)
         empty.reference = self.reference
         return empty

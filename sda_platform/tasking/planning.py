@@ -43,7 +43,7 @@ def planned(
     """
     by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:
-        by_object[row["norad_id"]].append(_window(row, masks_deg.get(row["source_id"], 0.0)))
+        by_object[row["norad_id"]].append(antenna_pass(row, masks_deg.get(row["source_id"], 0.0)))
     wanted = [_request(row, observation_ns) for row in requests]
     options = {each.request_id: by_object.get(each.norad_id, []) for each in wanted}
     kept = [booking for row in existing for booking in _existing(row, by_object.get(row["norad_id"], []))]
@@ -70,7 +70,8 @@ def _request(row: Mapping[str, Any], observation_ns: int) -> Request:
     )
 
 
-def _window(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
+def antenna_pass(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
+    """The window of a row with `WINDOW_COLUMNS` and its ``pass_id``, from and to the elevation ``mask_deg``."""
     elevation_deg = row["max_elevation_deg"]
     return AntennaPass(
         row["pass_id"],

@@ -1,18 +1,39 @@
-"""`sda sensor`: what the sensors shall observe."""
+"""`sda sensor`: what the sensors shall observe, and what became of it."""
 
+import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sda_platform.cli.grammar import FOLDER, lists_rows
-from sda_platform.cli.listing import Output
+from sda_platform.cli.grammar import FOLDER, lists_rows, positive
+from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
+from sda_platform.units import HOUR_NS
+
+if TYPE_CHECKING:
+    from sda_platform.orbits.sensing.sensors import SensorNetwork
 
 
-@click.group(short_help="Sensors: their schedule.")
+_STEP_S = 1.0
+_TASK_COLUMNS = (
+    word("sensor", "source_id"),
+    word("start", "start_time_ns"),
+    number("object", "norad_id"),
+    word("class", "priority_class"),
+    word("state", "state"),
+    number("observations", "observations"),
+    word("request", "request"),
+    words("detail", "detail"),
+)
+
+
+@click.group(short_help="Sensors: their schedule, commands and outcomes.")
 def sensor() -> None:
-    """Show what the sensors shall observe."""
+    """Show what the sensors shall observe and what became of it, and command antennas of our own."""
 
 
 @sensor.command(short_help="List or write the schedule of the sensors.")
@@ -30,7 +51,10 @@ def schedule(settings: Settings, source_id: str | None, out: Path | None, output
     if out is not None and output.is_table:
         raise click.UsageError("--out needs --format csv, json or sensorkit")
     lake = lake_of(settings)
-    rows = upcoming(lake, source_id, after_ns=lake.clock.now_ns())
+    ahead = upcoming(lake, after_ns=lake.clock.now_ns())
+    if source_id is not None:
+        _known(settings, source_id, {row["source_id"] for row in ahead})
+    rows = [row for row in ahead if source_id in (None, row["source_id"])]
     if out is not None:
         for path in write_files(out, lake, rows, output.form):
             console.print(f"written: {path}")
@@ -38,3 +62,58 @@ def schedule(settings: Settings, source_id: str | None, out: Path | None, output
         output.show(rows, COLUMNS, nothing="no observation is scheduled")
     else:
         click.echo(written(lake, rows, output.form).decode(), nl=False)
+
+
+@sensor.command(short_help="Command an antenna as scheduled.")
+@click.argument("name")
+@click.option("--station", help="Station whose uplinks command it (default: that of the same name).")
+@click.pass_obj
+def command(settings: Settings, name: str, station: str | None) -> None:
+    """Issue a command for each scheduled observation of the sensor NAME when it is due, until it is interrupted.
+
+    Each is issued once, also when this is started again or runs twice. It expires with the observation.
+    """
+    from sda_platform.ground.log import CommandLog
+    from sda_platform.tasking.commanding import SensorCommander
+
+    lake = lake_of(settings)
+    mask_deg = _known(settings, name)[name].min_elevation_deg
+    commander = SensorCommander(lake, CommandLog(lake, settings.landing_uri, station or name), name, mask_deg)
+    console.print(f"commands {name} through station {station or name}; Ctrl-C stops it")
+    with suppress(KeyboardInterrupt):
+        while True:
+            for event in commander.step():
+                console.print(f"issued: {event.command_id}")
+            time.sleep(_STEP_S)
+
+
+@sensor.command(name="tasks", short_help="List what became of the scheduled observations.")
+@click.option("--sensor", "source_id", help="Only this sensor, by its id.")
+@positive("--hours", 24.0)
+@lists_rows()
+@click.pass_obj
+def list_tasks(settings: Settings, source_id: str | None, hours: float, output: Output) -> None:
+    """List the observations that were scheduled, from some hours ago on, and what became of each.
+
+    The state is planned, accepted, executing, executed, observed, failed or missed. The request is satisfied,
+    rescheduled or open.
+    """
+    from sda_platform.tasking.commanding import task_outcomes
+
+    lake = lake_of(settings)
+    found = task_outcomes(lake, lake.clock.now_ns() - round(hours * HOUR_NS))
+    if source_id is not None:
+        _known(settings, source_id, {each.task.source_id for each in found})
+    rows = [each.shown() for each in found if source_id in (None, each.task.source_id)]
+    output.show(rows, _TASK_COLUMNS, nothing="no observation was scheduled")
+
+
+def _known(settings: Settings, name: str, others: Iterable[str] = ()) -> "SensorNetwork":
+    """The sensors of the platform. Raises BadParameter unless ``name`` is one of them or of ``others``."""
+    from sda_platform.tasking.resource import TaskingResource
+
+    network = TaskingResource(**settings.scheduling.model_dump()).network()
+    known = {*network, *others}
+    if name not in known:
+        raise click.BadParameter(f"{name!r} is no sensor; there are: {', '.join(sorted(known))}")
+    return network

@@ -35,12 +35,12 @@ COLUMNS: Final = (
 Rows = Sequence[Mapping[str, Any]]
 
 
-def upcoming(lake: Lake, source_id: str | None, *, after_ns: int) -> list[dict[str, Any]]:
+def upcoming(lake: Lake, *, after_ns: int) -> list[dict[str, Any]]:
     """The scheduled observations that end after ``after_ns``, by their beginning, with times as text."""
     return [
         {**row, "start_utc": iso(row["start_time_ns"]), "end_utc": iso(row["end_time_ns"])}
         for row in scheduled_observations(lake)
-        if row["end_time_ns"] > after_ns and source_id in (None, row["source_id"])
+        if row["end_time_ns"] > after_ns
     ]
 
 

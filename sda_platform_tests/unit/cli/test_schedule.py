@@ -24,9 +24,10 @@ def home(tmp_path: Path) -> Path:
 
     def task(request_id: str, source_id: str | None, norad_id: int, start_s: float) -> dict[str, object]:
         seen = {"start_time_ns": after(start_s), "end_time_ns": after(start_s + 120), "max_elevation_deg": 40.0}
+        facts = {"request_id": request_id, "norad_id": norad_id, "deadline_time_ns": after(start_s + 3_600)}
         times = seen if source_id else {}
         status = SCHEDULED if source_id else UNSERVED
-        return {"request_id": request_id, "source_id": source_id, "norad_id": norad_id, "status": status, **times}
+        return {**facts, "source_id": source_id, "status": status, **times}
 
     rows = [task("over", "radar-1", 5, -600), task("b", "optical-1", 6, 900), task("a", "radar-1", 5, 60)]
     rows.append(task("unserved", None, 7, 0))
@@ -44,6 +45,26 @@ def test_what_has_not_ended_is_listed_by_its_beginning(home: Path) -> None:
     listed = schedule(home, "--sensor", "optical-1").output
     assert "optical-1" in listed and "radar-1" not in listed
     assert "no observation is scheduled" in schedule(home, "--sensor", "radar-9").output
+    assert json.loads(schedule(home, "--sensor", "radar-9", "--json").output) == []
+
+
+@pytest.mark.parametrize("verb", ["schedule", "tasks", "command"])
+def test_an_unknown_sensor_is_refused_with_the_names_of_the_known_ones(home: Path, verb: str) -> None:
+    arguments = ["nosuch"] if verb == "command" else ["--sensor", "nosuch", "--json"]
+    refused = CliRunner().invoke(main, ["--home", str(home), "sensor", verb, *arguments], catch_exceptions=False)
+    assert refused.exit_code == 2
+    assert "'nosuch' is no sensor; there are: " in refused.stderr
+    assert "radar-1" in refused.stderr and refused.stdout == ""
+
+
+def test_what_became_of_scheduled_observations_is_listed(home: Path) -> None:
+    listed = CliRunner().invoke(main, ["--home", str(home), "sensor", "tasks", "--json"], catch_exceptions=False)
+    rows = json.loads(listed.stdout)
+    assert [(row["source_id"], row["norad_id"], row["state"], row["request"]) for row in rows] == [
+        ("radar-1", 5, "missed", "satisfied"),
+        ("radar-1", 5, "planned", "satisfied"),
+        ("optical-1", 6, "planned", "satisfied"),
+    ]
 
 
 def test_each_sensor_has_a_file_of_its_own(home: Path, tmp_path: Path) -> None:

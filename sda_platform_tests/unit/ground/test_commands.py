@@ -1,9 +1,8 @@
 """Ground commands through the real log, station and uplinks, stepped by hand: order, crash, failover, expiry."""
 
 import random
-import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -14,69 +13,23 @@ from sda_platform.formats.membership_events import LEFT
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ground.assets import shown_links
 from sda_platform.ground.checks import commands_are_executed_once
-from sda_platform.ground.command_states import decode, states, unrepeated_losses
+from sda_platform.ground.command_states import decode, unrepeated_losses
 from sda_platform.ground.commands import BadDirection
-from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.heartbeats import recorded
 from sda_platform.ground.links import stale_executions, terms
-from sda_platform.ground.log import CommandLog, UnknownKind
+from sda_platform.ground.log import UnknownKind
 from sda_platform.ground.path_states import path_states
-from sda_platform.ground.station import DurableStation, serve
 from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
-from sda_platform.ground.uplink import Uplink, UplinkSettings
+from sda_platform.ground.uplink import Uplink
 from sda_platform.ground.uplink_lease import TTL_S, UplinkLease
 from sda_platform.lake.errors import Unavailable
-from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import Lease, LeaseTaken
 from sda_platform_tests.models.lease_model import LeaseService
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
+from sda_platform_tests.support.ground_loop import Ground, ground_at
 from sda_platform_tests.support.segments import START_NS
 
 SECOND_NS = 10**9
-
-
-@dataclass
-class Ground:
-    """A station and its log; uplinks share a clock that the test moves. Heartbeats reach the station as they are."""
-
-    lake: Lake
-    landing: Path
-    station: DurableStation
-    url: str
-    now_s: float = 0.0
-    station_ahead_s: float = 0.0
-    uplinks: dict[str, Uplink] = field(default_factory=dict)
-
-    def uplink(self, name: str, *, lease: UplinkLease | None = None, **settings: float | None) -> Uplink:
-        """A new uplink process: it knows what the log says."""
-        log = CommandLog(self.lake, str(self.landing), "atlantic")
-        made = Uplink(
-            UplinkSettings(name, INTRA_REGION, commands_per_s=1e6, resend_s=0.0, **settings),  # type: ignore[arg-type]
-            log,
-            httpx.Client(base_url=self.url, timeout=5.0),
-            lambda: START_NS + round(self.now_s * SECOND_NS),
-            lambda: self.now_s,
-            lease=lease,
-        )
-        self.uplinks[name] = made
-        return made
-
-    def run(self, seconds: float, *names: str) -> None:
-        """Step these uplinks (all, if none is named) each 50 ms."""
-        for _ in range(round(seconds / 0.05)):
-            self.now_s += 0.05
-            for name in names or self.uplinks:
-                self.uplinks[name].beat()
-                self.uplinks[name].step()
-
-    def log(self) -> CommandLog:
-        return CommandLog(self.lake, str(self.landing), "atlantic")
-
-    def executed(self) -> list[str]:
-        return [row[0] for row in self.station._database.execute("SELECT command_id FROM executions ORDER BY number")]
-
-    def rows(self) -> dict[str, dict[str, object]]:
-        return {str(row["command_id"]): row for row in states([], self.log().new_events())}
 
 
 @dataclass
@@ -119,16 +72,8 @@ def leased(ground: Ground, service: LeaseService, name: str) -> tuple[Uplink, Mo
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    station = DurableStation(
-        tmp_path / "station.sqlite", lambda: START_NS + round((made.now_s + made.station_ahead_s) * SECOND_NS)
-    )
-    server = serve(station, 0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    made = Ground(lake_at(tmp_path / "lake"), tmp_path / "landing", station, f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr("sda_platform.ground.station.time.monotonic", lambda: made.now_s)
-    yield made
-    server.shutdown()
-    server.server_close()
+    with ground_at(tmp_path, monkeypatch) as made:
+        yield made
 
 
 def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground: Ground) -> None:

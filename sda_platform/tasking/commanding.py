@@ -1,0 +1,155 @@
+"""From the schedule to commands of an antenna of our own, and from commands and observations to outcomes."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.dataset as ds
+
+from sda_platform.formats.ground_events import GroundEvent
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ground.log import CommandLog
+from sda_platform.ground.tables import GROUND_COMMANDS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform.recovery.verification import current_keys
+from sda_platform.tasking.planning import WINDOW_COLUMNS, antenna_pass
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
+from sda_platform.tasking.task_outcomes import TASK_COLUMNS, Task, TaskOutcome, outcome, tasks
+from sda_platform.units import DAY_NS, MINUTE_NS, SECOND_NS
+
+LEAD_NS: Final = 30 * SECOND_NS
+"""A command is issued so long before its observation, or when the one before has ended, if that is later."""
+# No observation is longer, nor a window of fits.
+_LONGEST_NS: Final = 30 * MINUTE_NS
+
+
+class SensorCommander:
+    """Issues the commands of one ``sensor``, each once, through the log of its station."""
+
+    def __init__(self, lake: Lake, log: CommandLog, sensor: str, mask_deg: float) -> None:
+        self._lake, self._log, self._sensor, self._mask_deg = lake, log, sensor, mask_deg
+        self._sequence = 0
+        self._tasks: list[Task] = []
+        self._known: set[str] = set()
+
+    def step(self) -> list[GroundEvent]:
+        """Issue what is due; call it each second. Repeating it, also in another process, issues nothing twice."""
+        head = self._lake.log(PASS_SCHEDULE).head().sequence
+        now_ns = self._lake.clock.now_ns()
+        if head > self._sequence:
+            self._tasks, self._sequence = self._ahead(now_ns), head
+        due = due_tasks(self._tasks, now_ns)
+        if not due:
+            return []
+        self._known |= {event["command_id"] for event in self._log.new_events()}
+        return [self._issued(task, now_ns) for task in due if task.task_id not in self._known]
+
+    def _issued(self, task: Task, now_ns: int) -> GroundEvent:
+        azimuth_deg, elevation_deg = self._direction(task)
+        self._known.add(task.task_id)
+        return self._log.issue(
+            "REPOINT",
+            expires_in_s=(task.end_ns - now_ns) / SECOND_NS,
+            command_id=task.task_id,
+            azimuth_deg=azimuth_deg,
+            elevation_deg=elevation_deg,
+        )
+
+    def _direction(self, task: Task) -> tuple[float, float]:
+        """Where the antenna points when the observation begins, by the window that it was booked in."""
+        is_its = ds.field("pass_id") == task.pass_id
+        rows = self._lake.log(PASS_WINDOWS).rows(["pass_id", "sequence", *WINDOW_COLUMNS], is_its).to_pylist()
+        window = antenna_pass(max(rows, key=lambda row: int(row["sequence"])), self._mask_deg)
+        azimuth_deg, elevation_deg = window.direction(task.start_ns)
+        return azimuth_deg, min(max(elevation_deg, 0.0), 90.0)
+
+    def _ahead(self, now_ns: int) -> list[Task]:
+        found = current_keys(self._lake.log(PASS_SCHEDULE), TASK_COLUMNS[3:]).to_pylist()
+        mine = [row for row in found if row["status"] == SCHEDULED and row["source_id"] == self._sensor]
+        return [task for task in tasks({**row, "sequence": 0} for row in mine) if task.end_ns > now_ns]
+
+
+def due_tasks(ahead: Sequence[Task], now_ns: int) -> list[Task]:
+    """Those of one sensor, in their order, whose command is to be issued by ``now_ns``."""
+    ends_ns = [0, *(task.end_ns for task in ahead[:-1])]
+    return [
+        task
+        for task, free_ns in zip(ahead, ends_ns, strict=True)
+        if max(task.start_ns - LEAD_NS, min(free_ns, task.start_ns)) <= now_ns < task.end_ns
+    ]
+
+
+def task_outcomes(lake: Lake, since_ns: int) -> list[TaskOutcome]:
+    """The outcomes of the tasks that end after ``since_ns``, by their beginning."""
+    now_ns = lake.clock.now_ns()
+    recent = ds.field("deadline_time_ns") > since_ns - DAY_NS
+    entries = _rows(lake, PASS_SCHEDULE, TASK_COLUMNS, recent)
+    found = [task for task in tasks(entries) if task.end_ns > since_ns]
+    ids = [task.task_id for task in found]
+    commands = {
+        row["command_id"]: row
+        for row in _rows(lake, GROUND_COMMANDS, ["command_id", "state", "detail"], ds.field("command_id").isin(ids))
+    }
+    standing = _current(lake, OBSERVATION_REQUESTS, ["norad_id"])
+    booked_ns = {
+        row["request_id"]: row["start_time_ns"]
+        for row in _current(lake, PASS_SCHEDULE, ["status", "start_time_ns"])
+        if row["status"] == SCHEDULED
+    }
+    is_open = {row["request_id"] for row in standing}
+    observed = observed_counts(lake, found)
+    return [
+        outcome(
+            task,
+            commands.get(task.task_id),
+            observed[task.task_id],
+            now_ns,
+            is_open=task.request_id in is_open,
+            is_booked=booked_ns.get(task.request_id, 0) > task.start_ns,
+        )
+        for task in found
+    ]
+
+
+def observed_counts(lake: Lake, wanted: Sequence[Task]) -> Counter[str]:
+    """Of each task, by its id: the observations of its sensor in its time that are in a fit of its object."""
+    if not wanted:
+        return Counter()
+    first_ns, last_ns = min(task.start_ns for task in wanted), max(task.end_ns for task in wanted)
+    start = ds.field("window_start_ns")
+    of_objects = ds.field("norad_id").isin(sorted({task.norad_id for task in wanted}))
+    near = (start > first_ns - _LONGEST_NS) & (start < last_ns)
+    fits = _current(lake, FUSED_TRACKS, ["norad_id", "observation_ids"], of_objects & near)
+    object_of = {each: row["norad_id"] for row in fits for each in row["observation_ids"]}
+    names = ["observation_id", "source_id", "sensor_time_ns"]
+    taken = (ds.field("sensor_time_ns") >= first_ns) & (ds.field("sensor_time_ns") <= last_ns)
+    times: dict[tuple[str, int], list[int]] = {}
+    if object_of:
+        for row in _rows(lake, OBSERVATIONS, names, taken & ds.field("observation_id").isin(sorted(object_of))):
+            key = row["source_id"], object_of[row["observation_id"]]
+            times.setdefault(key, []).append(row["sensor_time_ns"])
+    return Counter(
+        {
+            task.task_id: _within(times.get((task.source_id, task.norad_id), []), task.start_ns, task.end_ns)
+            for task in wanted
+        }
+    )
+
+
+def _within(times_ns: Sequence[int], first_ns: int, last_ns: int) -> int:
+    times = np.asarray(times_ns, dtype=np.int64)
+    return int(((times >= first_ns) & (times <= last_ns)).sum())
+
+
+def _rows(lake: Lake, table: Table, columns: Sequence[str], where: ds.Expression) -> list[Mapping[str, Any]]:
+    return list(lake.log(table).rows(list(columns), where).to_pylist()) if lake.log(table).version() >= 0 else []
+
+
+def _current(
+    lake: Lake, table: Table, columns: Sequence[str], where: ds.Expression | None = None
+) -> list[Mapping[str, Any]]:
+    log = lake.log(table)
+    return list(current_keys(log, columns, where=where).to_pylist()) if log.version() >= 0 else []

@@ -23,6 +23,7 @@ from sda_platform.conjunction.checks import (
     assessments_follow_candidates,
     risks_follow_probabilities,
 )
+from sda_platform.conjunction.in_process import MOST_EVENTS, alert_entries, assessment_entries
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks, suspected_tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.refined_ephemerides import (
@@ -32,7 +33,6 @@ from sda_platform.conjunction.refined_ephemerides import (
     refined_read,
 )
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
-from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
 from sda_platform.conjunction.stated_encounters import as_rows, named_by_messages, statements
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.tables import (
@@ -164,11 +164,9 @@ def conjunction_candidates(
         at_once=screening.at_once,
     ).persist()
     try:
-        journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
+        known = store.snapshot(plan, CONJUNCTION_CANDIDATES)
         named = frame_of(store.session, named_by_messages(store, plan, task.start_ns))
-        entries = transforms.candidate_corrections(
-            screen.approaches(found), journal, named, task, as_of_ns=plan.as_of_ns
-        )
+        entries = transforms.candidate_corrections(screen.approaches(found), known, named, task, as_of_ns=plan.as_of_ns)
         counts = {
             "objects": catalogue.objects,
             "changed": len(changed),

@@ -23,7 +23,7 @@ _REVIEWED_BEFORE_NS = DAY_NS
 
 
 def candidate_corrections(
-    found: DataFrame, journal: DataFrame, named: DataFrame, screening: Screening, *, as_of_ns: int
+    found: DataFrame, entries: DataFrame, named: DataFrame, screening: Screening, *, as_of_ns: int
 ) -> DataFrame:
     """Compute the entries that a screening adds: new and moved events, and retracts of the ones not found again.
 
@@ -31,7 +31,7 @@ def candidate_corrections(
     """
     spanned = F.col("tca_time_ns") >= F.lit(screening.start_ns - _REVIEWED_BEFORE_NS)
     last_tca = F.max_by("tca_time_ns", F.struct("sequence", "op")).over(Window.partitionBy("event_id"))
-    near = journal.where(spanned).where(_is_screened(screening)).withColumn("last_tca", last_tca)
+    near = entries.where(spanned).where(_is_screened(screening)).withColumn("last_tca", last_tca)
     fresh = _identified(found, near, named)
     # An event whose TCA moved into the span keeps its id, like an event that was inside.
     again = fresh.select("event_id", F.lit(True).alias("found"))
@@ -41,18 +41,18 @@ def candidate_corrections(
 
 
 def assessment_corrections(
-    candidates: DataFrame, journal: DataFrame, assess: Kernel, *, under_review: DataFrame, as_of_ns: int
+    candidates: DataFrame, entries: DataFrame, assess: Kernel, *, under_review: DataFrame, as_of_ns: int
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; retract events without a current candidate."""
     open_events = current_rows(candidates, "event_id").join(under_review, "event_id", "left_semi")
     fresh = open_events.mapInArrow(assess, fact_types(CONJUNCTION_ASSESSMENTS))
-    known = journal.join(under_review, "event_id", "left_semi")
+    known = entries.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 
 
 def alert_corrections(
     assessments: DataFrame,
-    journal: DataFrame,
+    entries: DataFrame,
     stated: DataFrame,
     policy: AlertPolicy,
     *,
@@ -63,7 +63,7 @@ def alert_corrections(
 
     ``stated`` has what received messages state of some of them: event_id and `STATED`.
     """
-    known = journal.join(under_review, "event_id", "left_semi")
+    known = entries.join(under_review, "event_id", "left_semi")
     columns = content(CONJUNCTION_ALERTS)
     last = current_rows(known, "event_id").select("event_id", F.struct(*columns).alias(SENT))
     reviewed = current_rows(assessments, "event_id").join(under_review, "event_id", "left_semi")
@@ -73,13 +73,13 @@ def alert_corrections(
     return corrections(known, fresh, key="event_id", content=columns, as_of_ns=as_of_ns)
 
 
-def _identified(found: DataFrame, journal: DataFrame, named: DataFrame) -> DataFrame:
+def _identified(found: DataFrame, entries: DataFrame, named: DataFrame) -> DataFrame:
     """The approaches ``found``, each with its ``event_id``.
 
-    ``journal`` has the entries of known events (`last_tca`), ``named`` those that only messages have.
+    ``entries`` are those of known events (`last_tca`), ``named`` has the events that only messages name.
     """
     pair = ("norad_id_1", "norad_id_2")
-    known = journal.groupBy("event_id", *pair).agg(F.max("last_tca").alias("tca_time_ns")).unionByName(named)
+    known = entries.groupBy("event_id", *pair).agg(F.max("last_tca").alias("tca_time_ns")).unionByName(named)
     unnamed = found.withColumn("event_id", F.lit(None).cast("string"))
     both = unnamed.unionByName(known, allowMissingColumns=True)
     whole_pairs = both.repartition(F.least(*pair), F.greatest(*pair))

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 
 from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.checks import dead_letters_balance
+from sda_platform.dead_letters.in_process import few_rejected
 from sda_platform.dead_letters.lateness import raw_records_of
-from sda_platform.dead_letters.small_windows import few_rejected
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FUSED_TRACKS

@@ -105,7 +105,7 @@ def withdrawals(
 ) -> list[AlertEntry]:
     """Retracts of open inherited alerts whose encounter ``sent``, the alerts of ``commit``, names otherwise.
 
-    Equal in every attempt, because it follows from the ledger, the journal up to the commit and the alerts
+    Equal in every attempt, because it follows from the ledger, the correction log up to the commit and the alerts
     themselves. One encounter: the same pair, and TCAs less than SAME_EVENT_NS apart.
     """
     fresh = [json.loads(e.body) for e in sent if e.epoch and (e.sequence, e.op) == (0, INSERT)]
@@ -149,7 +149,7 @@ def _open(delivered: Mapping[str, Delivered]) -> list[Delivered]:
 
 
 def _unknown(store: Lake, delivered: Sequence[Delivered], commit: int) -> list[Delivered]:
-    """Those of ``delivered`` that the journal does not have up to ``commit``."""
+    """The entries ``delivered`` that the correction log does not have up to ``commit``."""
     if not delivered:
         return []
     chosen = ds.field("event_id").isin(pa.array([each.stamp.alert_id for each in delivered], pa.string()))

@@ -109,7 +109,7 @@ def stamps(delivered: Mapping[str, Delivered]) -> dict[str, EntryStamp]:
     return {name: each.stamp for name, each in delivered.items()}
 
 
-def journal_entries(store: Lake, wanted: Iterable[EntryStamp]) -> list[AlertEntry]:
+def entries_of(store: Lake, wanted: Iterable[EntryStamp]) -> list[AlertEntry]:
     """Select the entries of the alerts' correction log that have the keys of these stamps."""
     keys = {stamp.key for stamp in wanted}
     epochs = {(name, sequence, op): epoch for name, epoch, sequence, op in sorted(keys)}

@@ -1,6 +1,6 @@
 """The outbox: which alert entries a batch sends, under which identity, and what the subscriber answered.
 
-The journal of alerts is the outbox: an entry waits there until the ledger of deliveries has consumed its commit.
+The correction log of alerts is the outbox: an entry waits there until the ledger of deliveries has consumed its commit.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ def named_batch(name: str, sent: Sequence[AlertEntry], cause: str = "alert") -> 
 
 
 def entries(alerts: pa.Table, epoch: int = 0) -> list[AlertEntry]:
-    """The journal's entries in the order that a subscriber must apply them: a retract before the insert after it."""
+    """List log entries in the order in which a subscriber must apply them: a retract before the insert after it."""
     ordered = alerts.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
     return [AlertEntry(row["event_id"], row["sequence"], row["op"], _body(row), epoch) for row in ordered.to_pylist()]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sda_platform import failpoints
-from sda_platform.delivery.ledger import journal_entries, last_delivered, replaced_by, stamps
+from sda_platform.delivery.ledger import entries_of, last_delivered, replaced_by, stamps
 from sda_platform.delivery.outbox import DeliveryBatch, marks_along
 from sda_platform.delivery.subscriber import (
     UNSTATED,
@@ -57,7 +57,7 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     delivered = last_delivered(store, plan)
     difference = compare(subscriber, stamps(delivered), _entries(pending))
     ours = [stamp for stamp in difference.missing if delivered[stamp.alert_id].is_ours]
-    lost = DeliveryBatch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", journal_entries(store, ours))
+    lost = DeliveryBatch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", entries_of(store, ours))
     resent = lost.send(subscriber)
     failpoints.hit("delivery.reconciled")
     known = stamps(delivered)

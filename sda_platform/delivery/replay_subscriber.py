@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from sda_platform.delivery.ledger import journal_entries, last_delivered, stamps
+from sda_platform.delivery.ledger import entries_of, last_delivered, stamps
 from sda_platform.delivery.outbox import DeliveryBatch
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber
@@ -20,7 +20,7 @@ def replay_subscriber(
 ) -> Mapping[str, Subscriber]:
     """A SQLite subscriber under the name of the real one, which holds what was delivered before ``replayed``."""
     earlier = ds.field(COMMIT_SEQUENCE) < replayed.first
-    before = journal_entries(live, stamps(last_delivered(live, where=earlier)).values())
+    before = entries_of(live, stamps(last_delivered(live, where=earlier)).values())
     stand_in = SqliteSubscriber(scratch / "subscriber.sqlite")
     stand_in.name = resources["subscriber"].name
     DeliveryBatch("before the replay", before).send(stand_in)

@@ -69,7 +69,7 @@ class EntryStamp(NamedTuple):
 
 @dataclass(frozen=True)
 class AlertEntry:
-    """One journal entry as the subscriber sees it; ``body`` is the alert as JSON.
+    """One entry of the correction log as the subscriber sees it; ``body`` is the alert as JSON.
 
     ``stated_content``: the content hash that a receiver reports; where it is None, the hash follows from the body.
     """

@@ -30,7 +30,7 @@ class WebhookAnswer(BaseModel):
 
 
 class WebhookEntry(BaseModel):
-    """One entry of an alert's journal, sent or held; a held one has the ``content`` that was sent with it."""
+    """One entry of an alert's correction log, sent or held; a held one has the ``content`` that was sent with it."""
 
     alert_id: str
     epoch: int = 0

@@ -14,9 +14,9 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
 from sda_platform.fusion.fuse import window_fuser
+from sda_platform.fusion.in_process import observations_of, track_entries
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.small_windows import observations_of, track_entries
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
 from sda_platform.fusion.tables import (
     FIRST_OPEN_WINDOW,

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.history.maintenance import maintenance_job, nightly
-from sda_platform.history.stores import Store, holds, stores
+from sda_platform.history.stores import Store, leases_and_tags, stores
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.orchestration.resources import LakeResource
@@ -72,7 +72,7 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
         yield dg.MaterializeResult(
             metadata={
                 "stores": dg.MetadataValue.md(_table(found)),
-                "leases_and_tags": list(holds(opened)),
+                "leases_and_tags": list(leases_and_tags(opened)),
                 **sizes,
             },
             check_results=[warning(late, name="nothing_is_kept_too_long")],

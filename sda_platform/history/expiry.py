@@ -1,9 +1,9 @@
-"""Removal of data files that no kept version needs: first journalled, and a day later deleted.
+"""Removal of data files that no kept version needs: first listed for deletion, and a day later deleted.
 
 A file is found if only versions beyond the retention have it, or if no version has it (a killed write). It must be
 older than the retention; what is younger may belong to a commit that is being made. A version that is leased keeps its
-files. The journal names each file with the time at which it was first found. A file is deleted when it was found at
-least a day before, and is found again. If a version was leased since the search, nothing is deleted: the next pass
+files. The deletion list names each file with the time at which it was first found. A file is deleted when it was found
+at least a day before, and is found again. If a version was leased since the search, nothing is deleted: the next pass
 searches again. Each step may be killed and repeated: what is gone is no longer found.
 """
 
@@ -22,7 +22,7 @@ from sda_platform.lake.object_store import delta_options
 from sda_platform.lake.retention import Retention
 from sda_platform.units import HOUR_MS
 
-JOURNAL = "_expiry.json"
+DELETION_LIST = "_expiry.json"
 """In a table's directory; Delta passes over names with an underscore."""
 
 
@@ -30,12 +30,12 @@ JOURNAL = "_expiry.json"
 class Expired:
     """What one pass found: paths relative to the table, and how many bytes were freed."""
 
-    journalled: Sequence[str] = ()
+    listed: Sequence[str] = ()
     deleted: Sequence[str] = ()
     freed_bytes: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.journalled or self.deleted)
+        return bool(self.listed or self.deleted)
 
 
 def expire_files(
@@ -43,14 +43,14 @@ def expire_files(
 ) -> Expired:
     """List the files of ``log`` that have expired at ``now_ms`` (Unix time); delete those listed a day ago.
 
-    ``held_versions`` returns the versions that are leased now; they keep their files. Files journalled at least
+    ``held_versions`` returns the versions that are leased now; they keep their files. Files listed at least
     ``grace_h`` hours ago are deleted.
     """
     held = held_versions()
     found = _expired(log, held, retention)
-    journal = _journal(log)
-    known = {path: journal.get(path, now_ms) for path in found}
-    if known != journal:
+    before = awaiting(log)
+    known = {path: before.get(path, now_ms) for path in found}
+    if known != before:
         _write(log, known)
         failpoints.hit("expiry.journalled", log.table.name)
     due = [path for path, found_ms in sorted(known.items()) if found_ms <= now_ms - grace_h * HOUR_MS]
@@ -60,12 +60,15 @@ def expire_files(
     failpoints.hit("expiry.deleted", log.table.name)
     if due:
         _write(log, {path: known[path] for path in sorted(known.keys() - due)})
-    return Expired([path for path in known if path not in journal], due, freed)
+    return Expired([path for path in known if path not in before], due, freed)
 
 
 def awaiting(log: TableLog) -> Mapping[str, int]:
-    """The files that are journalled and not deleted yet, with the time (Unix, ms) at which each was first found."""
-    return _journal(log)
+    """Read the files that are listed for deletion, with the time (Unix, ms) at which each was first found."""
+    try:
+        return dict(json.loads((delta_log.table_directory(log.uri) / DELETION_LIST).read_text()))
+    except (FileNotFoundError, ValueError):
+        return {}  # what a damaged list named is found and listed again
 
 
 def _expired(log: TableLog, held_versions: Sequence[int], retention: Retention) -> list[str]:
@@ -85,15 +88,8 @@ def _expired(log: TableLog, held_versions: Sequence[int], retention: Retention) 
     return [path for path in found if (directory / path).exists()]  # the log names deleted files for some time
 
 
-def _journal(log: TableLog) -> dict[str, int]:
-    try:
-        return dict(json.loads((delta_log.table_directory(log.uri) / JOURNAL).read_text()))
-    except (FileNotFoundError, ValueError):
-        return {}  # what a damaged one named is found and journalled again
-
-
-def _write(log: TableLog, journal: Mapping[str, int]) -> None:
-    durable.write(delta_log.table_directory(log.uri) / JOURNAL, json.dumps(journal, indent=0).encode())
+def _write(log: TableLog, listed: Mapping[str, int]) -> None:
+    durable.write(delta_log.table_directory(log.uri) / DELETION_LIST, json.dumps(listed, indent=0).encode())
 
 
 def _delete(file: UPath) -> int:

@@ -34,7 +34,7 @@ class LifecyclePolicy:
     budget_bytes: int = 50 * 2**30
     alert_wait_s: float = 600.0
     stops_for_alerts: int = 20
-    journal_grace_h: int = 24
+    deletion_grace_h: int = 24
 
     def may_compact(self, now_ms: int) -> bool:
         """Whether the hour of ``now_ms`` (Unix time) is one for compaction."""

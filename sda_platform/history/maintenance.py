@@ -21,10 +21,10 @@ from sda_platform.history.lifecycle import POLICY, LifecyclePolicy, chosen_table
 from sda_platform.history.log_cleanup import clean_log
 from sda_platform.history.process_logs import bound_logs
 from sda_platform.history.tags import Tags
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.consumed_marks import mark_pruned
 from sda_platform.landing.expiry import expire_segments
 from sda_platform.landing.zone import LandingZone
@@ -119,7 +119,7 @@ def maintain_all(
     ignores the hours, and keeps to the budget. Raises InvariantError where a lease is damaged, and, after all else,
     where a tag is. The copies of tags are read on one day of the month.
     """
-    figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "journalled_files"), 0)
+    figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "expired_files"), 0)
     figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "removed_segments"), 0)
     figures |= dict.fromkeys(("postponed_tables", "stops_for_alerts"), 0)
     if policy.may_compact(now_ms) or is_manual:
@@ -173,14 +173,14 @@ def _expire(
     leases = VersionLeases(lake.uri)
     for table in tables:
         log, held = lake.log(table), partial(leases.versions_of, table.name)
-        expired = expire_files(log, held, now_ms=now_ms, retention=retention, grace_h=policy.journal_grace_h)
+        expired = expire_files(log, held, now_ms=now_ms, retention=retention, grace_h=policy.deletion_grace_h)
         if expired:
             mb = expired.freed_bytes / 1e6
             report(
-                f"{table.name}: {len(expired.journalled)} files have expired; {len(expired.deleted)} of earlier days "
+                f"{table.name}: {len(expired.listed)} files have expired; {len(expired.deleted)} of earlier days "
                 f"deleted ({mb:,.0f} MB)"
             )
-        yield "journalled_files", len(expired.journalled)
+        yield "expired_files", len(expired.listed)
         yield "deleted_files", len(expired.deleted)
         yield "freed_bytes", expired.freed_bytes
         consumers = [lake.log(other) for other in others if other is not table]

@@ -29,9 +29,9 @@ from sda_platform.history.query_plan import QueryPlan, plan_text, spilled_bytes
 from sda_platform.history.spark_query_text import refuse_calls
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.version_leases import VersionLeases
 
 ACTIVE = "active_"
 _BETWEEN_INTERRUPTIONS_S = 0.5

@@ -27,10 +27,10 @@ from sda_platform.history.query_conditions import necessary_conditions
 from sda_platform.history.query_text import parsed_query, refuse_files
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.version_leases import VersionLeases
 
 BATCH_ROWS = 8_192
 _OPTIONS = "allow_empty = true, union_by_name = true, hive_partitioning = false, can_have_nan = true"

@@ -13,18 +13,18 @@ from sda_platform.history.expiry import awaiting
 from sda_platform.history.growth import yearly_bytes
 from sda_platform.history.lifecycle import POLICY
 from sda_platform.history.tags import Tags
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.listing import changed_s
 from sda_platform.landing.zone import LandingZone
 from sda_platform.units import DAY_S
 
 _LATE_DAYS = 3
-"""What a nightly removal may be behind: a night that was missed, and the day of a journal."""
+"""What a nightly removal may be behind: a night that was missed, and the day in the deletion list."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     nightly, archive = "nightly maintenance", "for ever: they are the archive"
     rows = _measured("rows of tables", archive, "nothing", [at], lambda p: p.suffix == ".parquet" and _is_data(p))
     yield replace(rows, yearly_bytes=yearly_bytes(lake.log(table) for table in tables))
-    yield _journalled(lake, tables, f"{days} days after the last version, then {POLICY.journal_grace_h} h in a journal")
+    yield _awaiting_deletion(
+        lake, tables, f"{days} days after the last version, then {POLICY.deletion_grace_h} h in the deletion list"
+    )
     logs = [at / table.name / "_delta_log" for table in tables]
     kept = f"{RETENTION.log_h // 24} days, the newest {NEWEST_COMMITS} commits, and what a consumer needs"
     yield _measured("Delta logs", kept, nightly, logs)
@@ -86,8 +88,8 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])
 
 
-def holds(lake: Lake) -> Iterator[str]:
-    """The leases and tags of a lake, in words."""
+def leases_and_tags(lake: Lake) -> Iterator[str]:
+    """Describe the version leases and tags of a lake, for people."""
     for lease in VersionLeases(lake.uri).active():
         versions = ", ".join(f"{table}={_span(held)}" for table, held in sorted(lease.versions.items()))
         yield f"lease of {lease.holder} ({lease.purpose}) until {iso(lease.until_ms * 1_000_000)}: {versions}"
@@ -107,10 +109,10 @@ def _is_data(path: Path) -> bool:
     return not any(part.startswith("_") for part in path.parts)
 
 
-def _journalled(lake: Lake, tables: Sequence[Table], kept: str) -> Store:
+def _awaiting_deletion(lake: Lake, tables: Sequence[Table], kept: str) -> Store:
     found_ms = [found for table in tables for found in awaiting(lake.log(table)).values()]
     oldest = _age_days(min(found_ms) / 1000) if found_ms else None
-    grace_days = POLICY.journal_grace_h / 24
+    grace_days = POLICY.deletion_grace_h / 24
     return Store("expired data files", kept, "nightly maintenance", len(found_ms), None, grace_days, oldest)
 
 

@@ -23,12 +23,12 @@ from sda_platform.history.pinned_files import pinned_files
 from sda_platform.history.version_vector import KeptTable, VersionVector
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ABANDONED_MS = 24 * 3_600_000

@@ -8,7 +8,7 @@ from sda_platform.ingest import decoding, telemetry, transforms
 from sda_platform.ingest.checks import MAX_OBSERVATION_LAG_S, observations_balance
 from sda_platform.ingest.collectors import KINDS, source_key
 from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
-from sda_platform.ingest.small_windows import MOST_RECORDS, new_observations
+from sda_platform.ingest.in_process import MOST_RECORDS, new_observations
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.time_spans import time_spans, within

@@ -1,8 +1,7 @@
-"""Journals: tables that correct themselves by appending.
+"""Correction logs: tables whose rows are corrected by appended entries.
 
-A fact is inserted with sequence 0; a correction retracts sequence N and inserts N + 1; a fact that no longer holds is
-retracted and may return later with the next sequence. A reader folds a journal by
-taking the last entry of each key.
+A row is inserted with revision 0 (column ``sequence``). A correction retracts revision N and inserts N + 1. A row that
+is no longer current is retracted, and may return with the next revision. The last entry of each key is the current one.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ INSERT, RETRACT = "insert", "retract"
 
 
 class CorrectionLogModel(TableModel):
-    """Columns of every journal."""
+    """Columns of every correction log."""
 
     sequence: T.LongType = pa.Field(
         ge=0, description="Number of the entry within its key, rising with each correction."
@@ -48,24 +47,24 @@ def fact_schema(table: Table) -> arrow.Schema:
 
 
 def fact_types(table: Table) -> str:
-    """Key and content of a journal as a DDL schema: what a kernel that makes its facts must return."""
+    """Key and content of a correction log as a DDL schema: what a kernel that makes its rows must return."""
     chosen = fact_names(table)
     return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 
-def current_rows(journal: DataFrame, key: str) -> DataFrame:
-    """The entries that hold now: the last of each key, unless it is a retract."""
-    return _last(journal, key).where(F.col("op") == INSERT)
+def current_rows(entries: DataFrame, key: str) -> DataFrame:
+    """Select the current entries: the last of each key, unless it is a retract."""
+    return _last(entries, key).where(F.col("op") == INSERT)
 
 
-def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequence[str], as_of_ns: int) -> DataFrame:
-    """The entries that change the current rows of a correction log to ``fresh``.
+def corrections(known: DataFrame, fresh: DataFrame, *, key: str, content: Sequence[str], as_of_ns: int) -> DataFrame:
+    """Compute the entries that change the current rows of a correction log to ``fresh``.
 
-    ``journal`` holds all entries of the keys under review and no others: a current row that ``fresh`` lacks is
+    ``known`` has all entries of the keys under review and no other entries: a current row that ``fresh`` lacks is
     retracted. Both have ``key`` and ``content``; two rows are equal if all columns of ``content`` are equal.
     """
     columns = [key, *content]
-    last = _last(journal, key).select(
+    last = _last(known, key).select(
         F.col(key).alias("old_key"),
         F.col("op").alias("old_op"),
         F.col("sequence").alias("old_sequence"),
@@ -88,9 +87,9 @@ def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequ
     return entries.select("entry.sequence", "entry.op", F.lit(as_of_ns).cast("long").alias("as_of_ns"), "entry.fact.*")
 
 
-def _last(journal: DataFrame, key: str) -> DataFrame:
+def _last(entries: DataFrame, key: str) -> DataFrame:
     # Of two entries with one sequence the retract is the later, and "retract" > "insert".
-    others = [c for c in journal.columns if c not in (key, COMMIT_SEQUENCE)]
+    others = [c for c in entries.columns if c not in (key, COMMIT_SEQUENCE)]
     row = F.struct("sequence", "op", *[c for c in others if c not in ("sequence", "op")])
-    last = journal.groupBy(key).agg(F.max_by(row, F.struct("sequence", "op")).alias("last"))
+    last = entries.groupBy(key).agg(F.max_by(row, F.struct("sequence", "op")).alias("last"))
     return last.select(key, "last.*")

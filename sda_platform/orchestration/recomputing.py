@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.orchestration.replaying import Progress, detached, read_again, run_again
 from sda_platform.replay.counterfactual import CounterfactualLake, Made, OtherInput
 from sda_platform.replay.fork import fork

@@ -14,13 +14,13 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.orchestration.declarations import declared
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.replay.comparison import Comparison, compare

@@ -133,7 +133,7 @@ def _alternates(turns: Sequence[tuple[int, str]]) -> bool:
 def current_keys(
     log: TableLog, columns: Sequence[str] = (), version: int | None = None, where: ds.Expression | None = None
 ) -> pa.Table:
-    """Key and ``columns`` of the entries of a journal that hold now, or held at ``version``.
+    """Read key and ``columns`` of the current entries of a correction log, or of those current at ``version``.
 
     ``where`` must select all entries of a key, or none.
     """

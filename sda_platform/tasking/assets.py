@@ -71,9 +71,8 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
         plan.as_of_ns,
         demand.DemandRules(),
     )
-    journal = store.snapshot(plan, OBSERVATION_REQUESTS)
     entries = corrections(
-        journal,
+        store.snapshot(plan, OBSERVATION_REQUESTS),
         _frame(store, OBSERVATION_REQUESTS, rows),
         key="request_id",
         content=content(OBSERVATION_REQUESTS),
@@ -114,8 +113,8 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
         least_s=tasking.least_window_s,
         at_once=tasking.at_once,
     )
-    journal = store.snapshot(plan, PASS_WINDOWS).where(F.col("los_time_ns") > start_ns)
-    entries = corrections(journal, found, key="pass_id", content=content(PASS_WINDOWS), as_of_ns=plan.as_of_ns)
+    ahead = store.snapshot(plan, PASS_WINDOWS).where(F.col("los_time_ns") > start_ns)
+    entries = corrections(ahead, found, key="pass_id", content=content(PASS_WINDOWS), as_of_ns=plan.as_of_ns)
     counts = {"objects": len(chosen)}
     receipt = store.append(plan, entries, counts=counts, watermarks={"searched_from_ns": start_ns})
     return materialized(store, receipt, span=f"{iso(start_ns)} to {iso(end_ns)}", **counts)
@@ -162,9 +161,8 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     # What was observed stays on record, when its request is gone; all else follows the new plan.
     done = [row["request_id"] for row in existing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
     kept = sorted(set(done) - {row["request_id"] for row in rows})
-    journal = store.snapshot(plan, PASS_SCHEDULE).where(~F.col("request_id").isin(kept))
     entries = corrections(
-        journal,
+        store.snapshot(plan, PASS_SCHEDULE).where(~F.col("request_id").isin(kept)),
         _frame(store, PASS_SCHEDULE, rows),
         key="request_id",
         content=content(PASS_SCHEDULE),

@@ -39,10 +39,10 @@ from sda_platform.formats.segments import describe_segment
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.watermarks import Arrivals, Lateness, advance
 from sda_platform.history.maintenance import maintain_all, maintenance_job, nightly
-from sda_platform.lake.holds import VersionLease, VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.version_leases import VersionLease, VersionLeases
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone

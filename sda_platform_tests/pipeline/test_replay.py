@@ -22,20 +22,20 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     RECEIVED_CDMS,
 )
-from sda_platform.dead_letters import small_windows as dead_letters
+from sda_platform.dead_letters import in_process as dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion import small_windows
+from sda_platform.fusion import in_process
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.impact import impact_of
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.orchestration.recomputing import recompute
 from sda_platform.orchestration.replaying import make_again, replay_lake
 from sda_platform.registry import TABLES
@@ -58,7 +58,7 @@ BY_RADARS = "probability,data_quality"
 IN_PROCESS_UP_TO = {
     conjunction: "MOST_EVENTS",
     ingest: "MOST_RECORDS",
-    small_windows: "MOST_OBSERVATIONS",
+    in_process: "MOST_OBSERVATIONS",
     dead_letters: "MOST_REJECTED",
 }
 NAMED = ("risk", "collision_probability", "miss_distance_km", "tca_time_ns")

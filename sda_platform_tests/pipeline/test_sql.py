@@ -18,8 +18,8 @@ from sda_platform.history.moments import vector_of
 from sda_platform.history.pinned_session import ACTIVE, PinnedSession, SqlLimits, pinned_session
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.unit.history.lakes import EVENT, TABLES, add, approach, decide, elements
 

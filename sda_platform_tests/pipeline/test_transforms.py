@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.rejected import rejected_records
-from sda_platform.ingest.small_windows import first_deliveries
+from sda_platform.ingest.in_process import first_deliveries
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
 from sda_platform.lake.correction_log import content, corrections, current_rows

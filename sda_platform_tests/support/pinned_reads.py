@@ -11,9 +11,9 @@ from sda_platform.clock import MissionClock
 from sda_platform.history.expiry import expire_files
 from sda_platform.history.moments import vector_of
 from sda_platform.history.pinned_view import PinnedView
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import Retention
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform_tests.unit.history.lakes import add, elements
 
 _KEEPS_NOTHING = Retention(0, 0, 0)

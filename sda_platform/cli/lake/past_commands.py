@@ -166,11 +166,11 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 def retention(settings: Settings, output: Output) -> None:
     """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags."""
     from sda_platform.cli.lake.past import STORE_COLUMNS
-    from sda_platform.history.stores import holds, stores
+    from sda_platform.history.stores import leases_and_tags, stores
     from sda_platform.registry import TABLES
 
     lake = lake_of(settings)
-    found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri)), list(holds(lake))
+    found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri)), list(leases_and_tags(lake))
     output.show(found, STORE_COLUMNS, document={"stores": found, "holds": held})
     console.print_lines((held or ["no lease, no tag"]) if output.is_table else ())
 

@@ -9,9 +9,9 @@ from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.cdm_decoding import decode
 from sda_platform.conjunction.checks import alerts_follow_assessments
 from sda_platform.conjunction.identity import SLOT_NS, event_ids
+from sda_platform.conjunction.in_process import alert_entries
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.review import due_events, events_to_judge
-from sda_platform.conjunction.small_windows import alert_entries
 from sda_platform.conjunction.stated_encounters import named_by_messages, statements
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,

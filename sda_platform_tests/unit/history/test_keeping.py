@@ -27,11 +27,11 @@ from sda_platform.history.table_diff import table_diff
 from sda_platform.history.tags import Tags
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.holds import LEASE_S, VersionLease, VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform.lake.version_leases import LEASE_S, VersionLease, VersionLeases
 from sda_platform_tests.support.crashes import crash_at
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.pinned_reads import is_unchanged
@@ -42,7 +42,7 @@ SCHEDULES = range(8)
 NOTHING_KEPT = Retention(0, 0, 0)
 READER = """
 import sys, threading
-from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.lake.manifest import TableSnapshot
 with VersionLeases(sys.argv[1]).held([TableSnapshot("orbital_catalog", 0, 1)], "replay"):
     print("reads", flush=True)
@@ -134,7 +134,7 @@ def test_the_lease_of_a_killed_reader_keeps_its_files_until_it_ends__DL4_I8(lake
         assert reader.stdout.readline() == b"reads\n"
         reader.kill()
     assert reader.returncode == -signal.SIGKILL
-    for _ in range(2):  # the second pass deletes what the first has journalled
+    for _ in range(2):  # the second pass deletes what the first has listed
         expire_files(log, held, now_ms=now[0], retention=NOTHING_KEPT, grace_h=0)
         now[0] += round(0.4 * LEASE_S * 1000)
     assert rows_then(lake) == [(7, 100), (8, 100)]
@@ -189,15 +189,15 @@ def test_a_query_of_an_old_version_holds_a_lease_while_it_runs__DL4_I8(lake: Lak
 # Expiry.
 
 
-def test_files_are_journalled_first_and_deleted_a_day_later__DL6_F5(lake: Lake) -> None:
+def test_files_are_listed_first_and_deleted_a_day_later__DL6_F5(lake: Lake) -> None:
     log, before = lake.log(ORBITAL_CATALOG), data_files(lake.log(ORBITAL_CATALOG))
     first = expire_files(log, no_leases, now_ms=0, retention=NOTHING_KEPT)
-    assert (len(first.journalled), first.deleted, data_files(log)) == (2, [], before)
-    assert dict(awaiting(log)) == dict.fromkeys(first.journalled, 0)
+    assert (len(first.listed), first.deleted, data_files(log)) == (2, [], before)
+    assert dict(awaiting(log)) == dict.fromkeys(first.listed, 0)
     early = expire_files(log, no_leases, now_ms=23 * HOUR_MS, retention=NOTHING_KEPT)
-    assert (early.journalled, early.deleted) == ([], [])
+    assert (early.listed, early.deleted) == ([], [])
     done = expire_files(log, no_leases, now_ms=24 * HOUR_MS, retention=NOTHING_KEPT)
-    assert (sorted(done.deleted), done.freed_bytes > 0, dict(awaiting(log))) == (sorted(first.journalled), True, {})
+    assert (sorted(done.deleted), done.freed_bytes > 0, dict(awaiting(log))) == (sorted(first.listed), True, {})
     assert rows_then(lake, "now") == [(7, 300), (8, 100)]
     assert not expire_files(log, no_leases, now_ms=48 * HOUR_MS, retention=NOTHING_KEPT)
     assert data_files(lake.log(ELEMENT_SETS)) == {

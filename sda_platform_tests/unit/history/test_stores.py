@@ -16,10 +16,10 @@ from sda_platform.history.dagster_history import purge_runs
 from sda_platform.history.growth import yearly_bytes
 from sda_platform.history.moments import vector_of
 from sda_platform.history.process_logs import bound_logs
-from sda_platform.history.stores import holds, stores
+from sda_platform.history.stores import leases_and_tags, stores
 from sda_platform.history.tags import Tags
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.zone import LandingZone
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
@@ -101,7 +101,7 @@ def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Pat
     segments = listed["consumed segments"]
     assert (segments.most_days, segments.oldest_days, segments.is_late) == (RETENTION.segments_days, None, False)
     with VersionLeases(lake.uri).held(vector_of(lake, TABLES).snapshots.values(), "query"):
-        lease, tag = holds(lake)
+        lease, tag = leases_and_tags(lake)
     assert "(query) until" in lease
     assert "element_sets=0, orbital_catalog=0" in lease
     assert tag == "tag kept, until 1970-01-02T00:00:00.000Z: now"

@@ -8,9 +8,9 @@ import pytest
 from sda_platform.history.maintenance import maintain_all
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import SegmentLost
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.manifest import SegmentRef, TableSnapshot
 from sda_platform.lake.retention import Retention
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.consumed_marks import mark_pruned
 from sda_platform.landing.expiry import ExpiredSegments, expire_segments
 from sda_platform_tests.support.crashes import crash_at

@@ -21,9 +21,9 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import restoration
 from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import NotReplayable, SegmentLost
-from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
+from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.audits import reconciliation, replay_sample
 from sda_platform.observability.audits.outcome import AuditScope

@@ -233,4 +233,5 @@ def test_an_alert_keeps_what_is_no_cause_of_a_revision_as_it_was_sent__O5(
     lakes = [lake_at(tmp_path / name) for name in ("victim", "twin")]
     for lake, values in zip(lakes, ({}, changed), strict=True):
         commit(lake, CONJUNCTION_ALERTS, [{**alert, **values}])
-    assert (oracle.derived(*lakes, [CONJUNCTION_ALERTS]) == []) == is_equal
+    victim, twin = lakes
+    assert (oracle.derived(victim, twin, [CONJUNCTION_ALERTS]) == []) == is_equal

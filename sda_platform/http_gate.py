@@ -67,9 +67,16 @@ def refusal_of(method: str, sent: Sequence[tuple[str, str]], hosts: Collection[s
     if method in READING:
         return None
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _server_of(origin) != host.lower():
         return "a page of another origin may not write here"
     return None if site in _OWN_SITES else "a page of another site may not write here"
+
+
+def _server_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # a bracket that is none of an address
+        return None
 
 
 def is_own_host(host: str, hosts: Collection[str]) -> bool:

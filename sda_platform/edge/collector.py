@@ -110,6 +110,7 @@ class Collector:
             sockets=sockets or Sockets(),
             quotas=Quotas(service.quota),
             mappings=Mappings.of(home),
+            internal_names=service.internal_names,
         )
 
     async def start(self, config: CollectorConfig) -> None:

@@ -251,6 +251,7 @@ class ServiceConfig(_Model):
     control: HostAndPort = Field(Address("127.0.0.1", 9100), description="Address of `/health`, `/metrics` and others.")
     hosts: tuple[str, ...] = Field((), description=_HOSTS)
     token_variable: str = Field("", description="Environment variable with their token; required beyond loopback.")
+    internal_names: tuple[str, ...] = Field((), description="Names of archives whose addresses may be private.")
     seal_after_s: float = Field(0.1, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
     deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0, description="The same for deferred records, seconds.")
     segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment.")

@@ -1,21 +1,25 @@
 """HTTP requests of collectors: bounded in time and size, repeated after Retry-After, stopped by a breaker.
 
-Redirects are followed at the same server only, and a name may not resolve to this machine. Otherwise a partner's server
-could send requests to services on loopback.
+Redirects are followed at the same server only, and a name may not resolve to this machine or a private network unless
+that is declared. Otherwise a partner's server, or name server, could send requests to services inside. The address that
+was judged is the one that is connected to: a name server may answer otherwise a moment later.
 
 Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed.
 """
 
 import asyncio
 import ipaddress
+import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
+from urllib.request import getproxies
 
 import httpx
+from typing_extensions import override
 
 from sda_platform.edge.sources.source import SourceFailed
 from sda_platform.resilience import Breaker, BreakerState, RetryPolicy, Transient, retry_after_s
@@ -68,18 +72,28 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """One pool of connections and one breaker for one server. ``sleep`` is for tests."""
+    """One pool of connections and one breaker for one server; ``internal`` names may resolve to private addresses.
+
+    ``sleep`` is for tests.
+    """
 
     def __init__(
         self,
         bounds: HttpBounds = HTTP_BOUNDS,
         *,
+        internal: Collection[str] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._bounds, self._sleep = bounds, sleep
+        self._internal = frozenset(name.lower() for name in internal)
         limits = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=90.0)
         timeout = httpx.Timeout(bounds.total_s, connect=bounds.connect_s)
-        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
+        # Behind a proxy of the environment, the proxy connects.
+        self._has_proxy = bool(getproxies().keys() & {"http", "https", "all"})
+        transport = (
+            None if self._has_proxy else _JudgedTransport(httpx.AsyncHTTPTransport(limits=limits), self._internal)
+        )
+        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False, transport=transport)
         self._breaker = Breaker()
 
     @property
@@ -142,7 +156,8 @@ class HttpClient:
     async def _response(self, request: httpx.Request, shown: str) -> httpx.Response:
         """The response, after at most three redirects at the same server. Raises HttpRefused for others."""
         for _ in range(_MOST_REDIRECTS + 1):
-            await _refuse_this_machine(request.url, shown)
+            if self._has_proxy:
+                await _judged(request.url, self._internal)
             response = await self._client.send(request, stream=True)
             if (following := response.next_request) is None:
                 return response
@@ -187,25 +202,59 @@ def _is_same_server(one: httpx.URL, other: httpx.URL) -> bool:
     return one.host == other.host and ((one.scheme, one.port) == (other.scheme, other.port) or to_tls)
 
 
-async def _refuse_this_machine(url: httpx.URL, shown: str) -> None:
-    """Raise HttpRefused for a name that resolves to loopback or a link-local address, HttpFailed for an unknown name.
+class _JudgedTransport(httpx.AsyncBaseTransport):
+    """Connects to the very addresses that were judged; the name goes into the TLS handshake and the Host header."""
 
-    `localhost` and addresses are meant as they are written.
+    def __init__(self, inner: httpx.AsyncBaseTransport, internal: Collection[str]) -> None:
+        self._inner, self._internal = inner, internal
+
+    @override
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        places = await _judged(request.url, self._internal)
+        extensions = {**request.extensions, "sni_hostname": request.url.host}
+        for number, place in enumerate(places, 1):
+            pinned = httpx.Request(
+                request.method, request.url.copy_with(host=place), headers=request.headers, stream=request.stream,
+                extensions=extensions if place != request.url.host else request.extensions,
+            )  # fmt: skip
+            try:
+                return await self._inner.handle_async_request(pinned)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if number == len(places):
+                    raise
+        raise HttpFailed(f"{request.url.host} has no address")
+
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _judged(url: httpx.URL, internal: Collection[str]) -> list[str]:
+    """The addresses of the name in ``url``, in the order of the resolver.
+
+    Raises HttpRefused where one of them is this machine, or is private and the name is not ``internal``; HttpFailed for
+    an unknown name. `localhost`, addresses, and names without a dot are meant as they are written.
     """
     if url.host == "localhost" or _address(url.host) is not None:
-        return
+        return [url.host]
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, url.port or 0)
+        found = await asyncio.get_running_loop().getaddrinfo(url.host, url.port or 0, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise HttpFailed(f"{shown}: {error.strerror or error}") from error
-    for place in {str(each[4][0]) for each in found}:
+        raise HttpFailed(f"{url.host}: {error.strerror or error}") from error
+    places = list(dict.fromkeys(str(each[4][0]) for each in found))
+    for place in places:
         address = _address(place.partition("%")[0])
         if address is None or address.is_loopback or address.is_link_local or address.is_unspecified:
-            raise HttpRefused(f"{shown}: the name resolves to {place}, which is this machine: write the address itself")
+            raise HttpRefused(f"{url.host} resolves to {place}, which is this machine: write the address itself")
+        if not address.is_global and "." in url.host and url.host.lower() not in internal:
+            raise HttpRefused(f"{url.host} resolves to {place} in a private network: list the name in internal_names")
+    return places
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Read the address, an IPv4-mapped one as IPv4; None for a name."""
     try:
-        return ipaddress.ip_address(host)
+        found = ipaddress.ip_address(host)
     except ValueError:
         return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found

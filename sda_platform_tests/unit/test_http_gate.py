@@ -84,6 +84,7 @@ def test_a_name_that_a_stranger_can_point_here_is_refused(host: str) -> None:
         ("POST", {**SAME, "origin": "http://evil.example"}, False),
         ("POST", {**SAME, "origin": "http://127.0.0.1:4000"}, False),
         ("POST", {**SAME, "origin": "null"}, False),
+        ("POST", {**SAME, "origin": "http://[127.0.0.1:3000"}, False),
         ("POST", {"sec-fetch-site": "cross-site"}, False),
         ("POST", {"sec-fetch-site": "same-site"}, False),
         ("PUT", {**SAME, "origin": "http://evil.example"}, False),

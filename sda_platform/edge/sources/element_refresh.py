@@ -27,7 +27,7 @@ class ElementRefresh:
 
     async def run(self, source: Source) -> None:
         """Refresh until cancelled."""
-        client = HttpClient(self._bounds)
+        client = HttpClient(self._bounds, internal=source.services.internal_names)
         try:
             while True:
                 try:

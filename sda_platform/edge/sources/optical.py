@@ -85,7 +85,7 @@ class OpticalSource(Source):
     async def run(self) -> None:
         """See `Source.run`. Raises MarkUnreadable, OSError."""
         self._mark.load()
-        self._client = client = HttpClient(self._bounds)
+        self._client = client = HttpClient(self._bounds, internal=self.services.internal_names)
         try:
             while not self.stopping.is_set():
                 try:

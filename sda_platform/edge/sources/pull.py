@@ -97,7 +97,7 @@ class PullSource(Source):
 
     async def run(self) -> None:
         """See `Source.run`. Raises SourceMisconfigured."""
-        self._client = client = HttpClient(self._bounds)
+        self._client = client = HttpClient(self._bounds, internal=self.services.internal_names)
         try:
             while not self.stopping.is_set():
                 left_s = 0.0 if self._unlanded is not None else self._left_s()

@@ -10,7 +10,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,6 +91,7 @@ class Services:
     packets: PacketProcessor = field(default_factory=PacketProcessor)
     first_copies: FirstCopies = field(default_factory=FirstCopies)
     mappings: Mappings = NO_MAPPINGS
+    internal_names: Collection[str] = ()
 
 
 class Source(ABC):

@@ -9,14 +9,22 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused, _is_same_server
+from sda_platform.edge.http_client import (
+    HttpBounds,
+    HttpClient,
+    HttpFailed,
+    HttpRefused,
+    _is_same_server,
+    _judged,
+    _JudgedTransport,
+)
 from sda_platform_tests.unit.edge.servers import Remote, serving
 
 ONCE = HttpBounds(attempts=1)
 
 
-async def asked(url: str, *, form: dict[str, str] | None = None) -> bytes:
-    client = HttpClient(ONCE)
+async def asked(url: str, *, form: dict[str, str] | None = None, internal: tuple[str, ...] = ()) -> bytes:
+    client = HttpClient(ONCE, internal=internal)
     try:
         return (await (client.post(url, form) if form else client.get(url))).content
     finally:
@@ -69,11 +77,85 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     yield known
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.0.1", "::1", "169.254.169.254", "fe80::1%eth0", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.8.0.1",
+        "::1",
+        "169.254.169.254",
+        "fe80::1%eth0",
+        "0.0.0.0",
+        "::ffff:127.0.0.1",
+        "::ffff:7f00:1",
+    ],
+)
 def test_a_name_that_resolves_to_this_machine_is_refused__S2(names: dict[str, str], address: str) -> None:
     names["archive.partner.example"] = address
     with pytest.raises(HttpRefused, match="which is this machine"):
         asyncio.run(asked("http://archive.partner.example:3000/graphql"))
+
+
+@pytest.mark.parametrize(
+    "address", ["10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1"]
+)
+def test_a_name_in_a_private_network_is_refused_unless_it_is_declared__S2(names: dict[str, str], address: str) -> None:
+    names["archive.partner.example"] = address
+    for internal in ((), ("partner.example",)):
+        with pytest.raises(HttpRefused, match="internal_names"):
+            asyncio.run(asked("http://archive.partner.example:3000/graphql", internal=internal))
+    url = httpx.URL("http://archive.partner.example/x")
+    assert asyncio.run(_judged(url, {"archive.partner.example"})) == [address]
+    names["archive"] = address
+    assert asyncio.run(_judged(httpx.URL("http://archive/x"), ())) == [address]
+
+
+def test_the_address_that_was_judged_is_the_one_that_is_connected_to__S2(names: dict[str, str]) -> None:
+    """A name server may answer otherwise a moment later; a certificate is still that of the name."""
+    names["archive.partner.example"] = "93.184.215.14"
+    reached: list[httpx.Request] = []
+
+    def record(request: httpx.Request) -> httpx.Response:
+        names["archive.partner.example"] = "127.0.0.1"
+        reached.append(request)
+        return httpx.Response(200)
+
+    async def play() -> None:
+        transport = _JudgedTransport(httpx.MockTransport(record), ())
+        async with httpx.AsyncClient(transport=transport) as client:
+            await client.get("https://archive.partner.example/x")
+            with pytest.raises(HttpRefused, match="which is this machine"):
+                await client.get("https://archive.partner.example/x")
+
+    asyncio.run(play())
+    assert [request.url.host for request in reached] == ["93.184.215.14"]
+    assert reached[0].headers["host"] == "archive.partner.example"
+    assert reached[0].extensions["sni_hostname"] == "archive.partner.example"
+
+
+def test_the_next_address_is_tried_where_one_does_not_answer(
+    names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(_loop: object, _host: str, port: int, **_options: object) -> list[object]:
+        return [(2, 1, 6, "", (place, port)) for place in ("2001:4860::1", "93.184.215.14", "93.184.215.14")]
+
+    assert names == {}
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve)
+    reached: list[str] = []
+
+    def record(request: httpx.Request) -> httpx.Response:
+        reached.append(request.url.host)
+        if ":" in request.url.host:
+            raise httpx.ConnectError("no route")
+        return httpx.Response(200)
+
+    async def play() -> None:
+        transport = _JudgedTransport(httpx.MockTransport(record), ())
+        async with httpx.AsyncClient(transport=transport) as client:
+            assert (await client.post("http://archive.partner.example/x", data={"a": "b"})).status_code == 200
+
+    asyncio.run(play())
+    assert reached == ["2001:4860::1", "93.184.215.14"]
 
 
 def test_an_unknown_name_may_be_known_later(names: dict[str, str]) -> None:

@@ -160,7 +160,9 @@ class Lake:
             return plan
         require_no_lost_commit(self.log(plan.table), plan.base_version + 1)
         if plan.base_version < 0:
-            require_new(self.log(plan.table), shown_by_consumers(plan.table, self._stored_logs(plan.table)))
+            log = self.log(plan.table)
+            lost = shown_by_consumers(plan.table, self._stored_logs(plan.table)) or self.verdicts.shows_lost(log)
+            require_new(log, lost)
         failpoints.hit("lake.planned", plan.table.name)
         return plan
 

@@ -134,6 +134,25 @@ class Verdicts:
             return TableVerdict(name, acknowledged=acknowledged)
         return TableVerdict(name, verified, findings, acknowledged)
 
+    def shows_lost(self, log: TableLog) -> str | None:
+        """How the verdict shows that the table of ``log``, which has no log, existed before; None if it does not."""
+        try:
+            sequence = int(self._content(f"{log.table.name}.json")["verified"]["sequence"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return (
+            f"{log.table.name} is missing, but {sequence} commits of it were verified: it was lost"
+            if sequence
+            else None
+        )
+
+    def discard(self, table: str) -> None:
+        """Remove the verdict on ``table``, which is set aside; it is derived again. Acknowledgements stay."""
+        path = self._directory / f"{table}.json"
+        if path.exists():
+            path.unlink()
+            durable.sync([self._directory])
+
     def write(self, verdict: TableVerdict) -> None:
         """Store ``verdict``, without its acknowledgements; it survives a power loss."""
         facts = {"verified": asdict(verdict.verified), "findings": [asdict(each) for each in verdict.findings]}

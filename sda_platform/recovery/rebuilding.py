@@ -6,8 +6,6 @@ rebuild that was killed is repeated: a table that is set aside already is passed
 
 from collections.abc import Sequence
 
-from upath import UPath
-
 from sda_platform import failpoints
 from sda_platform.lake import delta_log, durable, properties
 from sda_platform.lake.errors import InvalidRequest
@@ -42,7 +40,7 @@ def rebuild(
         _require_archive(each, zones[each.name], accepted)
     done = []
     for each in reversed(chosen):  # what consumed it first: a killed rebuild leaves tables that fit together
-        if _move(location(lake.uri), each.name):
+        if _move(lake, each.name):
             done.append(f"set {each.name} aside in {SET_ASIDE_TABLES}/")
         failpoints.hit("recovery.table_set_aside", each.name)
     for each in chosen:
@@ -60,7 +58,8 @@ def rebuild_derived(lake: Lake, tables: Sequence[Table]) -> list[str]:
     root = location(lake.uri)
     landed = {table.name: table for table in tables if table.zones}
     stored = sorted(path.name for path in root.iterdir() if delta_log.log_directory(str(path)).exists())
-    done = [f"set {name} aside in {SET_ASIDE_TABLES}/" for name in stored if name not in landed and _move(root, name)]
+    derived = sorted({*stored, *(table.name for table in tables)} - landed.keys())
+    done = [f"set {name} aside in {SET_ASIDE_TABLES}/" for name in derived if _move(lake, name)]
     for log in (lake.log(landed[name]) for name in stored if name in landed):
         done += [f"{log.table.name}: {step}" for step in properties.correct(log.uri, log.properties())]
     return done
@@ -75,13 +74,14 @@ def _require_archive(table: Table, zones: Sequence[LandingZone], accepted: froze
         )
 
 
-def _move(lake: UPath, name: str) -> bool:
-    source = lake / name
+def _move(lake: Lake, name: str) -> bool:
+    root = location(lake.uri)
+    source, place = root / name, root / SET_ASIDE_TABLES
+    lake.verdicts.discard(name)  # of a table that was lost it is all that is left
     if not source.exists():
         return False
-    place = lake / SET_ASIDE_TABLES
     durable.make_directory(place)
     taken = sum(1 for path in place.iterdir() if path.name.rpartition(".")[0] == name)
     source.rename(place / f"{name}.{taken}")
-    durable.sync([place, lake])
+    durable.sync([place, root])
     return True

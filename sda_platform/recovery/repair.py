@@ -180,6 +180,8 @@ def _look_at_absent(place: _Place, examination: Examination) -> RepairFinding:
     """
     table, zones = place.table, place.zones
     lost = shown_by_consumers(table, place.downstream())
+    if lost is None and not zones:  # what zones filled is put back from the archive
+        lost = place.lake.verdicts.shows_lost(place.log)
     may_put_back = place.depth is Depth.COLUMNS or (place.depth > Depth.NEWEST and place.is_alone_absent())
     if lost is None and not may_put_back:
         lost = shown_by_zones(table, zones)

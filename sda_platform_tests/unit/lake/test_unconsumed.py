@@ -7,10 +7,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+import sda_platform.definitions  # noqa: F401  # declares the jobs and promises of the tables
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion import assets as fusion  # noqa: F401
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
-from sda_platform.ingest import assets, checks  # noqa: F401  # declare the tables' jobs and promises
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.observability.red_tables import acknowledge

@@ -7,9 +7,9 @@ import dagster as dg
 import pytest
 from click.testing import CliRunner
 
+import sda_platform.definitions  # noqa: F401  # declares what the tables promise
 from sda_platform.cli.main import main
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
-from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sda_platform.definitions  # noqa: F401  # declares what the tables promise
 from sda_platform.catalog.decoding import decode
 from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.catalog.tables import ELEMENTS_FEED, OWN_ORIGINATOR

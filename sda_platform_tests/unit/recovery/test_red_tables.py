@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+import sda_platform.definitions  # noqa: F401  # declares what the tables promise
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.lake import Lake

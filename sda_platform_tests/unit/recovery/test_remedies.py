@@ -22,6 +22,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.rebuilding import SET_ASIDE_TABLES, rebuild
 from sda_platform.recovery.repair import recover
+from sda_platform.recovery.review import review
 from sda_platform.registry import TABLES
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import commit, commit_file, lake_at
@@ -211,6 +212,33 @@ def test_a_lost_table_that_was_consumed_is_rebuilt_with_what_was_made_from_it_A2
     answer = remedied(home, told)
     assert "set observations aside" in answer and "put 2 segments back" in answer
     assert sorted(zone.pending_names()) == ["a", "b"]
+
+
+LEAVES = [table for table in TABLES if not any(table in other.inputs for other in TABLES if other is not table)]
+
+
+@pytest.mark.parametrize("table", LEAVES, ids=lambda table: table.name)
+@pytest.mark.parametrize("deep", [(), ("--deep",)], ids=["names", "deep"])
+def test_a_lost_table_that_nobody_consumes_is_not_taken_for_a_new_one(
+    home: Path, lake: Lake, table: Table, deep: tuple[str, ...]
+) -> None:
+    """Only the verdict on it is left, such as that on the ledger of deliveries."""
+    source = table.consumes[0]
+    for each in (source, table):
+        commit(lake, each)
+        review(lake, each, ())
+    assert sda(home, "lake", "verify", *deep)[0] == 0
+    shutil.rmtree(lake.log(table).uri)
+    code, told = sda(home, "lake", "verify", *deep, "--repair")
+    assert (code, f"{table.name} is missing, but 1 commits of it were verified: it was lost" in told) == (1, True)
+    with pytest.raises(TableLost, match="were verified: it was lost"):
+        lake_at(home / "lake").plan(table)
+    remedied(home, told)
+
+
+def test_a_table_that_never_was_is_new(home: Path, lake: Lake) -> None:
+    commit(lake, OBSERVATIONS)
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
 
 
 def test_a_rebuild_that_is_killed_anywhere_is_carried_on_A3(tmp_path: Path) -> None:

@@ -91,9 +91,8 @@ class PlatformIngest:
         clock.save(home)
         self.landing_root = home / "landing"
         self.lake = Lake(str(home / "lake"), clock, lambda: spark.spark_session, "benchmark")
-        self.lake.requires_lineage = False
-        # The bodies of assets run here without the checks that would verify what they write.
-        Lake.reads_unverified = True
+        # The bodies of assets run here without the checks that would verify what they write, and outside of a run.
+        Lake.reads_unverified, Lake.requires_lineage = True, False
         self._lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
         self._landing = LandingResource(
             root=str(self.landing_root),

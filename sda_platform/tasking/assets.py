@@ -37,6 +37,7 @@ from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, sh
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform.tasking.task_outcomes import SHARE_COLUMNS, SHARE_MEMORY_NS, used_ns
 from sda_platform.units import DAY_NS, SECOND_NS
 
 REFRESH_NS = 600 * SECOND_NS
@@ -156,6 +157,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         as_of_ns=plan.as_of_ns,
         observation_ns=round(tasking.observation_s * SECOND_NS),
         rules=tasking.rules(),
+        used_ns=used_ns(_past_entries(store, plan), plan.as_of_ns),
     )
     rows = with_causes(rows, _catalogue(store, plan), *windows.span(plan.as_of_ns, tasking.horizon_h))
     # What was observed stays on record, when its request is gone; all else follows the new plan.
@@ -173,6 +175,13 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     if out:
         shown["sensors_out_of_service"] = shown_table(shown_outages(out, existing, rows, plan.as_of_ns))
     return materialized(store, receipt, **shown)
+
+
+def _past_entries(store: Lake, plan: Plan) -> list[dict[str, Any]]:
+    """The entries of the schedule before the plan that count for the owners' shares."""
+    recent = ds.field("deadline_time_ns") > plan.as_of_ns - SHARE_MEMORY_NS
+    rows = store.log(PASS_SCHEDULE).rows(SHARE_COLUMNS, recent & (ds.field(COMMIT_SEQUENCE) < plan.sequence))
+    return list(rows.to_pylist())
 
 
 def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:

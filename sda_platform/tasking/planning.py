@@ -36,10 +36,12 @@ def planned(
     as_of_ns: int,
     observation_ns: int,
     rules: Rules,
+    used_ns: Mapping[str, float] | None = None,
 ) -> tuple[ObservationPlan, list[dict[str, Any]]]:
     """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
     ``antennas``: those in service. ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
+    ``used_ns``: the antenna time that each owner had before.
     """
     by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:
@@ -47,7 +49,7 @@ def planned(
     wanted = [_request(row, observation_ns) for row in requests]
     options = {each.request_id: by_object.get(each.norad_id, []) for each in wanted}
     kept = [booking for row in existing for booking in _existing(row, by_object.get(row["norad_id"], []))]
-    plan = schedule(wanted, options, antennas, as_of_ns, rules, kept)
+    plan = schedule(wanted, options, antennas, as_of_ns, rules, kept, used_ns)
     peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
     return plan, [_row(row, plan, peaks) for row in sorted(requests, key=lambda each: str(each["request_id"]))]
 

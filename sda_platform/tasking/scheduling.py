@@ -1,6 +1,7 @@
 """The online rule: which request gets which window of which antenna. Pure, deterministic, without a clock of its own.
 
 Requests are taken by priority class, in a class by the owner with the least antenna time per weight, then by deadline.
+That time counts what an owner had before the plan, so shares are fair over weeks.
 A request that has waited takes a class up, but never into class 0. One that finds no free window may move others to
 another of their windows, or displace one of a lower class. What cannot be served is reported with the reason.
 
@@ -69,13 +70,15 @@ def schedule(
     now_ns: int,
     rules: Rules | None = None,
     existing: Iterable[Booking] = (),
+    used_ns: Mapping[str, float] | None = None,
 ) -> ObservationPlan:
     """Book a window for each request if one is free; ``windows`` by request, ``antennas`` by sensor.
 
     Windows of a sensor without an antenna are not used; a request that has only such is reported as `SENSOR_OUT`.
-    ``existing`` bookings of known requests that begin within the freeze are kept first.
+    ``existing`` bookings of known requests that begin within the freeze are kept first. ``used_ns``: the antenna time
+    that each owner had before.
     """
-    return _Scheduler(requests, windows, antennas, now_ns, rules or Rules()).run(existing)
+    return _Scheduler(requests, windows, antennas, now_ns, rules or Rules(), used_ns or {}).run(existing)
 
 
 class _Scheduler:
@@ -86,6 +89,7 @@ class _Scheduler:
         antennas: Mapping[str, Antenna],
         now_ns: int,
         rules: Rules,
+        used_ns: Mapping[str, float],
     ) -> None:
         self._requests = {each.request_id: each for each in requests}
         self._rules, self._now_ns = rules, now_ns
@@ -98,7 +102,7 @@ class _Scheduler:
         self._booked: dict[str, Booking] = {}
         self._frozen: set[Booking] = set()
         self._moves_left = 0
-        self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
+        self._used = {each.owner: used_ns.get(each.owner, 0.0) for each in requests}
 
     def run(self, existing: Iterable[Booking]) -> ObservationPlan:
         self._keep(existing)

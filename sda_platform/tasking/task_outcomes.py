@@ -13,11 +13,16 @@ from typing import Any, Final
 from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, LOST, REJECTED
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.tasking.tables import SCHEDULED
+from sda_platform.units import DAY_NS
 
 TASK_COLUMNS: Final = (
     "request_id", "sequence", "op", "as_of_ns", "status", "norad_id", "priority_class", "source_id", "pass_id",
     "start_time_ns", "end_time_ns",
 )  # fmt: skip
+SHARE_COLUMNS: Final = (*TASK_COLUMNS, "owner")
+SHARE_HALF_LIFE_NS: Final = 7 * DAY_NS
+SHARE_MEMORY_NS: Final = 5 * SHARE_HALF_LIFE_NS
+"""Antenna time from before counts for no share."""
 PLANNED, ACCEPTED, EXECUTING, EXECUTED = "planned", "accepted", "executing", "executed"
 OBSERVED, FAILED, MISSED = "observed", "failed", "missed"
 SATISFIED, RESCHEDULED, OPEN = "satisfied", "rescheduled", "open"
@@ -82,6 +87,21 @@ def tasks(entries: Iterable[Mapping[str, Any]]) -> list[Task]:
                 task = _task(entry)
                 found[task.task_id] = task
     return sorted(found.values(), key=lambda each: (each.start_ns, each.source_id, each.request_id))
+
+
+def used_ns(entries: Iterable[Mapping[str, Any]], as_of_ns: int) -> dict[str, float]:
+    """The antenna time of each owner up to ``as_of_ns``; time of `SHARE_HALF_LIFE_NS` ago counts half.
+
+    ``entries`` of `pass_schedule` with `SHARE_COLUMNS`; all of a request.
+    """
+    found = list(entries)
+    owners = {entry["request_id"]: entry["owner"] for entry in found}
+    used: dict[str, float] = defaultdict(float)
+    for task in tasks(found):
+        if task.end_ns <= as_of_ns:
+            age = (as_of_ns - task.end_ns) / SHARE_HALF_LIFE_NS
+            used[owners[task.request_id]] += (task.end_ns - task.start_ns) * 0.5**age
+    return dict(used)
 
 
 def outcome(

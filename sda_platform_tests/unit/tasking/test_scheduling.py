@@ -1,7 +1,9 @@
 """The online rule of tasking: order, shares, aging, moves, displacement, and what it never does."""
 
 import random
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
 from sda_platform.tasking.antennas import Antenna, AntennaPass, AntennaTimeline, booked
 from sda_platform.tasking.scheduling import NO_ANTENNA_TIME, NO_WINDOW, ObservationPlan, Request, Rules, schedule
+from sda_platform.tasking.task_outcomes import used_ns
+from sda_platform.units import DAY_NS
 from sda_platform_tests.support.tasking_days import day_of_passes, first_fit
 
 S = 1_000_000_000
@@ -69,6 +73,31 @@ def test_waiting_raises_a_request_but_never_into_class_0__PW24() -> None:
     red = request("red", 0, deadline_s=24_000, requested_ns=20_000 * S)
     windows["red"] = windows["new"]
     assert set(plan([one, red], windows, rules, now_s=20_000).booked) == {"red"}
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(1.0, 15), (2.0, 20)])
+def test_shares_are_fair_over_weeks_where_each_plan_serves_one_owner(weight: float, expected: int) -> None:
+    """A month of days with time for one of two requests: without memory the first name wins each day."""
+    entries: list[dict[str, Any]] = []
+    for day in range(30):
+        now_ns = day * DAY_NS
+        both = [
+            request(f"{owner}-{day}", deadline_s=(day + 1) * 86_400, owner=owner) for owner in ("indian", "pacific")
+        ]
+        there = [window("a", day * 86_400 + 1000, day * 86_400 + 1130)]
+        rules = replace(NO_AGING, weights={"pacific": weight})
+        offered = {each.request_id: there for each in both}
+        found = schedule(both, offered, ANTENNAS, now_ns, rules, used_ns=used_ns(entries, now_ns))
+        for each in both:
+            booking = found.booked.get(each.request_id)
+            facts = {"request_id": each.request_id, "sequence": 1, "op": "insert", "as_of_ns": now_ns, "norad_id": 1}
+            times = {"start_time_ns": booking and booking.start_ns, "end_time_ns": booking and booking.end_ns}
+            status = "scheduled" if booking else "unserved"
+            more = {"priority_class": 1, "source_id": "a", "pass_id": "p", "owner": each.owner, "status": status}
+            entries.append({**facts, **times, **more})
+    served = Counter(each["owner"] for each in entries if each["status"] == "scheduled")
+    assert served["pacific"] == pytest.approx(expected, abs=1)
+    assert served.total() == 30
 
 
 def test_an_owner_that_asks_twice_as_much_gets_its_weight__PW6_PW7_PW26() -> None:

@@ -1,7 +1,7 @@
 """Questions about the catalogue that are answered from its tables, without an engine."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ _HIGHLY_ELLIPTICAL = 0.25
 _AGES_DAYS = (1, 3, 7, 30)
 
 
+NO_CATALOGUE: Final = "the lake has no catalogue yet: land element sets and run the platform"
+
+
 class UnknownObject(LookupError):
     """The catalogue has no such object, or no such version."""
 
@@ -36,7 +39,7 @@ def with_orbits(lake: Lake, version: int | None = None, where: ds.Expression | N
     """
     log = lake.log(ORBITAL_CATALOG)
     if log.version() < 0:
-        raise UnknownObject("the lake has no catalogue yet: land element sets and run the platform")
+        raise UnknownObject(NO_CATALOGUE)
     rows = log.rows(None, where, version).sort_by("norad_id")
     elements = ElementSets.from_columns(arrays(rows, ELEMENT_COLUMNS))
     perigee_km, apogee_km = perigee_altitude_km(elements), apogee_altitude_km(elements)
@@ -99,7 +102,15 @@ def found_objects(rows: pa.Table, text: str) -> pa.Table:
 
 
 def difference(lake: Lake, before: int, after: int) -> dict[str, list[dict[str, Any]]]:
-    """Compare two versions of the catalogue: objects that are new, removed, or have another set."""
+    """Compare two versions of the catalogue: objects that are new, removed, or have another set.
+
+    Raises UnknownObject for a version that was not written yet, VersionGone for one that is not kept any more.
+    """
+    newest = lake.log(ORBITAL_CATALOG).version()
+    if newest < 0:
+        raise UnknownObject(NO_CATALOGUE)
+    if max(before, after) > newest:
+        raise UnknownObject(f"the catalogue has no version {max(before, after)}; the newest is {newest}")
     columns = ["norad_id", "object_name", "epoch_time_ns", "segment_sha256", "record_number"]
     old, new = (
         {row["norad_id"]: row for row in lake.log(ORBITAL_CATALOG).rows(columns, None, version).to_pylist()}

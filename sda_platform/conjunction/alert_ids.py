@@ -10,6 +10,12 @@ class UnknownAlert(LookupError):
 
 def complete_alert_id(lake: Lake, prefix: str) -> str:
     """The id that begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
+    alert, at, revision = prefix.partition("@")
+    if at:
+        raise UnknownAlert(
+            f"{prefix!r} names a revision, and this takes the whole alert: {alert}; "
+            f"`sda alert explain {alert}@{revision}` takes a revision, and so does --as-of"
+        )
     known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
     matching = sorted(name for name in known if name.startswith(prefix))
     if not matching:

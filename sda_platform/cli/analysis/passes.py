@@ -49,11 +49,14 @@ def passes_over(
     Each has norad_id, aos_utc, tca_utc, los_utc (ISO 8601), max_elevation_deg, elements_epoch_utc and
     elements_age_days at acquisition.
 
-    Raises ClickException where there are no element sets.
+    Raises ClickException where there are no element sets, or none of an object that is named.
     """
     end_ns = start_ns + round(hours * HOUR_NS)
     propagator, terms = _sets_in_force(source, start_ns, end_ns)
     if objects:
+        unknown = sorted(set(objects) - set(propagator.elements.norad_id.tolist()))
+        if unknown:
+            raise click.ClickException(f"no element set of {', '.join(map(str, unknown))}")
         chosen = np.flatnonzero(np.isin(propagator.elements.norad_id, objects))
         propagator, terms = propagator.take(chosen), None if terms is None else terms.take(chosen)
     place = site_sensor(site.latitude_deg, site.longitude_deg, site.altitude_m, site.min_elevation_deg)

@@ -189,10 +189,9 @@ def leases(settings: Settings, output: Output) -> None:
     """List the leases in etcd: of the schedule, of the catalogue's merge, and of the active uplink of each station."""
     from sda_platform.orchestration.leases import EtcdLeases
 
-    if not settings.etcd:
-        console.print("SDA_ETCD is not set: this platform is the only site, and holds no leases")
-        return
-    output.show(EtcdLeases(settings.etcd, settings.site).held(), _LEASE_COLUMNS, nothing="no lease is held")
+    held = EtcdLeases(settings.etcd, settings.site).held() if settings.etcd else []
+    alone = "SDA_ETCD is not set: this platform is the only site, and holds no leases"
+    output.show(held, _LEASE_COLUMNS, nothing="no lease is held" if settings.etcd else alone)
 
 
 @ground.command(short_help="Run the simulated station.")

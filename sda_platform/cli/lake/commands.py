@@ -138,11 +138,14 @@ def audit(settings: Settings, names: tuple[str, ...], show_history: bool, as_jso
     from sda_platform.cli.lake.audits import chosen_audits, outcome_lines, run_audits
 
     if show_history:
-        for event in audit_log.events(settings.home):
+        recorded = list(audit_log.events(settings.home))
+        if not (recorded or as_json):
+            click.echo("no event was recorded")
+        for event in recorded:
             line = f"{event.at_utc} {event.by}: {event.operation} {json.dumps(event.arguments)}: {event.outcome}"
             click.echo(json.dumps(asdict(event)) if as_json else line)
         return
-    outcomes = run_audits(settings, console, chosen_audits(names))
+    outcomes = run_audits(settings, PeopleConsole(stderr=True), chosen_audits(names))
     print_facts(as_json, outcomes, outcome_lines(outcomes))
     sys.exit(int(any(outcome.problems for outcome in outcomes.values())))
 

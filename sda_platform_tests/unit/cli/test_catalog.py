@@ -90,6 +90,10 @@ def test_two_versions_are_compared(home: Path) -> None:
     assert [row["norad_id"] for row in found["added"]] == [12]
     assert found["removed"] == found["changed"] == []
     assert "1 added" in sda(home, "diff", "0", "1").output
+    for versions in (("1", "7"), ("7", "1")):
+        refused = sda(home, "diff", *versions)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr == "Error: the catalogue has no version 7; the newest is 1\n"
 
 
 def test_edits_made_at_two_sites_are_shown_until_one_is_chosen__CS8(home: Path) -> None:

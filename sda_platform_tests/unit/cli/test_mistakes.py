@@ -1,5 +1,6 @@
 """A user's mistake, with every command: one message, one exit code, no traceback, and nothing made."""
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from sda_platform.cli.grammar import RENAMED
 from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
+from sda_platform_tests.support.segments import START_NS
 
 NO_HOME_NEEDED = {"convert", "land", "pc", "screen", "simulate", "up", "demo", "service", "collector run",
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
@@ -47,6 +50,11 @@ def commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, c
 
 
 COMMANDS = dict(commands())
+LISTS = sorted(
+    {name for name, each in COMMANDS.items() if "form" in {parameter.name for parameter in each.params}}
+    - {"query", "lake sql", "lake replay"}
+)
+"""Commands that list rows, but for those that start an engine."""
 
 
 def arguments(name: str, place: Path) -> list[str]:
@@ -100,6 +108,40 @@ def test_a_file_in_the_place_of_the_home_is_named(name: str, tmp_path: Path) -> 
     (tmp_path / "file").write_text("{}")
     answer = run(tmp_path / "file", arguments(name, tmp_path))
     assert (answer.exit_code, is_one_message(answer)) == (1, True), answer.output
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_without_rows_prints_json_and_no_sentence(name: str, tmp_path: Path) -> None:
+    MissionClock(START_NS, 0, 0.0).save(tmp_path)
+    (tmp_path / "file").touch()
+    answer = run(tmp_path, [*arguments(name, tmp_path), "--json"])
+    assert answer.stdout == "" if answer.exit_code else is_json(answer.stdout), answer.output
+
+
+def test_an_audit_prints_json_alone_and_an_empty_audit_log_says_so(tmp_path: Path) -> None:
+    MissionClock(START_NS, 0, 0.0).save(tmp_path)
+    answer = run(tmp_path, ["lake", "audit", "lineage", "--json"])
+    assert is_json(answer.stdout), answer.stdout
+    other = tmp_path / "other"
+    MissionClock(START_NS, 0, 0.0).save(other)
+    assert run(other, ["lake", "audit", "--history"]).stdout == "no event was recorded\n"
+    assert run(other, ["lake", "audit", "--history", "--json"]).stdout == ""
+
+
+@pytest.mark.parametrize("verb", ["show", "trace", "ack", "cdm"])
+def test_a_revision_is_refused_where_the_whole_alert_is_meant(verb: str, tmp_path: Path) -> None:
+    MissionClock(START_NS, 0, 0.0).save(tmp_path)
+    answer = run(tmp_path, ["alert", verb, "3f2a@1"])
+    assert (answer.exit_code, is_one_message(answer)) == (1, True), answer.output
+    assert "names a revision" in answer.stderr and "`sda alert explain 3f2a@1`" in answer.stderr
 
 
 def test_an_earlier_name_runs_the_command_and_prints_its_new_name(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def test_passes_are_listed_by_rise_with_the_named_fields__PW27(catalogue: Path) 
 def test_one_object_has_its_passes_once_by_the_set_in_force(catalogue: Path) -> None:
     found = json.loads(passes("--catalog", str(catalogue), *SITE, "--object", "25544", "--json").stdout)
     assert {each["norad_id"] for each in found} == {25544}
+    refused = passes("--catalog", str(catalogue), *SITE, "--object", "25544", "--object", "99999", "--json")
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", "Error: no element set of 99999\n")
     assert all(one["los_utc"] < other["aos_utc"] for one, other in itertools.pairwise(found))
 
 

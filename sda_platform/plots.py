@@ -16,5 +16,5 @@ def figure_in_markdown(figure: Figure, caption: str) -> str:
 
 
 def picture_in_markdown(png: bytes, caption: str) -> str:
-    """A PNG inside Markdown."""
+    """Embed a PNG in Markdown."""
     return f"![{caption}](data:image/png;base64,{base64.b64encode(png).decode()})"

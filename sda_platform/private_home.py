@@ -23,7 +23,7 @@ def private_files(umask: int) -> Iterator[None]:
 
 
 def own_umask() -> int:
-    """The umask of this process."""
+    """Read the umask of this process."""
     found = os.umask(_ALL)
     os.umask(found)
     return found

@@ -94,7 +94,7 @@ class RetryPolicy:
     async def call_async(
         self, attempt: Callable[[], Awaitable[_Answer]], *, seed: str, sleep: Callable[[float], Awaitable[object]]
     ) -> _Answer:
-        """As `call`, for a coroutine function."""
+        """Call a coroutine function as `call` does."""
         made = 0
         while True:
             made += 1
@@ -257,7 +257,7 @@ class Breaker:
     _probe_s: float | None = None
 
     def state(self, now_s: float) -> BreakerState:
-        """Its state at ``now_s``."""
+        """Return the state of the breaker at ``now_s``."""
         if self._opened_s is None:
             return BreakerState.CLOSED
         return BreakerState.OPEN if now_s - self._opened_s < self.cooldown_s else BreakerState.HALF_OPEN

@@ -201,12 +201,12 @@ class Settings(BaseSettings):
 
     @property
     def collect_path(self) -> Path:
-        """The configuration of the collectors."""
+        """Return the path of the collectors' configuration."""
         return Path(self.collect).absolute() if self.collect else self.home.absolute() / "collect.toml"
 
     @property
     def lake_uri(self) -> str:
-        """Where the tables are."""
+        """Return where the tables are."""
         return _place(self.lake or str(self.home / "lake"))
 
     @property
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
 
     @property
     def landing_uri(self) -> str:
-        """Where the landing zones are."""
+        """Return where the landing zones are."""
         return _place(self.landing or str(self.home / "landing"))
 
     def environment(self) -> dict[str, str]:

@@ -147,5 +147,5 @@ class ExportedMetrics(Collector):
         return generate_latest(registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing: what is exported follows from what `collect` finds."""
+        """Return nothing: what is exported follows from what `collect` finds."""
         return []

@@ -17,7 +17,7 @@ ELEMENT_COLUMNS = tuple(field.name for field in fields(ElementSets))
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment; a set that SGP4 refuses at its epoch or at sealing carries the reason.
+    """Decode a segment, one row per record; a set that SGP4 refuses at its epoch or at sealing carries the reason.
 
     The rank of a set is that of the source that brought it: anybody may write another's name as originator. Only of a
     segment that an earlier version of the platform sealed, without its origin, the originator ranks the sets.

@@ -127,7 +127,7 @@ def difference(lake: Lake, before: int, after: int) -> dict[str, list[dict[str, 
 
 
 def coverage(rows: pa.Table) -> list[dict[str, Any]]:
-    """By regime: objects, median age, and how many sets are older than 1, 3, 7 and 30 days."""
+    """Count by regime: objects, median age, and sets older than 1, 3, 7 and 30 days."""
     found = []
     names = rows.column("regime").to_numpy(zero_copy_only=False)
     ages = rows.column("age_days").to_numpy()

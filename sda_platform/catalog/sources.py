@@ -15,7 +15,7 @@ _PLANNED_MANOEUVRE = "[PM]"
 
 
 def source_priority(originator: str | None) -> int:
-    """The rank of an originator."""
+    """Return the rank of an originator's element sets."""
     return SOURCE_PRIORITY.get((originator or "").upper(), 0)
 
 

@@ -44,7 +44,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         return {"days": self.days or {}}
 
     def near(self, time_ns: int) -> Self:
-        """This resource with the days that propagation near ``time_ns`` needs.
+        """Return this resource with the days that propagation near ``time_ns`` needs.
 
         Raises SpaceWeatherError where the file cannot be used.
         """

@@ -122,7 +122,7 @@ def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
 
 
 def all_of(*options: Decorator) -> Decorator:
-    """Several options as one."""
+    """Combine several options into one decorator."""
     return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 
 

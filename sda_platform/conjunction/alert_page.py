@@ -42,7 +42,7 @@ class AlertReport:
     origins: Mapping[Key, DataOrigin] = field(default_factory=dict)
 
     def html(self) -> str:
-        """The page."""
+        """Write the report as an HTML page."""
         last, alert = self.history.last, max(self.entries, key=lambda row: (row["sequence"], row["op"]))
         names = " – ".join(f"{last[f'object_name_{n}'] or 'unnamed'} ({last[f'norad_id_{n}']})" for n in (1, 2))
         is_active = alert["op"] == "insert"

@@ -34,7 +34,7 @@ class Currency:
 
     @classmethod
     def of(cls, lake: Lake) -> Self:
-        """That of ``lake`` by its clock."""
+        """Determine how current the alerts of ``lake`` are, by its clock."""
         now_ns, commit = lake.clock.now_ns(), lake.log(CONJUNCTION_CANDIDATES).head().commit
         marks = commit.manifest.watermarks if commit else {}
         catalogue = lake.log(ORBITAL_CATALOG)

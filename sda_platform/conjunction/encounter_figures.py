@@ -87,7 +87,7 @@ def encounter_geometry(assessment: Mapping[str, Any]) -> tuple[FloatArray, Float
 
 
 def miss_sigma_km(assessment: Mapping[str, Any]) -> float:
-    """One sigma of the miss distance, km: of both covariances along the miss; NaN where no states were kept."""
+    """Compute the sigma of the miss distance, km, from both covariances along the miss; NaN without stored states."""
     if not assessment["state_1"]:
         return float("nan")
     _, basis, covariances = encounter_geometry(assessment)

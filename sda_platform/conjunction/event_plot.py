@@ -19,7 +19,7 @@ _LEAST_PROBABILITY = 1e-12
 
 
 def event_picture(history: EventHistory) -> bytes:
-    """The picture as PNG."""
+    """Draw the event as PNG."""
     png = io.BytesIO()
     event_figure(history).savefig(png, format="png", metadata={"Software": None})
     return png.getvalue()

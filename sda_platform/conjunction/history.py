@@ -46,7 +46,7 @@ class EventHistory:
 
     @property
     def last(self) -> dict[str, Any]:
-        """The newest assessment."""
+        """Return the newest assessment."""
         return self.assessments[-1]
 
     @property
@@ -70,7 +70,7 @@ class EventHistory:
         return found
 
     def values(self, column: str) -> list[Any]:
-        """A column of the assessments."""
+        """Return a column of the assessments."""
         return [row[column] for row in self.assessments]
 
 

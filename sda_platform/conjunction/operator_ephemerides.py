@@ -64,11 +64,11 @@ class OperatorEphemerides:
 
     @classmethod
     def none(cls) -> OperatorEphemerides:
-        """No ephemeris at all."""
+        """Return an empty collection of ephemerides."""
         return cls.of([])
 
     def and_paths(self, others: OperatorEphemerides) -> OperatorEphemerides:
-        """These, and better ones."""
+        """Combine these ephemerides with better ones."""
         return OperatorEphemerides(
             np.concatenate([self.norad_id, others.norad_id]),
             np.concatenate([self.created_ns, others.created_ns]),

@@ -70,7 +70,7 @@ class Trajectory(Protocol):
     """A path of the primary."""
 
     def near(self, time_ns: IntArray) -> StatesNear:
-        """Its states near each of ``time_ns`` (n,)."""
+        """Prepare the states of the path near each of ``time_ns`` (n,)."""
 
     def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
         """Sets for a search over [start, end). Raises PlanError where SGP4 cannot follow."""
@@ -178,7 +178,7 @@ class Stated:
         return self
 
     def at(self, time_ns: IntArray) -> State:
-        """As of `StatesNear`."""
+        """Compute states as `StatesNear.at`."""
         state, covariance = self.ephemeris.at(time_ns)
         r, v, catalogue = state[:, :3], state[:, 3:], self.before.known.catalogue
         rows = catalogue.rows_in_force(np.full(len(time_ns), self.before.norad_id), time_ns)

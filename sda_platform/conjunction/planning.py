@@ -86,7 +86,7 @@ def snapshot_of(plan: Plan, table: Table) -> TableSnapshot:
 
 
 def sequence_read(manifest: CommitManifest | None, table: Table) -> int:
-    """Up to which commit a commit read ``table``; 0 where it did not, or there is none."""
+    """Return the last commit of ``table`` that a commit read; 0 where it read none, or does not exist."""
     snapshots = manifest.snapshots if manifest else ()
     return max((each.sequence for each in snapshots if each.table == table.name), default=0)
 

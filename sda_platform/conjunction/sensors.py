@@ -47,7 +47,7 @@ def suspected_manoeuvres(
 def request_screening(
     context: dg.SensorEvaluationContext, store: Lake, *, wall_s: float | None = None
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run for the tracks with a suspected manoeuvre that changed since the last screening, unless one is queued."""
+    """Request a run for tracks with a suspected manoeuvre since the last screening, unless one is queued."""
     commit = store.head(CONJUNCTION_CANDIDATES).commit
     if commit is None:
         return dg.SkipReason("nothing was screened yet")
@@ -92,7 +92,7 @@ def screening_settings(
 def request_screening_anew(
     context: dg.SensorEvaluationContext, store: Lake, screening: ScreeningResource, *, wall_s: float | None = None
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run where the last screening was under other settings than ``screening``, unless one is coming."""
+    """Request a run where the last screening was under other settings than ``screening``, unless one is queued."""
     commit = store.head(CONJUNCTION_CANDIDATES).commit
     if commit is None:
         return dg.SkipReason("nothing was screened yet")

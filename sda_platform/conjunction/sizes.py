@@ -44,7 +44,7 @@ class ObjectSizes:
         return [radius for radius, _ in found], [source for _, source in found]
 
     def listed(self) -> list[list[tuple[int, float]]]:
-        """All entries in order."""
+        """Return all entries in order."""
         return [sorted(self.stated_m.items()), sorted(self.by_cross_section_m.items())]
 
 

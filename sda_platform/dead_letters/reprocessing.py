@@ -174,7 +174,7 @@ def _consumed_segments(landing_root: str) -> _Consumed:
     def consumed(feed: str, name: str, sha256: str, is_defective: bool) -> LoadedSegment | None:
         known = SegmentRef(feed, name, sha256, 0, int(is_defective), "defective" if is_defective else None)
         try:
-            return LandingZone(landing_root, feed).archived(known)
+            return LandingZone(landing_root, feed).load_consumed(known)
         except SegmentLost:
             return None
 

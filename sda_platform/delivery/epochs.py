@@ -88,7 +88,7 @@ def inherited_rows(foreign: Sequence[AlertEntry], subscriber: str, as_of_ns: int
 
 
 def corrections(store: Lake, plan: Plan, subscriber: Subscriber) -> list[DeliveryBatch]:
-    """One batch, if the epoch has just begun: this history's last entry of each inherited alert that it has."""
+    """Make the batch that begins an epoch: this history's last entry of each inherited alert that it has."""
     if plan.previous is None or not plan.previous.counts.get(_TO_CORRECT):
         return []
     inherited = [name for name, each in last_delivered(store, plan).items() if each.cause == INHERITED]

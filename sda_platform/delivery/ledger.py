@@ -40,7 +40,7 @@ class Delivered:
 
 
 def ledger(sent: Sequence[DeliveryBatch], outcomes: Sequence[Outcome], *, subscriber: str, as_of_ns: int) -> pa.Table:
-    """One row per entry sent, in the columns of `alert_deliveries`."""
+    """Make one row per entry sent, in the columns of `alert_deliveries`."""
     rows = []
     for entry, outcome, (batch_id, cause) in zip(_all(sent), outcomes, _circumstances(sent), strict=True):
         rows.append(ledger_row(entry, outcome, batch_id, cause, subscriber=subscriber, as_of_ns=as_of_ns))
@@ -105,7 +105,7 @@ def near(first_ns: int, last_ns: int) -> ds.Expression:
 
 
 def stamps(delivered: Mapping[str, Delivered]) -> dict[str, EntryStamp]:
-    """Their stamps alone."""
+    """Return the stamps of delivered entries, by alert."""
     return {name: each.stamp for name, each in delivered.items()}
 
 

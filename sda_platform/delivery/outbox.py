@@ -40,7 +40,7 @@ class DeliveryBatch:
     withdrawals: int = 0
 
     def causes(self) -> list[str]:
-        """The cause of each entry."""
+        """Return the cause of each entry."""
         others = len(self.entries) - self.withdrawals
         return ["withdrawal"] * self.withdrawals + [self.cause] * others
 

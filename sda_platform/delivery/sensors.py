@@ -34,7 +34,7 @@ def waiting_alerts(
 def request_delivery(
     context: dg.SensorEvaluationContext, store: Lake, subscriber: Subscriber, *, wall_s: float | None = None
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run for what waits in the outbox, unless a run under way delivers it or the subscriber is away."""
+    """Request a run for pending entries, unless a run already delivers them or the subscriber is away."""
     running = unfinished_run(context.instance, [ALERT_DELIVERIES.name], jobs_of(ALERT_DELIVERIES))
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way and will deliver what waits")

@@ -83,7 +83,7 @@ class AlertEntry:
 
     @cached_property
     def stamp(self) -> EntryStamp:
-        """Its identity and the hash of its content."""
+        """Return the entry's identity and the hash of its content."""
         content = self.stated_content or content_hash(self.body)
         return EntryStamp(self.alert_id, self.epoch, self.sequence, self.op, content)
 
@@ -94,7 +94,7 @@ class AlertEntry:
 
     @property
     def revision(self) -> Revision:
-        """Its identity in the correction log of one history."""
+        """Return the entry's identity in the correction log of one history."""
         return (self.alert_id, self.sequence, self.op)
 
     @property

@@ -25,7 +25,7 @@ class WebhookAnswer(BaseModel):
     receipts: list[EntryReceipt]
 
     def by_key(self) -> dict[EntryKey, Outcome]:
-        """The outcome of each entry."""
+        """Return the outcome of each entry by its key."""
         return {(r.alert_id, r.epoch, r.sequence, r.op): r.outcome for r in self.receipts}
 
 
@@ -41,11 +41,11 @@ class WebhookEntry(BaseModel):
 
     @classmethod
     def of(cls, entry: AlertEntry) -> "WebhookEntry":
-        """The message for ``entry``."""
+        """Make the message for ``entry``."""
         return cls.model_validate({**entry.stamp._asdict(), "alert": json.loads(entry.body)})
 
     def entry(self) -> AlertEntry:
-        """The entry in this message."""
+        """Return the entry of this message."""
         return AlertEntry(self.alert_id, self.sequence, self.op, canonical(self.alert), self.epoch, self.content)
 
 
@@ -56,7 +56,7 @@ class Entries(BaseModel):
 
     @classmethod
     def of(cls, entries: Sequence[AlertEntry]) -> "Entries":
-        """The message with ``entries``."""
+        """Make the message with ``entries``."""
         return cls(entries=[WebhookEntry.of(entry) for entry in entries])
 
 
@@ -68,9 +68,9 @@ class HeldMark(BaseModel):
 
     @classmethod
     def of(cls, mark: EntriesMark) -> "HeldMark":
-        """The message with ``mark``."""
+        """Make the message with ``mark``."""
         return cls(count=mark.count, digest=f"{mark.digest:x}")
 
     def mark(self) -> EntriesMark:
-        """The mark in this message."""
+        """Return the mark of this message."""
         return EntriesMark(self.count, int(self.digest, 16))

@@ -44,7 +44,7 @@ class SealedLog:
                 break
             sha256, _, name = line.partition(" ")
             try:
-                segment = self._zone.archived(SegmentRef(self._zone.feed, name, sha256, 0, 0))
+                segment = self._zone.load_consumed(SegmentRef(self._zone.feed, name, sha256, 0, 0))
             except (SegmentLost, OSError):
                 continue
             found.append([record.payload for record in split_records(segment.data, ZONES[self._zone.feed][0])])

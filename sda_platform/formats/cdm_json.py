@@ -34,7 +34,7 @@ class CdmSummary:
 
 
 def read_cdm_json(record: RawRecord) -> Cdm | CdmSummary:
-    """One object of the array. Raises RecordError with the key and the reason."""
+    """Read one object of the array. Raises RecordError with the key and the reason."""
     values = {name.upper(): value for name, value in json_object(record.payload).items() if value not in (None, "")}
     if "SAT_1_ID" in values or "MIN_RNG" in values:
         return _summary(values)

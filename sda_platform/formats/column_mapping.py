@@ -101,7 +101,7 @@ class TimeSource(_Model):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Its columns in order."""
+        """Return the columns of the time, in order."""
         return self.column if isinstance(self.column, tuple) else (self.column,)
 
     @model_validator(mode="after")
@@ -138,7 +138,7 @@ class ColumnMapping(_Model):
         return "range" in self.fields
 
     def columns(self) -> list[Column]:
-        """Every column that it names."""
+        """Return every column that the mapping names."""
         texts = (self.sensor, self.object, self.track, self.frame, self.aberration, self.refraction, self.clock_quality)
         sources = [each for each in (*texts, *self.fields.values()) if each is not None]
         return [*self.time.columns, *(each.column for each in sources if each.column is not None)]

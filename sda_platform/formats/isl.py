@@ -58,7 +58,7 @@ def encode_isl_frames(
     clock_quality: Sequence[str],
     clock_age_s: NDArray[np.floating],
 ) -> list[bytes]:
-    """One 80-byte payload per row; vectors are (n, 3) TEME. ValueError: unknown clock quality."""
+    """Encode one 80-byte payload per row; vectors are (n, 3) TEME. ValueError: unknown clock quality."""
     frames = np.zeros(len(timestamp_ns), ISL_FRAME)
     frames["version"] = ISL_VERSION
     frames["clock_kind"] = [CLOCK_KINDS.index(kind) for kind in clock_quality]

@@ -54,7 +54,7 @@ def text_field(fields: Mapping[str, Any], name: str) -> str:
 
 
 def integer_field(fields: Mapping[str, Any], name: str) -> int:
-    """An integer in [0, 2^63)."""
+    """Read an integer in [0, 2^63)."""
     value = _present(fields, name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise RecordError("bad_field", f"{name} is {_shown(value)}, must be an integer")
@@ -64,7 +64,7 @@ def integer_field(fields: Mapping[str, Any], name: str) -> int:
 
 
 def number_field(fields: Mapping[str, Any], name: str) -> float:
-    """A finite number."""
+    """Read a finite number."""
     value = _present(fields, name)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise RecordError("bad_field", f"{name} is {_shown(value)}, must be a number")

@@ -77,7 +77,7 @@ def kvn_messages(data: bytes, line_of: LineOf = same_line) -> Iterator[list[Keyw
 
 
 def kvn_entry(line: str, place: str) -> KeywordEntry:
-    """One line of KVN. Raises RecordError for what is neither a comment nor KEYWORD = VALUE."""
+    """Parse one line of KVN. Raises RecordError for what is neither a comment nor KEYWORD = VALUE."""
     words = line.split(maxsplit=1)
     if words[0] == COMMENT:
         return KeywordEntry(COMMENT, words[1].strip() if len(words) > 1 else "", "", place)

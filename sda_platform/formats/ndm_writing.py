@@ -24,7 +24,7 @@ def kvn_line(entry: KeywordEntry, width: int = _KEYWORD_WIDTH) -> str:
 
 
 def kvn_lines(entries: Iterable[KeywordEntry]) -> list[str]:
-    """A line for each entry."""
+    """Write one line of KVN for each entry."""
     return [kvn_line(entry) for entry in entries]
 
 

@@ -47,7 +47,7 @@ _COMMON: Final = {
 
 
 def read_omm_csv(record: RawRecord) -> ElementSet:
-    """One line under the header of its segment; raises RecordError."""
+    """Read one line under the header of its segment; raises RecordError."""
     header = csv_header(record.header)
     try:
         line = record.payload.decode("utf-8")
@@ -71,12 +71,12 @@ def csv_header(line: bytes) -> Sequence[str]:
 
 
 def read_omm_json(record: RawRecord) -> ElementSet:
-    """One JSON object with OMM keywords; raises RecordError."""
+    """Read one JSON object with OMM keywords; raises RecordError."""
     return element_set(json_object(record.payload))
 
 
 def read_omm(record: RawRecord, encoding: str) -> ElementSet:
-    """One message in ``kvn`` or ``xml``; raises RecordError."""
+    """Read one message in ``kvn`` or ``xml``; raises RecordError."""
     message = read_parameters(record, OMM, encoding)
     return element_set(message.values(), message)
 

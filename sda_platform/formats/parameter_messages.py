@@ -107,7 +107,7 @@ def _with_object(entries: Sequence[KeywordEntry], section: MessageSection) -> Se
 
 
 def write_parameters(messages: Sequence[ParameterMessage], encoding: str) -> bytes:
-    """A file of these messages."""
+    """Write messages of orbit parameters into one file."""
     if encoding == "xml":
         return xml_file([_element(message) for message in messages])
     return "".join(_kvn(message) for message in messages).encode()

@@ -55,7 +55,7 @@ def encode_radar_frames(
     sigma_range_m: NDArray[np.floating],
     sigma_rate_m_s: NDArray[np.floating],
 ) -> list[bytes]:
-    """One 60-byte payload per row of the (n,) arrays."""
+    """Encode one 60-byte payload per row of the (n,) arrays."""
     frames = np.zeros(len(timestamp_ns), RADAR_FRAME)
     frames["array_id"] = array_id
     frames["target_track_id"] = target_track_id

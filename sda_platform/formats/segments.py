@@ -88,7 +88,7 @@ class SegmentMeta:
     schema_version: int = SEGMENT_META_VERSION
 
     def to_json(self) -> str:
-        """One JSON object with sorted keys; `parse_segment_meta` reads it back equal."""
+        """Write one JSON object with sorted keys; `parse_segment_meta` reads it back equal."""
         return json.dumps(asdict(self), sort_keys=True)
 
 

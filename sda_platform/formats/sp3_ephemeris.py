@@ -37,7 +37,7 @@ _EARTH_FIXED: Final = re.compile(r"(?:ITR|IT\d|IG[A-Z0]|SLR|SLF|WGS)\w*", re.IGN
 
 
 def split_sp3(data: bytes) -> Iterator[RawRecord]:
-    """One record for each satellite of each file in ``data``: its header, the epochs, and its lines."""
+    """Yield one record for each satellite of each file in ``data``: its header, the epochs, and its lines."""
     number, at = 0, LineNumbers(data)
     for start, end in document_spans(data, BEGINS_A_FILE):
         begin = at.at(start)

@@ -50,7 +50,7 @@ def encode_telemetry_frames(
     flags: NDArray[np.integer],
     payloads: Sequence[bytes],
 ) -> list[bytes]:
-    """One frame per row of the (n,) arrays; ``byte_count`` follows from the payload.
+    """Encode one frame per row of the (n,) arrays; ``byte_count`` follows from the payload.
 
     Raises ValueError for a payload of more than 65,535 bytes, which the header cannot express.
     """

@@ -48,7 +48,7 @@ class TrackingData:
     measured: tuple[KeywordEntry, ...]
 
     def values(self) -> dict[str, str]:
-        """The metadata by keyword."""
+        """Return the metadata by keyword."""
         return values_of(self.metadata)
 
     def utc_ns(self) -> int:

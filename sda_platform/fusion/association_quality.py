@@ -92,7 +92,7 @@ class AssociationOutcomes:
         return float(np.mean(self.levels > _TAIL)) if len(self.levels) else 0.0
 
     def problems(self) -> list[str]:
-        """Texts of all problems found."""
+        """Describe all problems found in the associations."""
         found = [
             f"{name}: {sensor.share(UNMATCHED):.0%} of its {len(sensor.outcome)} observations match no object"
             for name, sensor in self.of_sensors(_LEAST)

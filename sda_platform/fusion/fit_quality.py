@@ -34,7 +34,7 @@ class FitQuality:
         )
 
     def problems(self) -> list[str]:
-        """Texts of all problems found."""
+        """Describe all problems found in the fits."""
         low, high = _CHI_SQUARE
         found = []
         if self.windows and not low <= self.chi_square_per_degree <= high:

@@ -17,7 +17,7 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
 
     @override
     def listed(self) -> object:
-        """The ground sensors."""
+        """Read the ground sensors of the configured list."""
         return self.network() if self.sensors else None
 
     @override
@@ -35,7 +35,7 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
 
     @property
     def lateness(self) -> Lateness:
-        """Lateness bounds for the watermarks."""
+        """Return the lateness bounds of the watermarks."""
         return Lateness(
             {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS if feed.name in self.sources},
             round(self.allowed_lateness_s * SECOND_NS),

@@ -55,11 +55,11 @@ class Calibration:
 
     @property
     def name(self) -> str:
-        """Station and uplink."""
+        """Return the names of station and uplink."""
         return f"{self.station} {self.heard}"
 
     def shown(self) -> dict[str, Any]:
-        """A row for a person."""
+        """Return a row of the table for people."""
         gaps = zip(("50 %", "99 %", "99.9 %", "most"), self.gap_s, strict=True)
         phis = zip(("50 %", "98 %", "99.9 %"), self.phi, strict=True)
         return {
@@ -79,7 +79,7 @@ class Calibration:
 def calibrations(
     records: Iterable[HeartbeatRecord], classes: Mapping[str, PathClass] = PATH_CLASSES
 ) -> list[Calibration]:
-    """One for each path that has records of a class that is known; by station and uplink."""
+    """Compute one calibration for each path with records of a known class; by station and uplink."""
     by_path: dict[tuple[str, str, str], list[HeartbeatRecord]] = {}
     for each in records:
         if each.path in classes:

@@ -20,7 +20,7 @@ MAX_STOP_TO_PROMOTION_S = 30.0
 
 
 def commands_are_executed_once(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """No command has two answers that it was executed, none was executed for a former uplink, and none is missing."""
+    """Check that no command was executed twice, none for a former uplink, and that none is missing."""
     rows = log.rows(["command_id", "executions"]).to_pylist()
     twice = [row["command_id"] for row in rows if row["executions"] > 1]
     events = consumed_rows(store, commits, GROUND_EVENTS, [*EVENT_COLUMNS, "error_kind"]).to_pylist()
@@ -42,7 +42,7 @@ def commands_are_executed_once(store: Lake, log: TableLog, commits: Sequence[Com
     "heartbeat.",
 )
 def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
-    """The promotions, and the slowest."""
+    """Check the duration of promotions, and report the slowest."""
     silences = [term.silence_s for term in terms(link_events(lake.open())) if term.silence_s is not None]
     slowest_s = max(silences, default=0.0)
     return dg.AssetCheckResult(
@@ -57,7 +57,7 @@ def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
     description="No command that a station lost in a crash waits to be issued again, up to a day after it expired.",
 )
 def lost_commands_are_issued_again(lake: LakeResource) -> dg.AssetCheckResult:
-    """The commands that stay lost."""
+    """Check which lost commands nobody issued again."""
     store = lake.open()
     names = ["command_id", "station", "kind", "state", "issued_time_ns", "expires_time_ns", *DIRECTION]
     wrong = unrepeated_losses(store.log(GROUND_COMMANDS).rows(names).to_pylist(), store.clock.now_ns())

@@ -99,7 +99,7 @@ def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
 
 
 def command_of(event: Mapping[str, Any]) -> Command:
-    """The command of an event."""
+    """Read the command of an event."""
     direction = event["azimuth_deg"], event["elevation_deg"]
     return Command(event["command_id"], event["kind"], event["issued_time_ns"], event["expires_time_ns"], *direction)
 

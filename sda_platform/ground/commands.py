@@ -47,7 +47,7 @@ class Command:
 
     @property
     def priority(self) -> int:
-        """That of its kind. Raises KeyError for a kind that does not exist."""
+        """Return the priority of the command's kind. Raises KeyError for a kind that does not exist."""
         return PRIORITY[self.kind]
 
 

@@ -47,7 +47,7 @@ class Path:
     """Status by the fleet's membership: who left is declared at once, who failed as soon as it is suspected too."""
 
     def note_heartbeat(self, now_s: float) -> None:
-        """A heartbeat arrived."""
+        """Record that a heartbeat arrived."""
         self.detector.heartbeat(now_s)
 
     def note_call(self, has_failed: bool, *, began_s: float, now_s: float) -> None:

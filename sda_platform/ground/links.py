@@ -33,7 +33,7 @@ class Term:
     silence_s: float | None
 
     def shown(self) -> dict[str, Any]:
-        """The term for a person."""
+        """Describe the term, for people."""
         silence = "" if self.silence_s is None else f"{self.silence_s:.1f} s"
         facts = {"station": self.station, "uplink": self.uplink, "token": self.token, "since": iso(self.from_ns)}
         return {**facts, "reason": self.reason, "stop to promotion": silence}

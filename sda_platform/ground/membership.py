@@ -18,5 +18,5 @@ class Membership:
 
     @property
     def name(self) -> str:
-        """The status in words."""
+        """Name the status, for people."""
         return STATUS_NAMES[self.status]

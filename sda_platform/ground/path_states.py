@@ -28,13 +28,13 @@ class PathState:
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """Name the state in one word."""
         if self.declaration is not None and self.declaration["event"] == DECLARED:
             return "failed"
         return "suspected" if self.suspicion is not None and self.suspicion["event"] == SUSPECTED else "in service"
 
     def shown(self) -> dict[str, Any]:
-        """The state for a person."""
+        """Describe the state, for people."""
         facts = {"station": self.station, "uplink": self.uplink, "class": self.path_class, "state": self.state}
         return {**facts, **_shown("suspicion", self.suspicion), **_shown("declaration", self.declaration)}
 

@@ -39,7 +39,7 @@ class UplinkEvents:
         return self._of_uplink(link.event, link.uplink or self._name, link.token or token, detail)
 
     def of_heartbeats(self, record: str, token: int) -> GroundEvent:
-        """A record of heartbeats."""
+        """Make the record of heartbeats."""
         return self._of_uplink(HEARTBEATS, self._name, token, record)
 
     def _of_uplink(self, event: str, uplink: str, token: int, detail: str) -> GroundEvent:

@@ -11,7 +11,7 @@ LEAST_SPAN_MS = 3_600_000
 
 
 def yearly_bytes(logs: Iterable[TableLog]) -> float | None:
-    """Bytes a year at the rate of the commits in the logs; None where none has an hour of commits.
+    """Estimate bytes a year from the commits in the logs; None where no log has an hour of commits.
 
     Bytes are those of the files that appends added, before compaction. Tables whose rows are replaced do not count:
     their old files expire.

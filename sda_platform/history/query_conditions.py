@@ -43,7 +43,7 @@ class _Unclear(Exception):
 
 
 def necessary_conditions(parsed: Any, tables: Mapping[str, Table]) -> dict[str, Predicate]:
-    """By table a condition that all rows satisfy on which the result of a parsed query depends.
+    """Find by table a condition that all rows satisfy on which the result of a parsed query depends.
 
     A table is left out if anything but a SELECT from it alone refers to its name.
     """

@@ -28,7 +28,7 @@ class QueryPlan:
     spill_bytes: int | None = None
 
     def lines(self) -> Iterator[str]:
-        """In words."""
+        """Describe the plan and what the query reads, for people."""
         yield from self.physical.strip().splitlines()
         spilled = "not known" if self.spill_bytes is None else f"{self.spill_bytes / 1e6:,.1f} MB"
         files = f"{self.files_kept:,} of {self.files_total:,} files kept ({self.bytes_kept / 1e6:,.1f} MB)"

@@ -67,7 +67,7 @@ class RecomputedAlert:
         return {**pair, "verdict": self.verdict, "rests_on_it": self.rests_on_it, **sides}
 
     def sides(self) -> dict[str, AlertState | None]:
-        """Both states, by name."""
+        """Return both states of the alert, by name."""
         return {"before": self.before, "after": self.after}
 
 
@@ -86,7 +86,7 @@ class RecomputedImpact:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """Summarize the comparison in one line."""
         return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
 
     def to_dict(self) -> dict[str, Any]:

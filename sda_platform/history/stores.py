@@ -67,7 +67,7 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     yield _measured("tags", "each until its end, or until it is removed", "`sda lake untag`", [at / "_tags"])
     zones = [LandingZone(landing_uri, feed) for table in tables for feed in table.zones]
     for name, number in (("consumed segments", 0), ("quarantined segments", 1)):
-        places = [zone.archive.places[number] for zone in zones]
+        places = [zone.consumed_segments.places[number] for zone in zones]
         kept = f"{RETENTION.segments_days} days, then an empty mark of each"
         yield _measured(name, kept, nightly, places, most_days=RETENTION.segments_days)
     letters = _measured("dead letters", archive, "nothing", [at / "dead_letters"])

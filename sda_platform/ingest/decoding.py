@@ -36,7 +36,7 @@ def decode(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
 
 
 def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of a segment of tracking data, with an error if it is no observation. Never raises."""
+    """Decode a segment of tracking data, one row per record, with an error if it is no observation. Never raises."""
     records = list(split_records(data, meta.format))
     values, errors = read_records(records, meta.format, TRACKING_FEED.name)
     found: dict[int, TrackingObservation] = {}

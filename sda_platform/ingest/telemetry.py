@@ -15,7 +15,7 @@ from sda_platform.formats.telemetry import EMERGENCY_FLAG, TELEMETRY_FORMAT, dec
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per frame of the segment, in columns of `telemetry_frames`; never raises for any bytes.
+    """Decode a segment into columns of `telemetry_frames`, one row per frame; never raises for any bytes.
 
     A frame that repeats the key of another with other content is refused. Emergency traffic is not: it is marked.
     """

@@ -52,7 +52,7 @@ def accept_loss(beyond: BeyondArchive) -> list[str]:
 
 def _marks(zone: LandingZone) -> Iterator[tuple[UPath, float]]:
     """Each empty file without metadata, and its time."""
-    for place in zone.archive.places[:2]:
+    for place in zone.consumed_segments.places[:2]:
         files = set(list_directory(place).files)
         described = {name.partition(".")[0] for name in files if name.endswith(META_SUFFIX)}
         for name in sorted(files):

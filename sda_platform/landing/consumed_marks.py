@@ -25,7 +25,7 @@ _UNFINISHED = ".archive.new"
 def restore_marks(zones: Sequence[LandingZone], log: TableLog, head: Head) -> None:
     """Mark in each local zone without an archive what the table at ``head`` holds of it."""
     for zone in zones:
-        archive = zone.archive.places[0]
+        archive = zone.consumed_segments.places[0]
         if head.commit is not None and is_local(zone.root) and not archive.exists():
             _mark(zone, log, Path(str(archive)))
 
@@ -37,11 +37,11 @@ def mark_pruned(zones: Sequence[LandingZone], log: TableLog) -> Iterator[str]:
     """
     head = log.head()
     for zone in zones:
-        archive = zone.archive.places[0]
+        archive = zone.consumed_segments.places[0]
         if head.commit is None or not is_local(zone.root) or not archive.exists():
             continue
         held = log.distinct("segment_sha256", _of(zone) & (ds.field(COMMIT_SEQUENCE) < head.sequence))
-        gone = sorted(sha256 for sha256 in held if not zone.archive.holds(sha256))
+        gone = sorted(sha256 for sha256 in held if not zone.consumed_segments.holds(sha256))
         for sha256 in gone:
             (archive / sha256).touch()
         durable.sync([archive])

@@ -54,7 +54,7 @@ def expire_segments(zones: Sequence[LandingZone], log: TableLog, *, before_s: fl
             removed, freed = removed + 1, freed + size
         for mark in _old_marks(zone, before_s):
             mark.unlink(missing_ok=True)
-        durable.sync(place for place in zone.archive.places if place.exists())
+        durable.sync(place for place in zone.consumed_segments.places if place.exists())
     return ExpiredSegments(removed, freed)
 
 
@@ -67,8 +67,8 @@ def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> I
     held = log.distinct("segment_sha256", of_zone)
     for segment in sound:
         if segment.sha256 in held:
-            data, meta = zone.archive.place(segment)
-            yield data, (meta, zone.archive.name_mark(segment.name))
+            data, meta = zone.consumed_segments.place(segment)
+            yield data, (meta, zone.consumed_segments.name_mark(segment.name))
     known = {sha256[:MARK_DIGITS] for sha256 in held}
     for data in defective:
         if data.name[-MARK_DIGITS:] in known:
@@ -77,7 +77,7 @@ def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> I
 
 def _old_sound(zone: LandingZone, before_s: float) -> Iterator[SegmentRef]:
     """The archived segments that are named by old metadata; a mark has none."""
-    place = zone.archive.places[0]
+    place = zone.consumed_segments.places[0]
     for file in list_directory(place).files:
         sha256, _, name = file.removesuffix(META_SUFFIX).partition(".")
         if sha256 and file.endswith(META_SUFFIX) and _is_old(path_of(place, file), before_s):
@@ -86,7 +86,7 @@ def _old_sound(zone: LandingZone, before_s: float) -> Iterator[SegmentRef]:
 
 def _old_defective(zone: LandingZone, before_s: float) -> Iterator[UPath]:
     """The old data in quarantine, also where only its metadata is left."""
-    place = zone.archive.places[1]
+    place = zone.consumed_segments.places[1]
     for file in sorted(list_directory(place).files):
         data, found = path_of(place, file.removesuffix(META_SUFFIX)), status(path_of(place, file))
         is_meta = file.endswith(META_SUFFIX)
@@ -98,7 +98,7 @@ def _old_defective(zone: LandingZone, before_s: float) -> Iterator[UPath]:
 
 def _old_marks(zone: LandingZone, before_s: float) -> Iterator[UPath]:
     """The old marks of second deliveries, which are not empty."""
-    place = zone.archive.places[2]
+    place = zone.consumed_segments.places[2]
     for file in list_directory(place).files:
         mark = path_of(place, file)
         found = status(mark)

@@ -110,7 +110,7 @@ def _fresh(
         if twin is not None or _is_held(found, segment, zones):
             yield segment.refused(DUPLICATE)
             continue
-        yield zone.archive.judged(segment)
+        yield zone.consumed_segments.judged(segment)
 
 
 def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:
@@ -127,15 +127,15 @@ def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[Land
     """
     own = next(zone for zone in zones if zone.feed == segment.zone)
     if segment.defect is None and segment.meta is not None:
-        if any(zone.archive.holds(segment.sha256) for zone in zones):
+        if any(zone.consumed_segments.holds(segment.sha256) for zone in zones):
             return True
         is_by_bytes = is_known_by_bytes(segment.name, None)
-        return is_by_bytes and own.archive.holds_delivery(own.feed, segment.meta.format, segment.sha256)
+        return is_by_bytes and own.consumed_segments.holds_delivery(own.feed, segment.meta.format, segment.sha256)
     if not found.is_lone:
         return False
     if found.meta is not None:
-        return any(zone.archive.holds(found.meta.sha256) for zone in zones)
+        return any(zone.consumed_segments.holds(found.meta.sha256) for zone in zones)
     plain = hashlib.sha256(segment.data).hexdigest()
-    return any(zone.archive.holds(plain) for zone in zones) or any(
-        map(own.archive.holds, refused_hashes(own.feed, plain))
+    return any(zone.consumed_segments.holds(plain) for zone in zones) or any(
+        map(own.consumed_segments.holds, refused_hashes(own.feed, plain))
     )

@@ -73,7 +73,7 @@ def has_rows(zone: LandingZone, segment: SegmentRef) -> bool:
     if segment.defect is not None:
         return True
     try:
-        meta = zone.archived(segment).meta
+        meta = zone.load_consumed(segment).meta
     except SegmentLost:
         return False  # a mark that a segment was consumed whose bytes are gone
     return meta is not None and meta.records > 0

@@ -22,8 +22,8 @@ class WritableZone(PendingSegments):
 
     def __init__(self, root: str, feed: str) -> None:
         super().__init__(root, feed)
-        self.archive = ConsumedSegments(self.root)
-        self._places = (self._pending, *self.archive.places)
+        self.consumed_segments = ConsumedSegments(self.root)
+        self._places = (self._pending, *self.consumed_segments.places)
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
         """Write a segment to ``pending/``, data first, metadata last. False: these bytes are pending or were consumed.
@@ -89,17 +89,17 @@ class WritableZone(PendingSegments):
 
     def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
         """Whether a segment of this name with these bytes was consumed here."""
-        return any(map(self.archive.holds, self._known_as(name, data, segment_format)))
+        return any(map(self.consumed_segments.holds, self._known_as(name, data, segment_format)))
 
     def _is_name_used(self, name: str, data: bytes, segment_format: str) -> bool:
         """Whether a segment of this name with other bytes was consumed here."""
-        if not self.archive.name_mark(name).exists():
+        if not self.consumed_segments.name_mark(name).exists():
             return False
         hashes = self._known_as(name, data, segment_format)
         own = (SegmentRef(self.feed, name, sha256, len(data), 0) for sha256 in hashes)
         # The name of a segment is marked after its metadata was archived.
-        is_own = not self.archive.has_other_bytes(name, hashes[0])
-        return not is_own and not any(self.archive.metadata(segment).exists() for segment in own)
+        is_own = not self.consumed_segments.has_other_bytes(name, hashes[0])
+        return not is_own and not any(self.consumed_segments.metadata(segment).exists() for segment in own)
 
     def _known_as(self, name: str, data: bytes, segment_format: str) -> list[str]:
         """The identities that these bytes can have: with a valid record, or refused as a whole."""

@@ -56,13 +56,13 @@ class LandingZone(WritableZone):
             else:
                 self._move_away(segment)
                 if segment.defect is not None:
-                    self._give_back(segment.name, bytes_at(self.archive.place(segment)[0]))
+                    self._give_back(segment.name, bytes_at(self.consumed_segments.place(segment)[0]))
         # Without the sync, a power loss could restore them after the next commit, whose manifest does not list them.
         durable.sync(self._places)
         failpoints.hit("landing.acknowledged")
 
     def _move_away(self, segment: SegmentRef) -> None:
-        place, data_at_rest, meta_at_rest = self.archive.names_at_rest(segment)
+        place, data_at_rest, meta_at_rest = self.consumed_segments.names_at_rest(segment)
         # Read first: a move by another run after this line leaves the data in the archive.
         data, moved = bytes_in(self._pending, segment.name), False
         is_at_rest = holds_file(place, data_at_rest)  # if True, pending data of this name arrived later
@@ -77,7 +77,7 @@ class LandingZone(WritableZone):
         if segment.defect is None and not is_at_rest:
             # After the metadata is archived: a mark without metadata would make a repeated segment a conflict.
             # Before the name is free: later, a sender could seal other bytes that then become a conflict.
-            self.archive.mark_name(segment.name)
+            self.consumed_segments.mark_name(segment.name)
         if is_own:
             moved = move((self._pending, segment.name), (place, data_at_rest))
             failpoints.hit("landing.data_moved")
@@ -103,11 +103,15 @@ class LandingZone(WritableZone):
         data, described = bytes_at(waiting) or b"", self.describe(segment.name)
         if not segment_is(segment, data):
             return
-        if segment.defect == REPORTED and described and not self.archive.judged(self.read(described)).is_duplicate:
+        if (
+            segment.defect == REPORTED
+            and described
+            and not self.consumed_segments.judged(self.read(described)).is_duplicate
+        ):
             return
         if segment.defect == DUPLICATE and data:
             # Before the name is free, as in `_move_away`: another run could remove the bytes that a sender then seals.
-            self.archive.mark_name(segment.name, segment_sha256(self.feed, segment.name, data, None))
+            self.consumed_segments.mark_name(segment.name, segment_sha256(self.feed, segment.name, data, None))
         if described:
             self.discard_duplicate(segment.name)
         else:  # metadata that comes after the look above is that of its sender, who completes the file just now
@@ -143,10 +147,10 @@ class LandingZone(WritableZone):
 
         Their record counts are not available (0). A defective segment is listed if its bytes still exist.
         """
-        for sha256, name in sorted(self.archive.names(since_s).items()):
+        for sha256, name in sorted(self.consumed_segments.names(since_s).items()):
             yield SegmentRef(self.feed, name, sha256, 0, 0)
-        for name, mark in sorted(self.archive.defective_names(since_s)):
-            places = (self.archive.quarantined(name, mark), self.pending_path(name))
+        for name, mark in sorted(self.consumed_segments.defective_names(since_s)):
+            places = (self.consumed_segments.quarantined(name, mark), self.pending_path(name))
             found = (data for place in places if (data := bytes_at(place)) is not None)
             refs = (self._in_quarantine(name, data, defect) for data in found for defect in _IN_QUARANTINE)
             yield from islice((ref for ref in refs if ref.sha256.startswith(mark)), 1)
@@ -154,7 +158,7 @@ class LandingZone(WritableZone):
     def _in_quarantine(self, name: str, data: bytes, defect: str) -> SegmentRef:
         return SegmentRef(self.feed, name, segment_sha256(self.feed, name, data, defect), len(data), 1, defect)
 
-    def archived(self, segment: SegmentRef) -> LoadedSegment:
+    def load_consumed(self, segment: SegmentRef) -> LoadedSegment:
         """Read a consumed segment, as the commit read it, from the archive or (a defective one) from quarantine.
 
         If a crash interrupted a move, the segment is read from ``pending/``. A second delivery has no bytes of its own.
@@ -162,7 +166,7 @@ class LandingZone(WritableZone):
         """
         if segment.is_duplicate:
             return LoadedSegment(self.feed, segment.name, segment.sha256, b"", None, segment.defect)
-        resting, at_rest = self.archive.place(segment)[0], self.archive.metadata(segment)
+        resting, at_rest = self.consumed_segments.place(segment)[0], self.consumed_segments.metadata(segment)
         places = [(resting, at_rest), *map(self._waiting, _names_of(segment))]
         found = [(data, its_meta) for path, its_meta in places if (data := bytes_at(path)) is not None]
         own = ((data, its_meta) for data, its_meta in found if segment_is(segment, data))
@@ -187,9 +191,9 @@ class LandingZone(WritableZone):
         self._make_places()
         names = [self._free_name(segment) for segment in segments]
         for segment, name in zip(segments, names, strict=True):
-            resting, waiting = self.archive.place(segment)[0], self.pending_path(name)
+            resting, waiting = self.consumed_segments.place(segment)[0], self.pending_path(name)
             if segment.defect is None:
-                self.archive.name_mark(segment.name).unlink(missing_ok=True)
+                self.consumed_segments.name_mark(segment.name).unlink(missing_ok=True)
             if segment_is(segment, bytes_at(resting) or b""):
                 move_file(resting, waiting)
             else:  # it is pending already and must not be recorded as consumed
@@ -198,14 +202,14 @@ class LandingZone(WritableZone):
         # Without the sync, a power loss could keep the metadata alone, which means a consumed segment.
         durable.sync(self._places)
         for segment, name in zip(segments, names, strict=True):
-            move_file(self.archive.metadata(segment), self._waiting(name)[1])
+            move_file(self.consumed_segments.metadata(segment), self._waiting(name)[1])
             failpoints.hit("landing.metadata_restored")
         durable.sync(self._places)
         failpoints.hit("landing.restored")
 
     def _free_name(self, segment: SegmentRef) -> str:
         """The name under which ``segment`` can be, or already is, pending. Raises SegmentLost, SegmentConflict."""
-        data = self.archived(segment).data
+        data = self.load_consumed(segment).data
         for name in _names_of(segment):
             if bytes_at(self.pending_path(name)) in (None, data):
                 return name
@@ -219,13 +223,15 @@ class LandingZone(WritableZone):
         waiting = set(self.pending_files())
         alone = {name.removesuffix(META_SUFFIX) for name in waiting if name.endswith(META_SUFFIX)} - waiting
         described = [self.describe(name) for name in sorted(alone)]
-        consumed = [(d.name, d.meta.sha256) for d in described if d and d.meta and self.archive.holds(d.meta.sha256)]
-        known_as = self.archive.names() if consumed else {}
+        consumed = [
+            (d.name, d.meta.sha256) for d in described if d and d.meta and self.consumed_segments.holds(d.meta.sha256)
+        ]
+        known_as = self.consumed_segments.names() if consumed else {}
         for name, sha256 in consumed:
             segment = SegmentRef(self.feed, name, sha256, 0, 0)
-            if known_as[sha256] == sha256 and not self.archive.metadata(segment).exists():
-                move_file(self._waiting(name)[1], self.archive.place(segment)[1])
-                self.archive.mark_name(name)
+            if known_as[sha256] == sha256 and not self.consumed_segments.metadata(segment).exists():
+                move_file(self._waiting(name)[1], self.consumed_segments.place(segment)[1])
+                self.consumed_segments.mark_name(name)
         if consumed:
             durable.sync(self._places)
 

@@ -18,7 +18,7 @@ from sda_platform.orchestration.zone_asset import ZoneContents
 
 
 def columns(value: MetricValue) -> Mapping[str, Any]:
-    """The columns of one value."""
+    """Return the columns of one value."""
     return {**asdict(value), "labels": json.dumps(dict(value.labels), sort_keys=True)}
 
 

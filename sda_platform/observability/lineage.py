@@ -25,7 +25,7 @@ class Stage:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its identity in the lake."""
+        """Return the key of the stage's row in the lake."""
         return self.table.name, self.commit.sequence
 
 

@@ -136,7 +136,7 @@ def alert_latency_s(lake: Lake, commit: Commit) -> float | None:
 
 
 def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:
-    """By sequence, the promises that are broken according to the findings of ``table``."""
+    """Find broken promises by commit sequence, according to the findings of ``table``."""
     found: dict[int, set[str]] = {}
     for finding in lake.verdicts.read(lake.log(table)).findings:
         for sequence in range(finding.sequence, finding.last.sequence + 1):

@@ -100,7 +100,7 @@ def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) ->
 
 
 def table_states(lake: Lake) -> tuple[TableStatus, ...]:
-    """The state of all tables."""
+    """Read the state of all tables."""
     heads = {table.name: lake.head(table) for table in TABLES}
     return tuple(_table(lake, table, heads, lake.clock.now_ns()) for table in TABLES)
 

@@ -172,7 +172,7 @@ def evidence_of(store: Lake, plan: Plan, tracks: pa.Table) -> tuple[pa.Table, di
 
 
 def median_gain(rows: pa.Table) -> dict[str, float]:
-    """By how much products are better than the sets in force, by their sigmas; nothing without products."""
+    """Compute how much better products are than the sets in force, by their sigmas; nothing without products."""
     better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
     return {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
 

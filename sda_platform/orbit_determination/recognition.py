@@ -54,7 +54,7 @@ def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
 
 
 def stored(orbit: UncertainOrbits) -> list[float]:
-    """One orbit as column `orbit` has it."""
+    """Encode one orbit for column `orbit`."""
     lower = lower_triangles(orbit.covariance)
     return [float(value) for value in np.hstack([orbit.state, orbit.coefficients, lower])[0]]
 

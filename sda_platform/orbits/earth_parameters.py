@@ -80,7 +80,7 @@ def ut1_ns(time_ns: npt.ArrayLike, seen: Orientation) -> npt.NDArray[np.int64]:
 
 
 def terrestrial_time(time_ns: npt.ArrayLike) -> TwoParts:
-    """TT of instants (...)."""
+    """Convert instants (...) to Terrestrial Time (TT)."""
     return julian(utc_to_tai_ns(time_ns) + _TT_MINUS_TAI_NS)
 
 

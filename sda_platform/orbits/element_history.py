@@ -54,7 +54,7 @@ class Differences:
     v_teme_km_s: FloatArray
 
     def take(self, chosen: npt.NDArray[Any]) -> Differences:
-        """Only these, by mask or position."""
+        """Select differences by mask or position."""
         return Differences(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
 

@@ -35,7 +35,7 @@ class Terms:
     until_ns: IntArray
 
     def take(self, chosen: npt.NDArray[Any]) -> Terms:
-        """Only these, by mask or position."""
+        """Select terms by mask or position."""
         return Terms(self.row[chosen], self.from_ns[chosen], self.until_ns[chosen])
 
     def clipped(self, start_ns: int, end_ns: int) -> Terms:

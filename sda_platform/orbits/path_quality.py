@@ -92,7 +92,7 @@ def perigees_km(state: FloatArray) -> FloatArray:
 
 
 def interpolation_errors_km(time_ns: IntArray, state: FloatArray) -> FloatArray:
-    """By how much the curve of `ephemerides.states_at` misses the orbit amid each two states, (n - 1,), km."""
+    """Estimate the error of interpolation midway between each two states, (n - 1,), km."""
     elapsed_s = (utc_to_tai_ns(time_ns) - utc_to_tai_ns(time_ns[:1])) / SECOND_NS
     steps = np.arange(len(time_ns) - 1)
     parts = [_errors_km(elapsed_s, state, steps[start : start + _AT_ONCE]) for start in range(0, len(steps), _AT_ONCE)]

@@ -114,7 +114,7 @@ class Propagator:
         return SatrecArray(self._satrecs)
 
     def grid(self, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:
-        """Every object at every time.
+        """Propagate every object to every time.
 
         Args:
             time_ns: (t,) nanoseconds since the Unix epoch, UTC.
@@ -139,7 +139,7 @@ class Propagator:
         return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[:, None])
 
     def at(self, index: npt.ArrayLike, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:
-        """Object ``index[k]`` at ``time_ns[k]``.
+        """Propagate object ``index[k]`` to ``time_ns[k]``.
 
         Args:
             index: (m,) positions in ``elements``.

@@ -87,7 +87,7 @@ def times(factor: float, vector: Any) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def along(factor: float, direction: Any, origin: Any) -> tuple[float, float, float]:
-    """``origin`` plus ``factor`` times ``direction``."""
+    """Add ``factor`` times ``direction`` to ``origin``."""
     return (
         origin[0] + factor * direction[0],
         origin[1] + factor * direction[1],

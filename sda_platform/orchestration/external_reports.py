@@ -46,13 +46,13 @@ class ExternalState:
         )
 
     def event(self) -> dg.AssetMaterialization | dg.AssetObservation:
-        """The content as an event."""
+        """Report the content as a Dagster event."""
         if not self.is_data_version:
             return dg.AssetObservation(self.key, metadata=dict(self.metadata))
         return dg.AssetMaterialization(self.key, metadata=dict(self.metadata), tags={_DATA_VERSION: self.mark})
 
     def evaluation(self) -> dg.AssetCheckEvaluation:
-        """The outcome as an event."""
+        """Report the outcome as a Dagster event."""
         return dg.AssetCheckEvaluation(
             asset_key=self.key,
             check_name=self.check,

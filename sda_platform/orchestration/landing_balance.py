@@ -51,7 +51,7 @@ def _out_of_place(by_feed: dict[str, LandingZone], segments: Iterable[SegmentRef
     for segment in segments:
         if segment.is_duplicate:
             continue
-        resting = by_feed[segment.zone].archive.place(segment)[0]
+        resting = by_feed[segment.zone].consumed_segments.place(segment)[0]
         if not resting.exists():
             yield f"{segment.zone}/{segment.name} was counted as {fate_of(segment)}, and {resting} is missing"
 

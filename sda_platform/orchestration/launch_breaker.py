@@ -48,12 +48,12 @@ class LaunchBreaker:
         after.save(self._place)
 
     def succeeded(self) -> None:
-        """A worker was started: what failed before counts no more."""
+        """Record that a worker was started: earlier failures no longer count."""
         if self.record().failures:
             BreakerRecord().save(self._place)
 
     def record(self) -> BreakerRecord:
-        """Its state."""
+        """Return the state of the breaker, to be stored."""
         return BreakerRecord.load(self._place)
 
 

@@ -61,7 +61,7 @@ class HeldLease:
     ttl_s: int
 
     def shown(self) -> dict[str, Any]:
-        """The lease for a person."""
+        """Describe the lease, for people."""
         since = "" if self.since_ns is None else iso(self.since_ns)
         facts = {"lease": self.name, "holder": self.holder, "token": self.token, "since": since}
         return {**facts, "expires": f"in {self.expires_in_s} of {self.ttl_s} s"}
@@ -158,7 +158,7 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
 
     @contextmanager
     def guarded(self, store: Lake, name: str) -> Iterator[Lake]:
-        """``store``, whose commits carry the token of the lease ``name``, which is held meanwhile and then released.
+        """Yield ``store`` under the site lease ``name``: commits carry its token, and it is released afterwards.
 
         Raises LeaseTaken where another process holds it. A holder that cannot keep its lease is refused at its next
         plan, once another one has committed.

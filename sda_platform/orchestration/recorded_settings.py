@@ -36,7 +36,7 @@ class RecordedResource(dg.ConfigurableResource[Value]):
         return values if (listed := self.listed()) is None else {**values, _LISTS: _sha256(listed)}
 
     def as_recorded(self, settings: Mapping[str, Any]) -> Self:
-        """This resource with the ``settings`` of a commit; a setting that is newer than the commit keeps its value.
+        """Return this resource with the ``settings`` of a commit; a newer setting keeps its value.
 
         Raises NotReplayable where a setting no longer exists, or a file lists other entries than it did.
         """

@@ -69,11 +69,11 @@ class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]
     root: str = Field(description="Where the landing zones are: a path or an object store's URI.")
 
     def zone(self, feed: str) -> LandingZone:
-        """The zone of one feed."""
+        """Open the zone of one feed."""
         return LandingZone(self.root, feed)
 
     def zones(self, feeds: Iterable[str]) -> list[LandingZone]:
-        """The zones of several feeds."""
+        """Open the zones of several feeds."""
         return [self.zone(feed) for feed in feeds]
 
     def zones_of(self, table: Table) -> TableZones:

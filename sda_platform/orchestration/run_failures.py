@@ -81,7 +81,7 @@ class OpenCause:
     run_id: str = ""
 
     def counted(self, run_id: str) -> "OpenCause":
-        """With one more failure."""
+        """Count one more failure of this cause."""
         return replace(self, runs=self.runs + 1, run_id=run_id)
 
     def reported(self, now_s: float) -> "OpenCause":

@@ -292,6 +292,6 @@ def put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> li
     """Have these consumed segments wait again. Raises SegmentLost, SegmentConflict."""
     for zone in zones:
         zone.restore([segment for segment in segments if segment.zone == zone.feed])
-        zone.archive.forget_unbacked_names()
+        zone.consumed_segments.forget_unbacked_names()
     failpoints.hit("recovery.segments_restored")
     return [f"put {len(segments)} segments back to be taken again"] if segments else []

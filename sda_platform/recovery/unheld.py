@@ -15,7 +15,7 @@ def archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> li
     """Those of ``segments`` that do not wait any more, wholly or in part."""
     found = []
     for zone in zones:
-        sound, defective = zone.archive.names(), zone.archive.defective_names()
+        sound, defective = zone.consumed_segments.names(), zone.consumed_segments.defective_names()
         own = [segment for segment in segments if segment.zone == zone.feed]
         found += [s for s in own if s.defect is None and s.sha256 in sound]
         found += [

@@ -39,16 +39,16 @@ class History:
 
     @property
     def first(self) -> int:
-        """Sequence of the first commit."""
+        """Return the sequence of the first commit."""
         return self.commits[0].sequence
 
     @property
     def last(self) -> int:
-        """Sequence of the last commit."""
+        """Return the sequence of the last commit."""
         return self.commits[-1].sequence
 
     def predecessor(self, commit: Commit) -> Commit | None:
-        """The commit before ``commit``."""
+        """Return the commit before ``commit``."""
         return (self.before, *self.commits)[commit.sequence - self.first]
 
 

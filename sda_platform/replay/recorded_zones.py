@@ -29,7 +29,7 @@ class RecordedZones(TableZones):
     def take(self, log: TableLog, head: Head, *, max_segments: int | None = None) -> list[LoadedSegment]:
         """Return the recorded segments. Raises InvalidRequest for a correction of one whose metadata is unreadable."""
         by_feed = {zone.feed: zone for zone in self.zones}
-        return [self._corrected(by_feed[segment.zone].archived(segment)) for segment in self.segments]
+        return [self._corrected(by_feed[segment.zone].load_consumed(segment)) for segment in self.segments]
 
     def _corrected(self, segment: LoadedSegment) -> LoadedSegment:
         data = self.corrected.get(segment.sha256)

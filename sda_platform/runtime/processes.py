@@ -69,7 +69,7 @@ class Service:
 
     @property
     def is_alive(self) -> bool:
-        """True while the process runs."""
+        """Tell whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -114,7 +114,7 @@ class Service:
             self._process.wait()
 
     def last_words(self, lines: int = 12) -> str:
-        """The end of its log."""
+        """Read the end of the process's log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
@@ -137,7 +137,7 @@ def await_end(services: Iterable[Service], until_s: float) -> None:
 
 
 def describe_exit(code: int | None) -> str:
-    """An exit code in words."""
+    """Describe an exit code, for people."""
     if code is None:
         return "still running"
     if code < 0:

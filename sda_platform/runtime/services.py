@@ -86,7 +86,7 @@ def webserver_service(
 
 
 def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) -> Service:
-    """Dagster's daemon."""
+    """Describe Dagster's daemon as a service."""
     arguments = [str(SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
     return _python("daemon", arguments, home, environment, lambda: True)
 

@@ -74,7 +74,7 @@ class Users:
 
 
 def digest(token: str) -> str:
-    """The SHA-256 of ``token``, hexadecimal."""
+    """Compute the SHA-256 of ``token``, hexadecimal."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -49,7 +49,7 @@ _LATE_ROUNDS = 3
 
 
 def current_readings(settings: Settings) -> tuple[Reading, ...]:
-    """Every vital now."""
+    """Evaluate every vital now."""
     return evaluate(current_facts(settings), settings.vitals)
 
 

@@ -29,7 +29,7 @@ class Engine(Reader, Protocol):
     """An ordered map of bytes to bytes in a directory: one writer, many readers."""
 
     def snapshot(self) -> AbstractContextManager[Reader]:
-        """One state of the map for all reads in the context, whatever is written meanwhile. One thread uses it."""
+        """Open one state of the map for all reads in the context, whatever is written meanwhile; for one thread."""
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         """Apply all deletes, then all puts, as one durable batch; a put replaces the value under its key."""

@@ -126,7 +126,7 @@ class CatalogueIndex(IndexReader):
 
     @contextmanager
     def at_one_state(self) -> Iterator[IndexReader]:
-        """One state for all reads in the context."""
+        """Open one state for all reads in the context."""
         with self.engine.snapshot() as reader:
             yield IndexReader(reader)
 

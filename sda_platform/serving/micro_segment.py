@@ -44,12 +44,12 @@ _KEYWORDS: Final = {
 
 
 def encode(element_sets: Iterable[ElementSet]) -> bytes:
-    """The bytes of a micro-segment."""
+    """Encode element sets as a micro-segment."""
     return encode_omm_csv(element_sets)
 
 
 def segment_name(data: bytes) -> str:
-    """Its name, which follows from its content."""
+    """Compute the name of a micro-segment from its content."""
     return f"{PREFIX}{hashlib.sha256(data).hexdigest()[:24]}.csv"
 
 

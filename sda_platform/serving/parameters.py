@@ -23,35 +23,35 @@ class Parameter:
         return bool(self.schema["type"] == "array")
 
     def described(self, name: str, place: str) -> dict[str, Any]:
-        """Its description in an OpenAPI document; ``place`` is query or path."""
+        """Describe the parameter for an OpenAPI document; ``place`` is query or path."""
         return {"name": name, "in": place, "description": self.text, "schema": dict(self.schema)}
 
 
 def number(text: str, least: int = 0, most: int = GREATEST_ID) -> Parameter:
-    """A whole number of a range."""
+    """Declare a whole number of a range."""
     return Parameter(text, {"type": "integer", "minimum": least, "maximum": most})
 
 
 def numbers(text: str) -> Parameter:
-    """Catalogue numbers, separated by commas."""
+    """Declare a list of catalogue numbers, separated by commas."""
     return Parameter(text, {"type": "string", "pattern": f"^{_NUMBER}(,{_NUMBER})*$"})
 
 
 def instant(text: str) -> Parameter:
-    """An instant, ISO 8601; UTC where it states no offset."""
+    """Declare an instant, ISO 8601; UTC where it states no offset."""
     return Parameter(text, {"type": "string", "pattern": f"^{_INSTANT}$", "examples": ["2024-11-01T00:00:00Z"]})
 
 
 def instants(text: str) -> Parameter:
-    """Instants: the parameter may be repeated."""
+    """Declare instants: the parameter may be repeated."""
     return Parameter(text, {"type": "array", "items": dict(instant("").schema)})
 
 
 def choice(text: str, values: Sequence[str]) -> Parameter:
-    """One of some words."""
+    """Declare a choice of words."""
     return Parameter(f"{text}: {', '.join(values)}.", {"type": "string", "enum": list(values)})
 
 
 def seconds(text: str, least: float, most: float) -> Parameter:
-    """A time from ``least`` to ``most``."""
+    """Declare a time from ``least`` to ``most``, seconds."""
     return Parameter(text, {"type": "number", "minimum": least, "maximum": most})

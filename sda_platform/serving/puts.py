@@ -66,7 +66,7 @@ class Puts:
         self._group = GroupCommit(self._seal)
 
     def put(self, sets: list[ElementSet], sender: Sender) -> Future[None]:
-        """A future that ends when the sets are durable and served. Raises Busy."""
+        """Make sets durable; the future ends when they are also served. Raises Busy."""
         if self._live.pending.is_full:
             raise Busy("too many acknowledged sets wait for the platform; is it running?")
         return self._group.put([(each, sender) for each in sets])

@@ -65,7 +65,7 @@ class Observers:
     seed: int
 
     def radar(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
-        """Radar observations in [start, stop)."""
+        """Simulate radar observations in [start, stop)."""
         sensors = self.plan.sensors.of_kind("radar")
         lines = self._lines_of_sight(
             sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity

@@ -17,13 +17,13 @@ def stream(seed: int, *labels: object) -> np.random.Generator:
 
 
 def keyed_integers(seed: int, purpose: str, keys: Sequence[object]) -> NDArray[np.uint64]:
-    """One 64-bit number per key, (n,)."""
+    """Draw one 64-bit number per key, (n,)."""
     numbers = (int.from_bytes(_digest(seed, purpose, key)[:8], "little") for key in keys)
     return np.fromiter(numbers, np.uint64, len(keys))
 
 
 def keyed_uniform(seed: int, purpose: str, keys: Sequence[object]) -> NDArray[np.float64]:
-    """One number in [0, 1) per key, (n,)."""
+    """Draw one number in [0, 1) per key, (n,)."""
     return (keyed_integers(seed, purpose, keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

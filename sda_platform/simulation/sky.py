@@ -72,7 +72,7 @@ class Sky:
         return len(self.norad_id)
 
     def with_debris(self, debris: "Sky", parent: int, time_ns: int) -> "Sky":
-        """This sky with the object at position `parent` ended at `time_ns`, and the debris present from then on.
+        """End the object at position `parent` at `time_ns`, and add the debris that is present from then on.
 
         The debris keeps the parent's own error, so that it starts at the parent's true position.
         """
@@ -82,7 +82,7 @@ class Sky:
         return replace(self, ended_time_ns=ended).joined_by(replace(debris, ahead_ns=ahead), time_ns)
 
     def joined_by(self, others: "Sky", time_ns: int) -> "Sky":
-        """This sky and the objects of another one, which are present from `time_ns` on."""
+        """Add the objects of another sky, which are present from `time_ns` on."""
         elements = (self.propagator.elements, others.propagator.elements)
         columns = {name: np.concatenate([getattr(part, name) for part in elements]) for name in _NUMBERS}
         born = np.full(len(others), time_ns, dtype=np.int64)
@@ -97,7 +97,7 @@ class Sky:
         )
 
     def with_path(self, elements: ElementSets, row: int, time_ns: int) -> "Sky":
-        """This sky in which the object at ``row`` follows ``elements`` (1,) from ``time_ns`` on, exactly."""
+        """Let the object at ``row`` follow ``elements`` (1,) exactly from ``time_ns`` on."""
         columns = {
             name: np.append(getattr(self.propagator.elements, name), getattr(elements, name)) for name in _NUMBERS
         }

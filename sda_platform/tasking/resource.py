@@ -32,7 +32,7 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
 
     @override
     def listed(self) -> object:
-        """The sensors and the owners."""
+        """Read the configured sensors and owners."""
         return self.network() if self.sensors else None, sorted(self.owners().items())
 
     @override

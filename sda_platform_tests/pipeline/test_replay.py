@@ -204,7 +204,7 @@ def test_commits_made_again_with_the_bytes_that_came_have_the_same_rows__DL6_I14
     """The control: a segment of the last batch is corrected by itself, and no row differs on the forks."""
     tables = {table.name: table for table in TABLES}
     newest = the_history(lived.lake, RAW_RECORDS).commits[-1].manifest.segments[0]
-    data = lived.zone(newest.zone).archived(newest).data
+    data = lived.zone(newest.zone).load_consumed(newest).data
     impact = impact_of(lived.lake, tables, newest.name)
     since = [(tables[each.table], each.sequences[0]) for each in impact.tables if each.table in TO_ALERTS]
 

@@ -112,7 +112,7 @@ class Feeder:
 
     @contextmanager
     def connected(self) -> Iterator["Feeder"]:
-        """The sockets, open. Raises OSError."""
+        """Open the sockets for the context. Raises OSError."""
         with (
             nullcontext() if self._is_served else self._archive.serving(self._archive_at),
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as self._datagrams,

@@ -35,7 +35,7 @@ def agents_of(settings: Settings) -> dict[str, str]:
 
 
 def source_grid(report: Mapping[str, Any], agents: Mapping[str, str] = MappingProxyType({})) -> Grid:
-    """One row per source, with the status of its agent if it has one; below it, what is wrong."""
+    """Tabulate the sources, each with the status of its agent if it has one, and their problems below."""
 
     def state(source: Mapping[str, Any]) -> str:
         agent = f"agent {agents[source['name']]}" if source["name"] in agents else ""

@@ -50,7 +50,7 @@ class RefusedRecords:
                 self.remarks += [f"record {first_record + row['record_number']}, {each}" for each in parts]
 
     def lines(self) -> Iterator[str]:
-        """The reasons for people."""
+        """Write the reasons of refused records, for people."""
         yield from self.reasons
         if self.count > len(self.reasons):
             yield f"and {self.count - len(self.reasons):,} more"

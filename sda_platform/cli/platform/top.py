@@ -51,7 +51,7 @@ def run_top(settings: Settings, lake: Lake, *, interval_s: float, once: bool) ->
 
 
 def frame(settings: Settings, lake: Lake) -> Group:
-    """One frame."""
+    """Draw one frame of the display."""
     facts = current_facts(settings)
     activities = [activity(lake, table.name, lake.log(table).commits(_MOST_COMMITS), facts.now_ns) for table in TABLES]
     head = Text(f"mission time {iso(facts.now_ns)}")

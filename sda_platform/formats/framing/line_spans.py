@@ -28,7 +28,7 @@ class LineSpans:
     numbers: Positions
 
     def texts(self) -> list[bytes]:
-        """The lines."""
+        """Return the bytes of each line."""
         data = self.data
         return [data[begin:end] for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)]
 

@@ -39,7 +39,7 @@ def _split_kvn(data: bytes) -> Iterator[RawRecord]:
 
 
 def pack_kvn(payloads: Sequence[bytes], received_time_ns: Sequence[int], header: bytes) -> bytes:
-    """Messages one after the other."""
+    """Join messages in KVN, one after the other."""
     del received_time_ns, header
     return b"".join(payload + b"\n" for payload in payloads)
 
@@ -97,7 +97,7 @@ def _split_xml(tag: str, parts_of: re.Pattern[bytes], data: bytes) -> Iterator[R
 
 
 def pack_xml(payloads: Sequence[bytes], received_time_ns: Sequence[int], header: bytes) -> bytes:
-    """Elements inside an ``ndm``."""
+    """Wrap elements in one ``ndm`` document."""
     del received_time_ns, header
     return b"<ndm>\n" + b"\n".join(payloads) + b"\n</ndm>\n"
 

@@ -62,7 +62,7 @@ def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
 
 
 def audit_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """The assets of all audits."""
+    """Make the assets of all audits."""
     return [audit_asset(audit, settings) for audit in AUDITS]
 
 

@@ -42,7 +42,7 @@ class CommitsConfig(dg.Config):
     to_sequence: int = Field(default=0, ge=0, description="Last commit; 0: the newest.")
 
     def span(self) -> Span:
-        """The commits."""
+        """Return the chosen commits."""
         return Span(self.from_sequence, self.to_sequence or sys.maxsize)
 
 

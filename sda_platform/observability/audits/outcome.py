@@ -40,7 +40,7 @@ class AuditOutcome:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """Summarize the outcome in one line."""
         left_out = f"; left out: {'; '.join(self.skipped)}" if self.skipped else ""
         if self.problems:
             return f"{len(self.problems)} problems, such as {self.problems[0]}{left_out}"

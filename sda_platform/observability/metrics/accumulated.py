@@ -28,7 +28,7 @@ class Buckets:
         self.total += value
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Upper bound and number of observations up to it."""
+        """Yield each upper bound with the number of observations up to it."""
         reached, found = 0, []
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             reached += count
@@ -71,7 +71,7 @@ class AccumulatedMetrics(ExportedMetrics):
         return self._values[metric].get(labels)
 
     def collect(self) -> Iterator[Any]:
-        """Every family with its samples."""
+        """Yield every metric family with its samples."""
         for metric, values in list(self._values.items()):
             shown = family(metric)
             for labels, value in list(values.items()):

@@ -28,7 +28,7 @@ class Vital:
     judge: Judge
 
     def reading(self, facts: Facts, rules: VitalsSettings) -> Reading:
-        """Its state by ``facts``."""
+        """Evaluate the vital by ``facts``."""
         found = self.judge(facts, rules)
         if found is None:
             return Reading(self.name, VitalState.UNKNOWN)

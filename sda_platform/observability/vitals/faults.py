@@ -67,7 +67,7 @@ class Reading:
 
     @property
     def problems(self) -> list[str]:
-        """The text of every fault."""
+        """Return the text of every fault."""
         return [each.text for each in self.faults]
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def by_side(faults: Iterable[Fault]) -> dict[Side, list[Fault]]:
 
 
 def in_short(faults: Sequence[Fault], many: str) -> str:
-    """One line about ``faults`` of one vital and side."""
+    """Describe ``faults`` of one vital and side in one line."""
     if len(faults) == 1:
         return faults[0].text
     longest = max(faults, key=lambda each: each.lasted_s or 0.0)

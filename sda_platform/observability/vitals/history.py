@@ -43,7 +43,7 @@ class VitalHistory:
 
     @property
     def red(self) -> list[Lasting]:
-        """The vitals that are red."""
+        """Return the vitals that are red."""
         return [each for each in self.vitals.values() if each.reading.state is VitalState.RED]
 
     def after(self, readings: Sequence[Reading], at_s: float, repeat_s: float = REPEAT_S) -> "VitalHistory":

@@ -85,7 +85,7 @@ def orphans(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
 
 
 def dead_letters(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
-    """Kinds that grow."""
+    """Find kinds of dead letters that grow."""
     return (Fault(each.subject, Side.SOURCES, each.text) for each in facts.growing_letters)
 
 
@@ -114,7 +114,7 @@ def subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
 
 
 def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    """The local engine."""
+    """Judge the local engine."""
     if facts.engine_answers is None or _is_down(facts, "engine"):
         return None
     silent = Fault("engine", Side.PLATFORM, "the Spark engine executes no statement")
@@ -122,7 +122,7 @@ def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 
 
 def daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
-    """Dagster's daemon and its records."""
+    """Judge Dagster's daemon and its records."""
     found = facts.daemon
     if found is None or _is_down(facts, "daemon"):
         return None
@@ -190,7 +190,7 @@ def runs(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
 
 
 def disk(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    """File systems without space."""
+    """Find file systems without space."""
     for disk in facts.disks:
         if disk.free < rules.disk_min_free * disk.total:
             share = disk.free / disk.total if disk.total else 0.0

@@ -42,11 +42,11 @@ class UncertainOrbits:
 
     @classmethod
     def stack(cls, orbits: Sequence[UncertainOrbits]) -> UncertainOrbits:
-        """At least one, one after the other."""
+        """Concatenate collections of orbits, at least one."""
         return cls(*(np.concatenate([getattr(each, f.name) for each in orbits]) for f in dataclasses.fields(cls)))
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> UncertainOrbits:
-        """Only these rows."""
+        """Select the orbits of these rows."""
         return UncertainOrbits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
     def copied(self) -> UncertainOrbits:

@@ -37,7 +37,7 @@ class Counted:
 
     @property
     def standard_error(self) -> float:
-        """One-sigma error of the estimate; without a hit, that of one hit."""
+        """Compute the one-sigma error of the estimate; without a hit, that of one hit."""
         fraction = max(self.hits, 1) / self.trials
         return float(np.sqrt(fraction * (1 - min(fraction, 1.0)) / self.trials))
 

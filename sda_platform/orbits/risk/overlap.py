@@ -44,7 +44,7 @@ class Overlap:
     axes: FloatArray
 
     def take(self, rows: IntArray) -> Overlap:
-        """Only the times of these numbers."""
+        """Select times by their numbers."""
         return Overlap(self.mean[rows], self.covariance[rows], self.variance_km2[rows], self.axes[rows])
 
     @property

@@ -53,7 +53,7 @@ class ShortEncounterRisk:
     covariance_repaired: npt.NDArray[np.bool_]
 
     def with_maximum(self, known: FloatArray) -> ShortEncounterRisk:
-        """These with the maximum ``known`` (n,) where it is not NaN, which no scaling gives."""
+        """Replace the maximum by ``known`` (n,) where that is not NaN; no scaling gives it."""
         has = ~np.isnan(known)
         return dataclasses.replace(
             self,

@@ -45,7 +45,7 @@ class Encounters:
     radius_km: FloatArray
 
     def take(self, rows: IntArray) -> Encounters:
-        """Only the passes of these numbers."""
+        """Select passes by their numbers."""
         return Encounters(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
     @property

@@ -113,7 +113,7 @@ def _hermite_slope(fraction: FloatArray) -> FloatArray:
 
 
 def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> FloatArray:
-    """Upper bound of the Hermite position error on orbits of the given perigee radius (km), same shape.
+    """Bound the error of Hermite positions on orbits of the given perigee radius, km, same shape.
 
     The error of a cubic Hermite interpolant is at most max|r''''| h^4 / 384. On an ellipse |r''''| peaks at perigee
     with mu^2 (1 + 3 e) / r_p^5. The factor of two covers what J2 and drag add to the derivative.

@@ -94,7 +94,7 @@ class Measurements:
 
     @property
     def from_orbit(self) -> BoolArray:
-        """(m,) whether the observer orbits."""
+        """Tell whether each observer is in orbit, (m,)."""
         return np.asarray(self.site_sigma_km > 0.0)
 
     @property

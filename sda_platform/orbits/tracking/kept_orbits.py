@@ -36,7 +36,7 @@ class KeptOrbits:
 
     @classmethod
     def none(cls, basis: npt.NDArray[np.str_]) -> KeptOrbits:
-        """No orbits."""
+        """Return an empty collection of orbits."""
         count = len(basis)
         still = np.zeros(count, np.int64)
         nowhere = UncertainOrbits(still, np.zeros((count, 6)), np.zeros((count, 2)), np.zeros((count, 8, 8)))
@@ -64,7 +64,7 @@ class KeptOrbits:
         return np.where(holds, later, first)
 
     def without(self, rows: npt.NDArray[np.bool_]) -> KeptOrbits:
-        """These without the orbits of the objects ``rows`` (g,)."""
+        """Remove the orbits of the objects ``rows`` (g,)."""
         epoch_ns = np.where(rows, 0, self.orbits.epoch_ns)
         return dataclasses.replace(self, orbits=dataclasses.replace(self.orbits, epoch_ns=epoch_ns))
 

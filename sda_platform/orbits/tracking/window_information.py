@@ -37,7 +37,7 @@ class WindowFits:
     """(w, 6, 6) covariance of that prior."""
 
     def take(self, rows: IntArray) -> WindowFits:
-        """Only these windows, by position."""
+        """Select windows by position."""
         return WindowFits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
@@ -53,7 +53,7 @@ class WindowHalves:
     """(h, 2, 6, 6)"""
 
     def take(self, rows: IntArray) -> WindowHalves:
-        """Only these, by position."""
+        """Select windows by position."""
         return WindowHalves(self.window[rows], self.state[rows], self.covariance[rows])
 
     def fits(self, windows: WindowFits) -> WindowFits:
@@ -90,7 +90,7 @@ class Evidence:
 
     @classmethod
     def of(cls, fits: WindowFits, used: IntArray) -> Evidence:
-        """That of the windows ``used``."""
+        """Compute the evidence of the windows ``used``."""
         chosen, count = fits.take(used), len(fits.epoch_ns)
         information, vector = observation_information(chosen, chosen.predicted)
         turn = to_gcrf("TEME", chosen.epoch_ns)
@@ -102,7 +102,7 @@ class Evidence:
         return cls(fits.epoch_ns, reference, wide, long)
 
     def with_halves(self, halves: WindowHalves, fits: WindowFits, used: IntArray) -> Evidence:
-        """This, of ``fits``, with that of the halves of the windows ``used``."""
+        """Add the evidence of the halves of the windows ``used`` of ``fits``."""
         chosen = halves.take(np.flatnonzero(np.isin(halves.window, used)))
         of_halves = Evidence.of(chosen.fits(fits), np.arange(2 * len(chosen.window)))
         return dataclasses.replace(self, halves=of_halves, half_of=chosen.window)

@@ -77,7 +77,7 @@ def test_a_zone_survives_the_refusal_of_any_write(tmp_path: Path, disk: FailingD
         pass_through(zone, table)
         assert zone.pending_names() == []
         assert sorted(s.name for head in table if head.commit for s in head.commit.manifest.segments) == ["a", "b"]
-        assert set(zone.archive.names()) == {described(data).sha256 for data in (DATA, OTHER)}
+        assert set(zone.consumed_segments.names()) == {described(data).sha256 for data in (DATA, OTHER)}
         if is_through:
             break
     assert refused > 15

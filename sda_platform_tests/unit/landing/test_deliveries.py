@@ -327,6 +327,6 @@ def test_a_missing_segment_of_the_commit_before_the_newest_is_reported_mutant_27
         platform.drain()
     commits = platform.lake.log(RAW_RECORDS).commits()
     for segment in commits[1].manifest.segments:
-        Path(str(platform.zones(["radar"])[0].archive.place(segment)[0])).unlink()
+        Path(str(platform.zones(["radar"])[0].consumed_segments.place(segment)[0])).unlink()
     (problem,) = misplaced_segments(platform.zones(FEEDS), [commit.manifest for commit in commits])
     assert problem.startswith(f"sequence {commits[1].sequence}: radar/")

@@ -57,7 +57,7 @@ def test_old_segments_leave_an_empty_mark_and_those_of_the_newest_commit_stay__D
     assert set(kept_bytes(platform)) == {newest, f"{newest}.c.meta.json"}
     assert (done.segments, done.freed_bytes) == (3, len(A) + len(B) + len(B[:-7]))
     with pytest.raises(SegmentLost, match="radar/a, which a commit consumed"):
-        platform.zones(["radar"])[0].archived(of(A, "a"))
+        platform.zones(["radar"])[0].load_consumed(of(A, "a"))
     assert expire(platform) == ExpiredSegments()
     assert list(mark_pruned(platform.zones(FEEDS), platform.lake.log(RAW_RECORDS))) == []
 
@@ -78,7 +78,7 @@ def test_old_marks_of_second_deliveries_go_and_young_ones_stay(platform: Platfor
     platform.deliver("radar", "a again", A)
     platform.drain()
     platform.drain()
-    mark = platform.zones(["radar"])[0].archive.name_mark("a again")
+    mark = platform.zones(["radar"])[0].consumed_segments.name_mark("a again")
     expire(platform, before_s=time.time() - 3600)
     assert mark.exists()
     expire(platform)
@@ -98,7 +98,7 @@ def test_a_segment_stays_whose_rows_the_table_lacks(platform: Platform) -> None:
     (archive / sha256).write_bytes(lost)
     (archive / f"{sha256}.lost.meta.json").write_text(described(lost).to_json())
     expire(platform)
-    assert platform.zones(["radar"])[0].archived(of(lost, "lost")).data == lost
+    assert platform.zones(["radar"])[0].load_consumed(of(lost, "lost")).data == lost
 
 
 def test_a_removal_that_is_killed_is_finished_by_the_next__DL6_A6(platform: Platform) -> None:

@@ -115,7 +115,7 @@ def test_a_name_that_is_not_utf_8_is_written_with_escapes_everywhere__D3(zone: L
     assert take(zone, head) == []
     assert names(pending(zone)) == set()
     for segment in taken:
-        assert zone.archived(segment.ref(3)) == segment
+        assert zone.load_consumed(segment.ref(3)) == segment
     zone.restore([s.ref(3) for s in taken])
     assert {s.name for s in take(zone)} == {s.name for s in taken}
 
@@ -140,7 +140,7 @@ def test_a_name_of_any_length_is_taken_and_cleared_away__D3(
     assert sorted(s.name for s in taken) == ["good", name]
     assert take(zone, committed(*taken)) == []
     assert names(pending(zone)) == set()
-    assert all(zone.archived(s.ref(3 if s.defect is None else 1)) == s for s in taken)
+    assert all(zone.load_consumed(s.ref(3 if s.defect is None else 1)) == s for s in taken)
 
 
 def test_names_that_quarantine_shortens_stay_apart__D3(zone: LandingZone) -> None:
@@ -149,7 +149,7 @@ def test_names_that_quarantine_shortens_stay_apart__D3(zone: LandingZone) -> Non
     taken = take(zone)
     zone.acknowledge([s.ref(3 if s.defect is None else 1) for s in taken])
     assert len(names(Path(str(zone.root)) / "quarantine")) == 2
-    assert all(zone.archived(s.ref(1)) == s for s in taken if s.defect)
+    assert all(zone.load_consumed(s.ref(1)) == s for s in taken if s.defect)
 
 
 @contextlib.contextmanager

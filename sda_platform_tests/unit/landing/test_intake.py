@@ -172,7 +172,7 @@ def test_a_crash_before_the_clean_up_is_repaired_by_the_next_take(zone: LandingZ
     head = committed(*take(zone))
     assert take(zone, head=head) == []
     assert zone.pending_names() == []
-    assert zone.archive.holds(described(DATA).sha256)
+    assert zone.consumed_segments.holds(described(DATA).sha256)
 
 
 def test_a_crash_inside_the_clean_up_is_repaired_by_the_next_take(zone: LandingZone) -> None:
@@ -181,7 +181,7 @@ def test_a_crash_inside_the_clean_up_is_repaired_by_the_next_take(zone: LandingZ
     (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
     assert take(zone, head=head) == []
     assert zone.pending_files() == []
-    assert zone.archive.holds(described(DATA).sha256)
+    assert zone.consumed_segments.holds(described(DATA).sha256)
 
 
 def test_a_crash_before_the_commit_takes_the_same_segments_again(zone: LandingZone) -> None:
@@ -216,7 +216,7 @@ def test_a_conflict_is_acknowledged_whatever_step_was_killed__spec_94(zone: Land
         with step:
             zone.acknowledge([conflict.ref(1)])
     assert zone.pending_files() == []
-    assert zone.archived(conflict.ref(1)) == conflict
+    assert zone.load_consumed(conflict.ref(1)) == conflict
 
 
 def test_a_name_is_marked_only_after_the_metadata_was_archived__spec_94() -> None:
@@ -257,9 +257,9 @@ def test_a_mark_without_an_archived_segment_is_removed_for_good__spec_94() -> No
     zone = LandingZone("sim:///landing", "radar")
     land(zone, long_name, OTHER)
     zone.acknowledge([s.ref(3) for s in take(zone)])
-    zone.archive.name_mark("a").touch()
+    zone.consumed_segments.name_mark("a").touch()
     disk.sync("/landing/radar/names")
-    zone.archive.forget_unbacked_names()
+    zone.consumed_segments.forget_unbacked_names()
     disk.lose_power("drop", Random(1))
     assert list(disk.below("/landing/radar/names")) == [f"/landing/radar/names/{long_name}"]
     land(zone, "a", DATA)
@@ -285,7 +285,7 @@ def test_a_file_is_no_conflict_with_itself_whatever_step_of_its_clean_up_was_kil
             zone.acknowledge([taken.ref(3)])
         land(zone, "a", DATA)
     assert zone.pending_files() == []
-    assert zone.archived(taken.ref(3)) == taken
+    assert zone.load_consumed(taken.ref(3)) == taken
 
 
 def test_a_copy_that_another_run_removes_after_the_listing_is_no_dead_letter(zone: LandingZone) -> None:
@@ -412,8 +412,8 @@ def test_a_file_that_is_changed_between_listing_and_reading_is_reported_and_neve
         failpoints.watch(None)
     assert taken.defect is not None
     assert take(zone, head=committed(taken)) == []
-    assert zone.archived(taken.ref(1)).data == taken.data
-    assert not zone.archive.holds(described(DATA).sha256)
+    assert zone.load_consumed(taken.ref(1)).data == taken.data
+    assert not zone.consumed_segments.holds(described(DATA).sha256)
     assert land(zone, "a", DATA)
 
 
@@ -428,7 +428,7 @@ def test_a_file_that_is_changed_between_reading_and_clean_up_is_consumed_as_it_w
     rest = take(zone, head=committed(taken))
     assert (taken.data, taken.defect) == (DATA, None)
     assert [segment.defect is None for segment in rest] == ([] if change == "deleted" else [False])
-    assert zone.archive.holds(described(DATA).sha256)
+    assert zone.consumed_segments.holds(described(DATA).sha256)
     assert not land(zone, "again", DATA), "and it is not consumed twice"
 
 

@@ -59,7 +59,7 @@ def test_the_marks_of_all_batches_are_one_file(tmp_path: Path) -> None:
 
 def test_a_mark_can_be_removed_and_the_others_stay(zone: LandingZone) -> None:
     consume(zone, "a", "b")
-    zone.archive.name_mark("a").unlink()
+    zone.consumed_segments.name_mark("a").unlink()
     consume(zone, "c")
     assert marks(zone).keys() == {"b", "c"}
 
@@ -67,9 +67,9 @@ def test_a_mark_can_be_removed_and_the_others_stay(zone: LandingZone) -> None:
 def test_the_mark_of_a_second_delivery_is_a_file_of_its_own__spec_94(zone: LandingZone) -> None:
     """It has content. A name that is marked already keeps its mark: writing to it would write to all."""
     consume(zone, "a", "b")
-    zone.archive.mark_name("a", "of another segment")
-    zone.archive.mark_name("again", "of the first segment")
-    again = zone.archive.name_mark("again")
+    zone.consumed_segments.mark_name("a", "of another segment")
+    zone.consumed_segments.mark_name("again", "of the first segment")
+    again = zone.consumed_segments.name_mark("again")
     assert again.read_text() == "of the first segment"
     again.unlink()
     assert len(set(marks(zone).values())) == 1
@@ -100,9 +100,9 @@ def test_marks_of_earlier_versions_count__spec_94(zone: LandingZone) -> None:
     """Each was a file of its own."""
     consume(zone, "a")
     Path(str(zone.root), ".mark").unlink()
-    zone.archive.name_mark("b").touch()
+    zone.consumed_segments.name_mark("b").touch()
     put(zone, "b", DATA["b"])
-    assert zone.archive.has_other_bytes("b", "its hash")
+    assert zone.consumed_segments.has_other_bytes("b", "its hash")
     consume(zone, "c")
     assert len(set(marks(zone).values())) == 3
 

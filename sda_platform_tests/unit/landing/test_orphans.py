@@ -143,7 +143,7 @@ def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_an
     (told,) = take(zone)
     assert land(zone, "a", DATA)
     assert [(s.data, s.defect) for s in take(zone, head=committed(told))] == [(DATA, None)]
-    assert zone.archived(told.ref(1)) == told
+    assert zone.load_consumed(told.ref(1)) == told
 
 
 def taken_by_a_slow_run(
@@ -184,7 +184,9 @@ def test_a_segment_that_is_sent_again_before_a_slow_run_moves_its_defective_copy
         place(zone, name, content)
     told = take(zone)
     assert [(s.data, s.defect) for s in taken_by_a_slow_run(zone, committed(*told), monkeypatch)] == [(DATA, None)]
-    assert [zone.archived(each.ref(1)).data for each in told] == [waiting.get("a", b"")], "what was reported is kept"
+    assert [zone.load_consumed(each.ref(1)).data for each in told] == [waiting.get("a", b"")], (
+        "what was reported is kept"
+    )
 
 
 def test_a_slow_run_leaves_other_bytes_alone_that_came_under_the_name_of_a_defective_segment(
@@ -196,7 +198,7 @@ def test_a_slow_run_leaves_other_bytes_alone_that_came_under_the_name_of_a_defec
     told = take(zone)
     taken = taken_by_a_slow_run(zone, committed(*told), monkeypatch, OTHER)
     assert [(s.data, s.defect) for s in taken] == [(OTHER, None)]
-    assert [zone.archived(each.ref(1)).data for each in told] == [torn]
+    assert [zone.load_consumed(each.ref(1)).data for each in told] == [torn]
 
 
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:

@@ -152,7 +152,7 @@ def test_acknowledging_archives_data_and_metadata_by_content_and_can_be_repeated
         zone.acknowledge([ref("a")])
         assert files(zone, "pending") == {}
         assert files(zone, "archive") == consumed("a")
-    assert zone.archive.holds(hashlib.sha256(DATA).hexdigest())
+    assert zone.consumed_segments.holds(hashlib.sha256(DATA).hexdigest())
 
 
 def test_a_clean_up_that_is_killed_at_any_step_is_finished_by_the_next_and_never_waits_again(zone: LandingZone) -> None:
@@ -182,8 +182,8 @@ def test_what_was_consumed_can_be_read_again_as_it_was_taken(zone: LandingZone) 
     land(zone, "a", DATA)
     (taken,) = map(zone.read, zone.pending())
     zone.acknowledge([taken.ref(3)])
-    assert zone.archived(taken.ref(3)) == taken
-    assert zone.archive.names() == {taken.sha256: "a"}
+    assert zone.load_consumed(taken.ref(3)) == taken
+    assert zone.consumed_segments.names() == {taken.sha256: "a"}
 
 
 def test_a_defective_segment_goes_to_quarantine_with_its_metadata_and_can_be_read_again(zone: LandingZone) -> None:
@@ -192,7 +192,7 @@ def test_a_defective_segment_goes_to_quarantine_with_its_metadata_and_can_be_rea
     zone.acknowledge([taken.ref(1)])
     assert (files(zone, "pending"), files(zone, "archive")) == ({}, {})
     assert list(files(zone, "quarantine").values()) == [b"torn", described(DATA).to_json().encode()]
-    assert zone.archived(taken.ref(1)) == taken
+    assert zone.load_consumed(taken.ref(1)) == taken
 
 
 @pytest.mark.parametrize("data", [DATA, b"torn"])
@@ -218,7 +218,7 @@ def test_an_archive_that_lost_or_changed_a_segment_says_so(zone: LandingZone) ->
     ):
         spoil()
         with pytest.raises(SegmentLost, match=words):
-            zone.archived(ref("a"))
+            zone.load_consumed(ref("a"))
     with pytest.raises(SegmentLost):
         zone.restore([ref("a")])
 
@@ -237,7 +237,7 @@ def test_a_segment_whose_name_is_taken_is_restored_under_its_hash_whatever_step_
     overwrite(zone, "a", OTHER)
     for step in crashes():
         with step:
-            zone.restore([SegmentRef("radar", name, sha, 0, 0) for sha, name in zone.archive.names().items()])
+            zone.restore([SegmentRef("radar", name, sha, 0, 0) for sha, name in zone.consumed_segments.names().items()])
     assert {(s.name, zone.read(s).data) for s in zone.pending()} == {("a", OTHER), (ref("a").sha256, DATA)}
 
 
@@ -257,7 +257,7 @@ def test_a_second_delivery_that_waits_does_not_keep_a_restored_segment_from_bein
     zone.acknowledge([ref("a")])
     put(zone, "a", DATA)
     zone.restore([ref("a")])
-    assert not zone.archive.holds(ref("a").sha256)
+    assert not zone.consumed_segments.holds(ref("a").sha256)
     assert loaded(zone) == (DATA, None)
 
 
@@ -270,8 +270,8 @@ def test_the_archive_knows_equal_bytes_by_the_name_under_which_they_were_consume
         put(each, name, DATA)
         put(each, f"{name}.meta.json", described(DATA, each.feed).to_json().encode())
         each.acknowledge([SegmentRef(each.feed, name, ref("a").sha256, len(DATA), 3)])
-    assert zone.archive.names() == {ref("a").sha256: "a.seg"}
-    assert other_zone.archive.names() == {ref("a").sha256: "b.seg"}
+    assert zone.consumed_segments.names() == {ref("a").sha256: "a.seg"}
+    assert other_zone.consumed_segments.names() == {ref("a").sha256: "b.seg"}
 
 
 def test_an_archive_of_an_earlier_version_knows_no_names_and_gives_segments_back_by_their_hash(
@@ -281,8 +281,8 @@ def test_an_archive_of_an_earlier_version_knows_no_names_and_gives_segments_back
     zone.acknowledge([ref("a")])
     archive, sha256 = Path(str(zone.root)) / "archive", ref("a").sha256
     (archive / f"{sha256}.a.meta.json").rename(archive / f"{sha256}.meta.json")
-    assert zone.archive.names() == {sha256: sha256}
-    assert zone.archived(ref("a")).data == DATA
+    assert zone.consumed_segments.names() == {sha256: sha256}
+    assert zone.load_consumed(ref("a")).data == DATA
     zone.restore([ref(sha256)])
     assert [segment.name for segment in zone.pending()] == [sha256]
 
@@ -291,8 +291,8 @@ def test_a_name_that_is_too_long_to_stand_next_to_the_hash_is_not_kept(zone: Lan
     name = "n" * 200
     land(zone, name, DATA)
     zone.acknowledge([ref(name)])
-    assert zone.archive.names() == {ref(name).sha256: ref(name).sha256}
-    assert zone.archived(ref(name)).data == DATA
+    assert zone.consumed_segments.names() == {ref(name).sha256: ref(name).sha256}
+    assert zone.load_consumed(ref(name)).data == DATA
 
 
 def test_other_bytes_under_a_name_that_waits_are_refused_and_nothing_is_overwritten(zone: LandingZone) -> None:
@@ -312,7 +312,7 @@ def test_consumed_data_that_vanished_before_the_clean_up_leaves_no_trace_of_a_lo
     (Path(str(zone.root)) / "pending" / "a").unlink()
     zone.acknowledge([ref("a")])
     assert files(zone, "pending") == {}
-    assert zone.archive.holds(ref("a").sha256)
+    assert zone.consumed_segments.holds(ref("a").sha256)
 
 
 def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: LandingZone) -> None:
@@ -385,16 +385,16 @@ def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and
     land(zone, "a", DATA)
     put(zone, "a", OTHER)
     zone.acknowledge([ref("a")])
-    assert zone.archive.holds(hashlib.sha256(DATA).hexdigest())
+    assert zone.consumed_segments.holds(hashlib.sha256(DATA).hexdigest())
     data, defect = loaded(zone)
     assert (data, str(defect)[:20]) == (OTHER, "a: checksum differs ")
 
 
 def test_a_consumed_segment_that_cannot_be_looked_up_is_no_absent_one(zone: LandingZone) -> None:
-    assert not zone.archive.holds("a" * 64)
+    assert not zone.consumed_segments.holds("a" * 64)
     (Path(str(zone.root)) / "archive").mkdir(parents=True)
     with pytest.raises(OSError, match="too long"):
-        zone.archive.holds("a" * 300)
+        zone.consumed_segments.holds("a" * 300)
 
 
 def test_what_is_restored_is_on_disk_before_its_metadata_waits_mutant_14(

@@ -132,8 +132,8 @@ def test_no_run_begins_a_table_of_which_only_marks_are_left_P1_2(lake: Lake, zon
     for name in "ab":
         consume(lake, zone, name)
     expire_segments([zone], lake.log(RAW_RECORDS), before_s=time.time() + YEAR_S)
-    zone.archive.place(SegmentRef("radar", "b", "", 0, 0))
-    for file in zone.archive.places[0].iterdir():
+    zone.consumed_segments.place(SegmentRef("radar", "b", "", 0, 0))
+    for file in zone.consumed_segments.places[0].iterdir():
         if file.stat().st_size:
             file.unlink()
     shutil.rmtree(lake.log(RAW_RECORDS).uri)

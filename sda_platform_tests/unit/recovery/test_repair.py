@@ -230,10 +230,10 @@ def test_metadata_that_a_power_loss_parted_from_archived_data_follows_it__D15(
     lake: Lake, zone: LandingZone, is_undone: bool
 ) -> None:
     segment = consume(lake, zone, "a")
-    data, archived = zone.archive.place(segment)
+    data, archived = zone.consumed_segments.place(segment)
     waiting = zone.pending_path("a.meta.json")
     archived.rename(waiting)
-    zone.archive.name_mark("a").unlink()
+    zone.consumed_segments.name_mark("a").unlink()
     if is_undone:
         empty(lake)
     started(lake, zone)
@@ -241,17 +241,17 @@ def test_metadata_that_a_power_loss_parted_from_archived_data_follows_it__D15(
         assert zone.pending_names() == ["a"], "data and metadata wait again, under the segment's name"
         assert not data.exists()
     else:
-        assert archived.exists() and not waiting.exists() and zone.archive.name_mark("a").exists()
-        assert zone.archived(segment).meta is not None
+        assert archived.exists() and not waiting.exists() and zone.consumed_segments.name_mark("a").exists()
+        assert zone.load_consumed(segment).meta is not None
 
 
 def test_metadata_that_came_before_its_data_stays(lake: Lake, zone: LandingZone) -> None:
     """A copy under another name of what was consumed: it is a second delivery once its data comes."""
     segment = consume(lake, zone, "a")
     early = zone.pending_path("b.meta.json")
-    early.write_bytes(zone.archive.place(segment)[1].read_bytes())
+    early.write_bytes(zone.consumed_segments.place(segment)[1].read_bytes())
     started(lake, zone)
-    assert early.exists() and not zone.archive.name_mark("b").exists()
+    assert early.exists() and not zone.consumed_segments.name_mark("b").exists()
 
 
 def test_damage_before_the_newest_commit_is_refused_f_live(lake: Lake, zone: LandingZone) -> None:

@@ -57,7 +57,7 @@ def promotions_are_fast(lake: LakeResource) -> dg.AssetCheckResult:
     description="No command that a station lost in a crash waits to be issued again, up to a day after it expired.",
 )
 def lost_commands_are_issued_again(lake: LakeResource) -> dg.AssetCheckResult:
-    """Check which lost commands nobody issued again."""
+    """Check that each lost command was issued again."""
     store = lake.open()
     names = ["command_id", "station", "kind", "state", "issued_time_ns", "expires_time_ns", *DIRECTION]
     wrong = unrepeated_losses(store.log(GROUND_COMMANDS).rows(names).to_pylist(), store.clock.now_ns())

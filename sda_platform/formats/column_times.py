@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.instants import parse_epoch_ns, require_held
 
 _EXACT: Final = Context(prec=50)
 _DAY_NS: Final = Decimal(86_400_000_000_000)
@@ -68,9 +68,7 @@ def time_ns_of(text: str, form: str) -> int:
         raise
     except (ValueError, OverflowError):
         raise RecordError("bad_field", f"time is {ascii(text)[:80]}, which is not of the form {form}") from None
-    if not -(2**63) <= time_ns < 2**63:
-        raise RecordError("out_of_range", f"time is {ascii(text)[:80]}, must be from 1957 to 2099")
-    return time_ns
+    return require_held(time_ns, f"time is {ascii(text)[:80]}")
 
 
 def _by_pattern(text: str, pattern: str) -> int:

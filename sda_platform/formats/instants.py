@@ -9,6 +9,8 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.time_systems import leap_second_ends_ns
 from sda_platform.units import SECOND_NS
 
+# Half an hour less than 64 bits hold: more than time systems, and the time of light, differ.
+_MOST_NS: Final = 2**63 - 1_800 * SECOND_NS
 # Year; day of the year, or month and day; hour and minute; second; its digits; Z or an offset.
 _INSTANT: Final = re.compile(
     r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))[T ](\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -29,8 +31,13 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
         raise RecordError(
             "bad_field", f"{keyword} is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
         ) from None
-    if not -(2**63) <= time_ns < 2**63:
-        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:80]}, must be from 1957 to 2099")
+    return require_held(time_ns, f"{keyword} is {ascii(text)[:80]}")
+
+
+def require_held(time_ns: int, told: str) -> int:
+    """Return ``time_ns`` where 64 bits hold it in every time system. Raises RecordError, which begins with ``told``."""
+    if abs(time_ns) > _MOST_NS:
+        raise RecordError("out_of_range", f"{told}, must be from 1957 to 2099")
     return time_ns
 
 

@@ -48,6 +48,7 @@ _STATED: Final[Mapping[Quantity, str]] = {
     **dict(zip(OF_AN_OBSERVER, STATE_OF_OBSERVER, strict=True)),
 }
 """What a tracking data message has no keyword for, by its column of observations."""
+_LONGEST_LIGHT_S: Final = 60.0
 _OPTIONAL: Final = frozenset({"range_rate", *_STATED}) - frozenset(OF_AN_OBSERVER)
 
 
@@ -148,7 +149,10 @@ def _tracking_data(mapping: ColumnMapping, line: _Line) -> TrackingData:
     time_ns = _time_ns(mapping, line)
     if mapping.time.refers_to == "object" and mapping.is_of_a_radar:
         # Of the standard's two tags, the time of reception is taken.
-        time_ns += round(float(numbers["range"]) * 1000 / SPEED_OF_LIGHT_M_S * 1_000_000_000)
+        light_s = float(numbers["range"]) * 1000 / SPEED_OF_LIGHT_M_S
+        if not light_s < _LONGEST_LIGHT_S:
+            raise RecordError("out_of_range", f"range is {numbers['range'][:40]} km, too far for light to return")
+        time_ns += round(light_s * 1_000_000_000)
     epoch = format_epoch(time_ns)
     path = {"PATH": "1,2,1", "ANGLE_TYPE": "AZEL", "RANGE_UNITS": "km"}
     if not mapping.is_of_a_radar:

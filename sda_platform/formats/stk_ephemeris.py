@@ -14,6 +14,7 @@ import numpy as np
 
 from sda_platform.formats.ephemeris import Covariance, EphemerisSegment
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import require_held
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS
@@ -202,11 +203,13 @@ def _epoch_ns(parts: _Parts, name: str) -> int:
         at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         raise parts.wrong(name, "must be like 1 Jan 2024 00:00:00.0") from None
-    return round(at.timestamp()) * 1_000_000_000 + round(float(found[7] or 0) * 1e9)
+    time_ns = round(at.timestamp()) * 1_000_000_000 + round(float(found[7] or 0) * 1e9)
+    return require_held(time_ns, f"{parts.places.get(name.lower())}: {name} is {ascii(text)[:40]}")
 
 
 def _instant_ns(epoch_tai_ns: np.ndarray, elapsed_s: float) -> int:
     """UTC after so many seconds, leap seconds counted."""
     if abs(elapsed_s) > 1e9:
         raise RecordError("out_of_range", f"a time of {elapsed_s:g} s is more than 30 years from the epoch")
-    return int(tai_to_utc_ns(np.array([int(epoch_tai_ns) + round(elapsed_s * 1e9)]))[0])
+    tai_ns = require_held(int(epoch_tai_ns) + round(elapsed_s * 1e9), f"a time of {elapsed_s:g} s after the epoch")
+    return int(tai_to_utc_ns(np.array([tai_ns]))[0])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sda_platform.formats.ephemeris import Covariance, EphemerisParts, EphemerisSegment, EphemerisState, assembled
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.instants import format_epoch
+from sda_platform.formats.instants import format_epoch, require_held
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.units import SECOND_NS
@@ -68,9 +68,9 @@ class PathTable:
     covariances: list[Covariance] = field(default_factory=list)
 
     def add(self, place: str, time_ns: int, position_km: Sequence[float], velocity: Sequence[float] | None) -> None:
-        """Take the next state; None: its velocity is not known, or comes next."""
+        """Take the next state; None: its velocity is not known, or comes next. Raises RecordError."""
         self.places.append(place)
-        self.times_ns.append(time_ns)
+        self.times_ns.append(require_held(time_ns, f"{place}: the epoch"))
         self.positions_km.append(position_km)
         self.velocities_km_s.append(velocity)
 

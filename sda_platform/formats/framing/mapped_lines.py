@@ -42,7 +42,7 @@ def lines_before(text: bytes, skip_lines: int, comment: str, *, has_header: bool
     """Return what precedes the first record of ``text``: lines to be skipped, and a header."""
     at = lines = 0
     last = b""
-    for _ in range(skip_lines):
+    for _ in range(min(skip_lines, len(text))):
         at, lines = _after(text, at), lines + 1
     while has_header and at < len(text) and not last:
         after = _after(text, at)
@@ -65,11 +65,11 @@ def head_of(data: bytes) -> MappedHead:
     try:
         options = json.loads(mapping)
         skipped, comment, has_header = options["skip_lines"], options["comment"], options["header"]
-        before = lines_before(data[first:], int(skipped), str(comment), has_header=bool(has_header))
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        before, mark = lines_before(data[first:], int(skipped), comment, has_header=bool(has_header)), comment.encode()
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise RecordError("bad_json", "the mapping of its columns is none") from None
     length = first + before.length
-    return MappedHead(mapping, before.last, comment.encode(), length, data[:length].count(b"\n") - 1)
+    return MappedHead(mapping, before.last, mark, length, data[:length].count(b"\n") - 1)
 
 
 def _split(data: bytes) -> Iterator[RawRecord]:

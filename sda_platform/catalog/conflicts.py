@@ -14,21 +14,13 @@ from sda_platform.catalog.edits import EditVerdict, reconcile
 from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, SUPERSEDED
 from sda_platform.formats.edits import Edit
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.element_order import REASONS
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema
-# The order of `orbits.element_order.rank`.
-_PARTS = {
-    "in_force": "its epoch is ahead",
-    "if(in_force, epoch_time_ns, -epoch_time_ns)": "older epoch",
-    "source_priority": "lower source priority",
-    "coalesce(element_set_number, 0L)": "lower set number",
-    "claimant": "source later in the alphabet wins",
-    "segment_sha256": "same set from the same source",
-    "record_number": "same set from the same source",
-}
-_ORDER = f"struct({', '.join(_PARTS)})"
+# A claimant is the originator of the set that it claims.
+_ORDER = f"struct({', '.join(REASONS)})".replace("originator", "claimant")
 _FROM_SETS = (
     "norad_id", "segment_sha256", "segment_name", "record_number", "received_time_ns", "epoch_time_ns",
     "element_set_number", "source_priority",
@@ -54,7 +46,7 @@ def element_claims(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int
     judged = sources.withColumn("winner", winner).withColumn("holds", F.col("place") == F.col("winner"))
     names = [f"place.{name}" for name in sources.schema["place"].dataType.fieldNames()]  # type: ignore[attr-defined]
     reason = F.lit(None).cast("string")
-    for name, text in reversed(list(zip(names, _PARTS.values(), strict=True))):
+    for name, text in reversed(list(zip(names, REASONS.values(), strict=True))):
         reason = F.when(F.col(name) != F.col(name.replace("place", "winner", 1)), F.lit(text)).otherwise(reason)
     added = {
         "attribute": F.lit(ELEMENTS),

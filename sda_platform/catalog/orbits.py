@@ -25,6 +25,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.element_order import TIES, Tie
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_force
 from sda_platform.orbits.object_pairs import ObjectPairs, are_among
@@ -119,7 +120,7 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     ahead = ahead.join(current.select(["norad_id", *ERROR_SCALES]), "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
-    terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in RANK_COLUMNS], ALWAYS_NS, FOREVER_NS)
+    terms = terms_in_force(ids, epochs, [_ranks(rows, tie) for tie in TIES], ALWAYS_NS, FOREVER_NS)
     taken = Terms(np.arange(len(terms.row)), terms.from_ns, terms.until_ns)
     return _catalogue(rows.take(pa.array(terms.row)), taken, docked)
 
@@ -165,10 +166,9 @@ def propagator_of(rows: pa.Table) -> Propagator:
     return Propagator(ElementSets.from_columns(columns), np.nan_to_num(scale, nan=1.0))
 
 
-def _ranks(column: pa.ChunkedArray) -> IntArray:
-    """Numbers in the order of the values of ``column``; null counts as 0, or as an empty text."""
-    filled = pc.fill_null(column, "" if pa.types.is_string(column.type) else 0)
-    ranks = pc.rank(filled, sort_keys="ascending", tiebreaker="dense")
+def _ranks(rows: pa.Table, tie: Tie) -> IntArray:
+    """Numbers (n,) in the order of the values of a column."""
+    ranks = pc.rank(pc.fill_null(rows.column(tie.column), tie.absent), sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks.to_numpy(), dtype=np.int64)
 
 

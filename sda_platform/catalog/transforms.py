@@ -7,16 +7,11 @@ from pyspark.sql import functions as F
 
 from sda_platform.catalog.tables import HISTORY_COLUMNS, ORBITAL_CATALOG
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.element_order import REASONS
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
-# The total order by which one element set of an object is better than another: of sets in force the latest epoch, of
-# sets that are all ahead the first. Segment and record decide the last ties, so that the catalogue does not depend on
-# the order of arrival; a set that is in the catalogue stays before one that equals it.
-_ORDER = (
-    "struct(in_force, if(in_force, epoch_time_ns, -epoch_time_ns), source_priority, "
-    "coalesce(element_set_number, 0L), coalesce(originator, ''), "
-    "segment_sha256, record_number, is_current)"
-)
+# A set that is in the catalogue stays before one that equals it.
+_ORDER = f"struct({', '.join(REASONS)}, is_current)"
 _COLUMNS = [c.name for c in ORBITAL_CATALOG.columns if c.name not in (COMMIT_SEQUENCE, *HISTORY_COLUMNS)]
 
 

@@ -1,29 +1,54 @@
-"""The total order by which one element set of an object is better than another.
+"""The total order by which one element set of an object is better than another, for rows, for SQL and for columns.
 
-Of sets that are in force the one with the latest epoch, of sets that are all ahead the first. Source priority, set
-number and source decide ties (CM-14). Segment and record decide the last ones, so that the result does not depend on
-the order of arrival. `catalog.transforms` has the same order for Spark; a test compares both.
+Of sets that are in force the one with the latest epoch, of sets that are all ahead the first. `TIES` decide between
+equal epochs (CM-14). Segment and record decide the last ones, so that the result does not depend on the order of
+arrival.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
 Row = Mapping[str, Any]
-Rank = tuple[bool, int, int, int, str, str, int]
+Rank = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A column that decides between sets of one epoch: the greater value is the better, null counts as ``absent``."""
+
+    column: str
+    absent: int | str
+    reason: str
+    """Why the set with the lower value has lost."""
+
+    @property
+    def sql(self) -> str:
+        """The value to compare, as an expression of Spark."""
+        return f"coalesce({self.column}, {self.absent!r}{'L' if self.absent == 0 else ''})"
+
+
+TIES: Final = (
+    Tie("source_priority", 0, "lower source priority"),
+    Tie("element_set_number", 0, "lower set number"),
+    Tie("originator", "", "source later in the alphabet wins"),
+    Tie("segment_sha256", "", "same set from the same source"),
+    Tie("record_number", 0, "same set from the same source"),
+)
+"""What decides between sets of one epoch, the most significant first."""
+REASONS: Final = {
+    "in_force": "its epoch is ahead",
+    "if(in_force, epoch_time_ns, -epoch_time_ns)": "older epoch",
+    **{tie.sql: tie.reason for tie in TIES},
+}
+"""The order as expressions of Spark, the most significant first, each with why a set with a lower value has lost.
+``in_force`` is a column: whether the epoch has come, with EPOCH_TOLERANCE_NS."""
 
 
 def rank(row: Row, as_of_ns: int) -> Rank:
     """The place of a set in the total order as of mission time ``as_of_ns``; the greater is the better."""
     epoch_ns = row["epoch_time_ns"]
     in_force = epoch_ns <= as_of_ns + EPOCH_TOLERANCE_NS
-    return (
-        in_force,
-        epoch_ns if in_force else -epoch_ns,
-        row["source_priority"],
-        row["element_set_number"] or 0,
-        row["originator"] or "",
-        row["segment_sha256"],
-        row["record_number"],
-    )
+    return (in_force, epoch_ns if in_force else -epoch_ns, *(row[tie.column] or tie.absent for tie in TIES))

@@ -44,7 +44,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._begin()
         before = self.cycle
         super().data_received(data)
-        if self.cycle is not before:
+        if self.cycle is not before or self.transport.get_protocol() is not self:  # a request, or a WebSocket's
             self._end()
 
     def pause_writing(self) -> None:

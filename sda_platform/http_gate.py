@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REFUSED_HOST: Final = "the request names another host: SDA_HTTP_HOSTS lists the names of this server"
 READING: Final = frozenset({"GET", "HEAD"})
@@ -46,7 +46,18 @@ class HttpGate:
         if is_request and (reason := refusal(scope, self._hosts)) is not None:
             await refuse(scope, send, reason)
         else:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _without_frames(send) if scope["type"] == "http" else send)
+
+
+def _without_frames(send: Send) -> Send:
+    """Return ``send`` that forbids pages of others to show an answer as a part of theirs, where clicks would be led."""
+
+    async def framed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"x-frame-options", b"SAMEORIGIN")]}
+        await send(message)
+
+    return framed
 
 
 def refusal(scope: Scope, hosts: Collection[str]) -> str | None:

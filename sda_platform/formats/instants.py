@@ -35,7 +35,7 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
 
 
 def require_held(time_ns: int, stated: str) -> int:
-    """Return ``time_ns`` where 64 bits hold it in every time system. Raises RecordError, which begins with ``stated``."""
+    """Return ``time_ns`` where 64 bits hold it in every time system. Raises RecordError, beginning with ``stated``."""
     if abs(time_ns) > _MOST_NS:
         raise RecordError("out_of_range", f"{stated}, must be from 1957 to 2099")
     return time_ns

@@ -6,14 +6,17 @@ and what its sender may change depends on a role. The role is asked where Dagste
 write a request leads past it.
 """
 
+import asyncio
 import functools
 import logging
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+import uvicorn
 from dagster._core.workspace.context import IWorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.permissions import PermissionResult
 from dagster_webserver import cli
@@ -22,10 +25,11 @@ from graphene import Schema
 from graphql import GraphQLError
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
 
 from sda_platform.edge.address import Address
+from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import READING, HttpGate, headers_of, refuse
 from sda_platform.runtime.services import UI_TOKEN
 from sda_platform.runtime.ui_roles import Role, User, has_permission, may_mutate
@@ -37,6 +41,10 @@ from sda_platform.spark.channel import kept_token
 _FACTORY: Final = "create_app_from_workspace_process_context"
 _USER: Final = "sda.user"
 _CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="SDA platform", charset="UTF-8"'),)
+_TAGS_OF_PODS: Final = "dagster-k8s/"
+MOST_BODY_BYTES: Final = 8 * 2**20
+BODY_S: Final = 30.0
+MOST_CONNECTIONS: Final = 256
 _PROBED: Final = "/server_info"
 """Versions alone: the answer by which a probe sees that the process works."""
 _log = logging.getLogger(cli.WEBSERVER_LOGGER_NAME)
@@ -72,26 +80,54 @@ class LoginGate:
 
 
 def _changes_by_path(scope: Scope) -> bool:
-    """Whether it is a request that may change something and is not judged where Dagster executes mutations."""
-    return scope["type"] == "http" and scope["method"] not in READING and not _is_graphql(scope)
+    """Whether it is a request that may change something and is not judged where Dagster executes mutations.
+
+    The path of a reported asset may end like that of queries.
+    """
+    return scope["type"] == "http" and scope["method"] not in READING and scope["path"] != "/graphql"
 
 
 class GraphqlGate:
-    """Passes to ``app`` queries that are POSTs of JSON; by GET only the page that edits queries is shown."""
+    """Passes to ``app`` queries that are POSTs of JSON; by GET only the page that edits queries is shown.
+
+    A body has a stated length, and its time.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one connection on, or refuse it."""
-        if scope["type"] != "http" or not _is_graphql(scope):
+        length = headers_of(scope).get("content-length", "") if scope["type"] == "http" else ""
+        if scope["type"] != "http" or (scope["method"] in READING and not _is_graphql(scope)):
             await self._app(scope, receive, send)
+        elif scope["method"] not in READING and not (length.isdecimal() and int(length) <= MOST_BODY_BYTES):
+            await refuse(scope, send, f"a body states its length, at most {MOST_BODY_BYTES:,} bytes", 413)
+        elif not _is_graphql(scope):
+            await self._app(scope, _within(receive), send)
         elif scope["method"] != "POST" and parse_qs(scope["query_string"], keep_blank_values=True):
             await refuse(scope, send, "a query is a POST of JSON, not the address of a page", 405)
         elif scope["method"] == "POST" and _media_type(scope) != "application/json":
             await refuse(scope, send, "a query is a POST of application/json", 415)
         else:
-            await self._app(scope, receive, send)
+            await self._app(scope, _within(receive), send)
+
+
+def _within(receive: Receive) -> Receive:
+    """Return ``receive`` whose parts of a body must all have come in time. It raises TimeoutError."""
+    ends_s = time.monotonic() + BODY_S
+    is_whole = False
+
+    async def next_message() -> Message:
+        nonlocal is_whole
+        if is_whole:
+            return await receive()
+        async with asyncio.timeout(ends_s - time.monotonic()):
+            message = await receive()
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return next_message
 
 
 def _is_graphql(scope: Scope) -> bool:
@@ -155,13 +191,32 @@ def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., A
 
     def judged(root: Any, info: Any, **arguments: Any) -> Any:
         user = _user_of(info.context.source)
-        if not may_mutate(user.role, name):
+        reason = f"the role {user.role.name.lower()} may not {name}"
+        if user.role < Role.ADMIN and (part := _of_an_admin(arguments)):
+            reason, is_allowed = f"{reason} with {part}", False
+        else:
+            is_allowed = may_mutate(user.role, name)
+        if not is_allowed:
             _log.warning("%s, %s: %s is refused", user.name, user.role.name.lower(), name)
-            raise GraphQLError(f"the role {user.role.name.lower()} may not {name}")
+            raise GraphQLError(reason)
         _log.info("%s, %s: %s", user.name, user.role.name.lower(), name)
         return resolve(root, info, **arguments)
 
     return judged
+
+
+def _of_an_admin(arguments: Any) -> str:
+    """What in the arguments of a mutation would let a run do something else than its job; empty: nothing.
+
+    A configuration can replace the lake and the subscriber, and a tag the image of a pod.
+    """
+    if isinstance(arguments, Mapping):
+        if arguments.get("runConfigData") not in (None, "", "{}", {}):
+            return "a configuration of its own"
+        if str(arguments.get("key", "")).startswith(_TAGS_OF_PODS):
+            return "tags of pods"
+    parts = arguments.values() if isinstance(arguments, Mapping) else arguments if isinstance(arguments, list) else ()
+    return next(filter(None, map(_of_an_admin, parts)), "")
 
 
 def _user_of(source: Any) -> User:
@@ -195,6 +250,8 @@ def main(arguments: Sequence[str]) -> None:
         return gated(app, settings.http_hosts, users, anyone)
 
     setattr(cli, _FACTORY, build)
+    run = functools.partial(uvicorn.run, http=DeadlineProtocol, limit_concurrency=MOST_CONNECTIONS)
+    setattr(uvicorn, "run", run)  # noqa: B010 - what Dagster's command calls
     sys.argv = ["dagster-webserver", *arguments]
     cli.main()  # type: ignore[no-untyped-call]
 

@@ -5,12 +5,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import uvicorn
 from dagster._core.workspace.context import WorkspaceProcessContext
 from starlette.types import ASGIApp
 
+from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.runtime.ui_roles import ROLE_NAMES, Role
 from sda_platform.runtime.ui_users import Users, new_user
 from sda_platform.runtime.webserver import RoleWebserver, gated
@@ -36,10 +38,10 @@ def ui(directory: Path, *, has_users: bool = True, anyone: Role = Role.ADMIN) ->
 
 
 @contextmanager
-def served(app: ASGIApp) -> Iterator[int]:
+def served(app: ASGIApp, http: Any = DeadlineProtocol) -> Iterator[int]:
     """The port at which a thread serves ``app``."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, http=http, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -14,6 +14,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster_webserver import cli
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate, is_own_host
 from sda_platform.runtime import webserver
 from sda_platform.runtime.ui_roles import Role
@@ -182,13 +183,20 @@ def test_dagsters_command_serves_what_the_gate_makes(
     monkeypatch.setenv("SDA_WEBSERVER_WRITES", writes or "false")
     monkeypatch.setenv("SDA_WEBSERVER_USERS", str(tmp_path / "users.toml") if has_users else "")
     served_apps: list[Any] = []
-    monkeypatch.setattr(uvicorn, "run", lambda app, **_options: served_apps.append(app))
+    options: dict[str, Any] = {}
+
+    def run(app: ASGIApp, **more: Any) -> None:
+        served_apps.append(app)
+        options.update(more)
+
+    monkeypatch.setattr(uvicorn, "run", run)
     monkeypatch.setattr(cli, "log_action", lambda *_arguments: None)
     monkeypatch.setattr(cli, "create_app_from_workspace_process_context", lambda *_: pytest.fail("not gated"))
     monkeypatch.setattr(cli, "main", lambda: _host_as_dagster_does())
     monkeypatch.setattr(sys, "argv", [])
     webserver.main([])
     assert [type(app) for app in served_apps] == [HttpGate]
+    assert (options["http"], options["limit_concurrency"]) == (DeadlineProtocol, webserver.MOST_CONNECTIONS)
     text = asyncio.run(_asked(served_apps[0]))
     assert ("a login is needed" in text) is has_users
     assert ("may not stopSensor" in text) is (anyone is Role.VIEWER)

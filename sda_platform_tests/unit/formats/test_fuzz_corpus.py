@@ -4,7 +4,13 @@ import re
 
 import pytest
 
-from sda_platform_tests.support.fuzz_targets import TARGETS, seeds
+from sda_platform_tests.support.fuzz_targets import CORPUS, TARGETS, corpus, seeds
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_input_of_the_corpus_makes_a_decoder_raise(name: str) -> None:
+    for each in (*seeds(name), *corpus(name)):
+        TARGETS[name](each)
 
 
 @pytest.mark.parametrize("year", [b"1004", b"1677", b"2262", b"9999"])
@@ -42,3 +48,7 @@ def test_a_mapping_of_other_types_is_an_error_of_its_record(options: bytes) -> N
     changed = re.sub(name + rb':("[^"]*"|\w+)', lambda _: options, sound)
     assert changed != sound
     TARGETS["mapped-csv"](changed)
+
+
+def test_the_corpus_has_a_file_for_each_target() -> None:
+    assert {path.stem for path in CORPUS.glob("*.zip")} == set(TARGETS)

@@ -1,7 +1,9 @@
 """Roles at the real webserver of Dagster: what each may execute, however the request is written, and who gets in."""
 
+import asyncio
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,9 +17,11 @@ from graphql import GraphQLInputObjectType, GraphQLList, GraphQLNonNull
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from sda_platform.runtime import ui_roles
+from sda_platform.http_deadline import with_deadline
+from sda_platform.runtime import ui_roles, webserver
 from sda_platform.runtime.ui_roles import PROBES, Role
 from sda_platform.runtime.ui_users import Users, UsersError, new_user
+from sda_platform.runtime.webserver import MOST_BODY_BYTES
 from sda_platform_tests.support.browser import opened
 from sda_platform_tests.support.served_ui import PROBE_TOKEN, served, ui, users_file
 
@@ -145,9 +149,77 @@ def test_lists_of_queries_other_cases_and_other_bodies_execute_nothing(sender: S
         assert sender.post(RELOAD, {**viewer, "Content-Type": kind}).status_code == 415
     twice = [*viewer.items(), ("Content-Type", "application/graphql"), ("Content-Type", "application/json")]
     assert sender.post(RELOAD, twice).status_code == 403
-    for path in ("/report_asset_materialization/a", "/report_asset_check/a", "/report_asset_observation/a", "/x"):
+    for path in (
+        "/report_asset_materialization/a/graphql",
+        "/graphql/",
+        "/report_asset_materialization/a",
+        "/report_asset_check/a",
+        "/report_asset_observation/a",
+        "/x",
+    ):
         answer = sender.post("{}", viewer, path)
         assert (answer.status_code, answer.json()) == (403, {"error": f"{REFUSED} do that"}), path
+
+
+_LAUNCH = """mutation L($it: ExecutionParams!) { launchRun(executionParams: $it) { __typename } }"""
+_CONFIGURED = "with a configuration of its own"
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [
+        ({}, ""),
+        ({"runConfigData": "{}"}, ""),
+        ({"runConfigData": {"resources": {"lake": {"config": {"uri": "/tmp"}}}}}, _CONFIGURED),
+        ({"runConfigData": "resources: {}"}, _CONFIGURED),
+        ({"executionMetadata": {"tags": [{"key": "dagster-k8s/config", "value": "{}"}]}}, "with tags of pods"),
+        ({"executionMetadata": {"tags": [{"key": "night", "value": "1"}]}}, ""),
+    ],
+)
+def test_an_operator_starts_jobs_as_they_are(sender: Sender, more: dict[str, Any], refused: str) -> None:
+    selector = {"repositoryLocationName": "x", "repositoryName": "x", "pipelineName": "x"}
+    variables = {"it": {"selector": selector, **more}}
+    text = sender.ask("operator", _LAUNCH, variables=variables)
+    assert "Syntax" not in text and ("may not launchRun" in text) is bool(refused) and refused in text
+    assert "may not" not in sender.ask("admin", _LAUNCH, variables=variables)
+    several = "mutation L($them: [ExecutionParams!]!) { launchMultipleRuns(executionParamsList: $them) { __typename } }"
+    text = sender.ask("operator", several, variables={"them": [{"selector": selector}, variables["it"]]})
+    assert ("may not launchMultipleRuns" in text) is bool(refused), text
+
+
+def test_a_body_states_its_length_and_no_page_frames_the_ui(sender: Sender) -> None:
+    admin = basic("admin", sender.tokens["admin"])
+    assert sender.post(b"x" * (MOST_BODY_BYTES + 1), admin).status_code == 413
+    url, kind = f"http://{sender.address}/graphql", {"Content-Type": "application/json"}
+    assert httpx.post(url, content=iter([b"{}"]), headers={**admin, **kind}).status_code == 413
+    assert httpx.get(f"http://{sender.address}/", headers=admin).headers["x-frame-options"] == "SAMEORIGIN"
+
+
+def test_a_websocket_outlives_the_deadline_of_headers(tmp_path: Path) -> None:
+    closing = threading.Event()
+    protocol = type("Closing", (with_deadline(headers_s=0.05),), {"_close": lambda _: closing.set()})
+    with (
+        ui(tmp_path, has_users=False) as app,
+        served(app, protocol) as port,
+        connect(f"ws://127.0.0.1:{port}/graphql", subprotocols=["graphql-ws"]) as page,  # type: ignore[list-item]
+    ):
+        assert not closing.wait(0.2)
+        page.send(json.dumps({"type": "connection_init"}))
+        assert json.loads(page.recv()) == {"type": "connection_ack"}
+
+
+def test_a_body_that_trickles_in_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webserver, "BODY_S", 0.05)
+
+    async def never() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def play() -> None:
+        with pytest.raises(TimeoutError):
+            await webserver._within(never)()
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("role", ["viewer", "admin"])

@@ -17,7 +17,7 @@ NO_HOME_NEEDED = {"convert", "land", "pc", "screen", "simulate", "up", "demo", "
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
                   "ground leases", "ground station", "ground uplink", "ground fleet admit", "ground fleet remove",
                   "ground fleet report", "ground state replicas", "ground state put", "ground state get",
-                  "ground state promote", "lake restore"}  # fmt: skip
+                  "ground state promote", "lake restore", "user"}  # fmt: skip
 """Commands that begin a home, or answer without one."""
 NO_HOME_READ = {
     "convert",
@@ -28,6 +28,7 @@ NO_HOME_READ = {
     "pc",
     "screen",
     "simulate",
+    "user",
 }
 """Commands that read no home, or run until they are interrupted, and report what fails meanwhile."""
 VALUES = {

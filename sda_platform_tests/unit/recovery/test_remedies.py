@@ -218,18 +218,15 @@ LEAVES = [table for table in TABLES if not any(table in other.inputs for other i
 
 
 @pytest.mark.parametrize("table", LEAVES, ids=lambda table: table.name)
-@pytest.mark.parametrize("deep", [(), ("--deep",)], ids=["names", "deep"])
-def test_a_lost_table_that_nobody_consumes_is_not_taken_for_a_new_one(
-    home: Path, lake: Lake, table: Table, deep: tuple[str, ...]
-) -> None:
+def test_a_lost_table_that_nobody_consumes_is_not_taken_for_a_new_one(home: Path, lake: Lake, table: Table) -> None:
     """Only the verdict on it is left, such as that on the ledger of deliveries."""
     source = table.consumes[0]
     for each in (source, table):
         commit(lake, each)
         review(lake, each, ())
-    assert sda(home, "lake", "verify", *deep)[0] == 0
+    assert sda(home, "lake", "verify")[0] == 0
     shutil.rmtree(lake.log(table).uri)
-    code, told = sda(home, "lake", "verify", *deep, "--repair")
+    code, told = sda(home, "lake", "verify", "--repair")
     assert (code, f"{table.name} is missing, but 1 commits of it were verified: it was lost" in told) == (1, True)
     with pytest.raises(TableLost, match="were verified: it was lost"):
         lake_at(home / "lake").plan(table)

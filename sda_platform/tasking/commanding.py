@@ -145,11 +145,10 @@ def _within(times_ns: Sequence[int], first_ns: int, last_ns: int) -> int:
 
 
 def _rows(lake: Lake, table: Table, columns: Sequence[str], where: ds.Expression) -> list[Mapping[str, Any]]:
-    return list(lake.log(table).rows(list(columns), where).to_pylist()) if lake.log(table).version() >= 0 else []
+    return list(lake.log(table).rows(columns, where).to_pylist())
 
 
 def _current(
     lake: Lake, table: Table, columns: Sequence[str], where: ds.Expression | None = None
 ) -> list[Mapping[str, Any]]:
-    log = lake.log(table)
-    return list(current_keys(log, columns, where=where).to_pylist()) if log.version() >= 0 else []
+    return list(current_keys(lake.log(table), columns, where=where).to_pylist())

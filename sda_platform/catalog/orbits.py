@@ -97,10 +97,13 @@ def catalogue_at(store: Lake, version: int) -> Catalogue:
     return _catalogue(store.log(ORBITAL_CATALOG).rows(_COLUMNS, version=version).sort_by("norad_id"))
 
 
-def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, until_ns: int) -> Catalogue:
+def catalogue_ahead(
+    store: Lake, version: int, element_sets: TableSnapshot, until_ns: int, *, finds_docked: bool = True
+) -> Catalogue:
     """The catalogue as of a version of its table, with the sets that come into force from then to ``until_ns``.
 
     ``element_sets`` is what is read of that table. Sets of objects that are not in the catalogue yet are left out.
+    Without ``finds_docked`` no docked objects are looked for: a search must know them, an assessment need not.
     """
     log = store.log(ORBITAL_CATALOG)
     ahead_columns = [*ELEMENT_COLUMNS, "object_name", *RANK_COLUMNS]
@@ -110,8 +113,9 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     if commit is None:
         return _catalogue(current.sort_by("norad_id"))
     identities, as_of_ns = identities_at(store, commit.manifest), commit.manifest.as_of_ns
-    published = published_sets(store, current, element_sets.sequence, as_of_ns, identities)
-    docked = docked_pairs(current, published)
+    docked: ObjectPairs = frozenset()
+    if finds_docked:
+        docked = docked_pairs(current, published_sets(store, current, element_sets.sequence, as_of_ns, identities))
     ahead = sets_ahead(store, ahead_columns, element_sets, as_of_ns, until_ns, identities=identities)
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:

@@ -218,7 +218,7 @@ def conjunction_assessments(
     alive = ds.field("state").isin(ALIVE)
     tracks = store.log(TRACKS).rows(TRACK_COLUMNS, alive, version=plan.window(TRACKS).upto_version)
     upto_ns, version = plan.as_of_ns + screening.horizon_ns, plan.snapshot(ORBITAL_CATALOG).version
-    catalogue = catalogue_ahead(store, version, planning.sets_read(plan), upto_ns)
+    catalogue = catalogue_ahead(store, version, planning.sets_read(plan), upto_ns, finds_docked=False)
     refined = refined_ephemerides(refined_read(store, plan), catalogue, tracks, plan.as_of_ns)
     assess = assessor(
         catalogue,

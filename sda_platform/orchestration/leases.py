@@ -166,18 +166,27 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
         if not self.endpoints:
             yield store
             return
-        leases = EtcdLeases(self.endpoints, self.holder)
-        lease, done = leases.acquire(name, self.ttl_s), threading.Event()
-        keeper = threading.Thread(target=_keep, args=(leases, lease, done), name=f"lease-{name}", daemon=True)
-        keeper.start()
-        store.fencing_token = lease.token
-        try:
+        with holding(EtcdLeases(self.endpoints, self.holder), name, self.ttl_s) as lease:
+            store.fencing_token = lease.token
             yield store
-        finally:
-            done.set()
-            keeper.join()
-            if leases.is_held(lease):
-                leases.release(lease)
+
+
+@contextmanager
+def holding(leases: EtcdLeases, name: str, ttl_s: int) -> Iterator[Lease]:
+    """Acquire the lease ``name``, renew it meanwhile, and release it afterwards, if it is still held.
+
+    Raises LeaseTaken, Unavailable.
+    """
+    lease, done = leases.acquire(name, ttl_s), threading.Event()
+    keeper = threading.Thread(target=_keep, args=(leases, lease, done), name=f"lease-{name}", daemon=True)
+    keeper.start()
+    try:
+        yield lease
+    finally:
+        done.set()
+        keeper.join()
+        if leases.is_held(lease):
+            leases.release(lease)
 
 
 def without_leases(_resources: Mapping[str, Any], _live: Lake, _old: History, _scratch: Path) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sda_platform.ground.station_state import StationState
 
 _PROMOTION_LEASE_S = 300
-"""Longer than each step of a promotion may take."""
+"""Longer than each step of a promotion may take: it holds although etcd does not answer meanwhile."""
 _MODES = ("leader", "session", "consistent_prefix", "bounded", "any_follower")
 _COLUMNS = (
     word("server", "name"),
@@ -89,14 +89,10 @@ def _alone(settings: Settings) -> Iterator[None]:
     if not settings.etcd:
         yield
         return
-    from sda_platform.orchestration.leases import EtcdLeases
+    from sda_platform.orchestration.leases import EtcdLeases, holding
 
-    leases = EtcdLeases(settings.etcd, settings.site)
-    lease = leases.acquire("station-state", _PROMOTION_LEASE_S)
-    try:
+    with holding(EtcdLeases(settings.etcd, settings.site), "station-state", _PROMOTION_LEASE_S):
         yield
-    finally:
-        leases.release(lease)
 
 
 @contextmanager

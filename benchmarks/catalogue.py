@@ -2,7 +2,7 @@
 
     python benchmarks/catalogue.py
 
-`catalogue_http.py` has the lookups over HTTP, `catalogue_spark.py` the merge on Spark, `catalogue_lag.py` the lag.
+`catalogue_http.py` has the lookups over HTTP, `catalogue_lag.py` the lag.
 
 Merge: 500,000 element sets from five sources, ids 1 to 100,000 in each, one set in force per object. Peers on the same
 Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.

@@ -1,13 +1,13 @@
 """Assets of package catalog: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
 from sda_platform.catalog.checks import (
@@ -18,7 +18,7 @@ from sda_platform.catalog.checks import (
     no_silent_winner,
 )
 from sda_platform.catalog.identities import Identities
-from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
+from sda_platform.catalog.identity import SET_KEY, identified, identities_around, moved_entries
 from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
@@ -33,6 +33,7 @@ from sda_platform.catalog.tables import (
     EPHEMERIDES_FEED,
     ORBITAL_CATALOG,
 )
+from sda_platform.lake.executors import Given, Stored, Transform, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -123,10 +124,8 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan)
     before, identities = identities_around(store, plan)
     known, moved = moved_entries(store.current_rows(plan), identities, before)
-    current = store.frame(ORBITAL_CATALOG, known)
-    changed = transforms.improvements(
-        _candidates(store, plan, before, identities), current, as_of_ns=plan.as_of_ns
-    ).toArrow()
+    improvements = partial(transforms.improvements, as_of_ns=plan.as_of_ns)
+    changed = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities))
     changed = error_history.with_error_scales(store, plan, changed, known, identities)
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
@@ -134,16 +133,31 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
     return materialized(store, store.replace(plan, changed, removed=moved, counts=counts), **counts)
 
 
-def _candidates(store: Lake, plan: Plan, before: Identities, identities: Identities) -> DataFrame:
-    """The element sets that the plan judges, under the numbers of the objects that they are of."""
-    sets = transforms.in_play(
-        store.snapshot(plan, ELEMENT_SETS),
+def _applied(
+    store: Lake,
+    plan: Plan,
+    transform: Transform,
+    columns: Sequence[str],
+    current: pa.Table,
+    identities: tuple[Identities, Identities],
+) -> pa.Table:
+    """Apply ``transform`` to the element sets that the plan judges and the ``current`` rows of its table.
+
+    The sets have the numbers of the objects that they are of. ``identities``: those before the plan, and with it.
+    """
+    before, now = identities
+    in_play = transforms.in_play(
         after_sequence=plan.window(ELEMENT_SETS).after_sequence,
         previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
         as_of_ns=plan.as_of_ns,
-        again=identities.sources(identities.changed(before)),
+        again=now.sources(now.changed(before)),
     )
-    return identified_frame(sets, identities)
+    number = SET_KEY[0]
+    read = tuple(dict.fromkeys([*columns, *SET_KEY]))
+    sets = Stored(ELEMENT_SETS, number, read, in_play, prepare=partial(identified, identities=now))
+    judged = store.snapshot_rows(plan, ELEMENT_SETS, [number], in_play.expression()).num_rows
+    found = apply(store, plan, transform, sets, Given(current, number), work=judged + current.num_rows)
+    return found if isinstance(found, pa.Table) else found.toArrow()
 
 
 @landing_asset(
@@ -191,10 +205,8 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
     is_of_elements = pc.equal(current["attribute"], ELEMENTS)
     known, moved = moved_entries(current.filter(is_of_elements), identities, before)
-    candidates = _candidates(store, plan, before, identities)
-    elements = conflicts.element_claims(
-        candidates, store.frame(CATALOG_CONFLICTS, known), as_of_ns=plan.as_of_ns
-    ).toArrow()
+    claims = partial(conflicts.element_claims, as_of_ns=plan.as_of_ns)
+    elements = _applied(store, plan, claims, conflicts.SET_COLUMNS, known, (before, identities))
     changed = pa.concat_tables([elements.cast(edits.schema), edits])
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")

@@ -4,59 +4,81 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+import pyarrow.compute as pc
 
+from sda_platform.arrays import BoolArray, IntArray
 from sda_platform.catalog.edit_decoding import edit_of, facts_of
 from sda_platform.catalog.edits import EditVerdict, reconcile
+from sda_platform.catalog.merge import best_sets, reasons_lost
 from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, SUPERSEDED
 from sda_platform.formats.edits import Edit
+from sda_platform.lake.correction_log import differing
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.element_order import REASONS
-from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema
-# A claimant is the originator of the set that it claims.
-_ORDER = f"struct({', '.join(REASONS)})".replace("originator", "claimant")
+CLAIMANT = "claimant"
 _FROM_SETS = (
     "norad_id", "segment_sha256", "segment_name", "record_number", "received_time_ns", "epoch_time_ns",
     "element_set_number", "source_priority",
 )  # fmt: skip
+SET_COLUMNS = (*_FROM_SETS, "originator", "error_kind")
+"""The columns of `element_sets` that `element_claims` takes."""
 
 
-def element_claims(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int) -> DataFrame:
+def element_claims(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) -> pa.Table:
     """The rows of `catalog_conflicts` about elements that change.
 
-    ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: all rows of
-    `catalog_conflicts`. Of each source of an affected object the best set is a claim; the best of these is in force,
-    and the others have lost, each with the first part of the order in which it is below.
+    ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: the rows of
+    `catalog_conflicts` about elements of their objects. Of each source of an affected object the best set is a claim;
+    the best of these is in force, and the others have lost, each with the first part of the order in which it is below.
     """
-    usable = element_sets.where(F.col("error_kind").isNull())
-    fresh = usable.select(*_FROM_SETS, F.coalesce("originator", F.lit("")).alias("claimant"))
-    known = current.where(F.col("attribute") == ELEMENTS)
-    affected = known.join(fresh.select("norad_id").distinct(), "norad_id", "left_semi")
-    claims = fresh.unionByName(affected.select(*_FROM_SETS, "claimant"))
-    claims = claims.withColumn("in_force", F.col("epoch_time_ns") <= F.lit(as_of_ns + EPOCH_TOLERANCE_NS))
-    best = F.max_by(F.struct(*_FROM_SETS, "claimant", "in_force"), F.expr(_ORDER)).alias("row")
-    sources = claims.groupBy("norad_id", "claimant").agg(best).select("row.*").withColumn("place", F.expr(_ORDER))
-    winner = F.max("place").over(Window.partitionBy("norad_id"))
-    judged = sources.withColumn("winner", winner).withColumn("holds", F.col("place") == F.col("winner"))
-    names = [f"place.{name}" for name in sources.schema["place"].dataType.fieldNames()]  # type: ignore[attr-defined]
-    reason = F.lit(None).cast("string")
-    for name, text in reversed(list(zip(names, REASONS.values(), strict=True))):
-        reason = F.when(F.col(name) != F.col(name.replace("place", "winner", 1)), F.lit(text)).otherwise(reason)
+    usable = element_sets.filter(pc.is_null(element_sets["error_kind"]))
+    # A claimant is the originator of the set that it claims.
+    fresh = usable.select(_FROM_SETS).append_column(CLAIMANT, pc.fill_null(usable["originator"], ""))
+    is_affected = pc.is_in(current["norad_id"], value_set=pc.unique(fresh["norad_id"]))
+    known = current.select([*_FROM_SETS, CLAIMANT]).filter(is_affected)
+    claims = pa.concat_tables([known, fresh], promote_options="permissive").rename_columns([*_FROM_SETS, "originator"])
+    sources = claims.take(pa.array(best_sets(claims, as_of_ns, _groups(claims))))
+    numbers = sources["norad_id"].to_numpy()
+    best = best_sets(sources, as_of_ns)
+    winners = best[np.searchsorted(numbers[best], numbers)]
+    rows = np.arange(len(numbers))
+    reasons = reasons_lost(sources, rows, winners, as_of_ns)
     added = {
-        "attribute": F.lit(ELEMENTS),
-        "outcome": F.when(F.col("holds"), F.lit(IN_FORCE)).otherwise(F.lit(LOST)),
-        "reason": reason,
-        **{name: F.lit(None).cast("string") for name in ("origin", "value", "vector", "editor")},
-        **{name: F.lit(None).cast("long") for name in ("lamport", "edited_time_ns")},
+        CLAIMANT: sources["originator"],
+        "attribute": pa.repeat(ELEMENTS, len(rows)),
+        "outcome": pa.array([IN_FORCE if row == winner else LOST for row, winner in zip(rows, winners, strict=True)]),
+        "reason": pa.array(reasons, pa.string()),
     }
-    result = judged.withColumns(added).select(*_COLUMNS)
-    return result.exceptAll(known.select(*_COLUMNS))
+    columns = [
+        added[field.name] if field.name in added
+        else sources[field.name] if field.name in _FROM_SETS
+        else pa.nulls(len(rows), field.type)
+        for field in _SCHEMA
+    ]  # fmt: skip
+    judged = pa.table(columns, _SCHEMA.names).cast(_SCHEMA)
+    return judged.filter(pa.array(_is_new(judged, current)))
+
+
+def _groups(claims: pa.Table) -> IntArray:
+    """A number for the object and source of each claim, equal for equal ones."""
+    sources = claims["originator"].combine_chunks().dictionary_encode()
+    numbers: IntArray = claims["norad_id"].to_numpy()
+    groups: IntArray = numbers * len(sources.dictionary) + sources.indices.to_numpy()
+    return groups
+
+
+def _is_new(judged: pa.Table, current: pa.Table) -> BoolArray:
+    """Whether each claim differs from the current one of its object and source, or there is none."""
+    keys = [
+        pc.binary_join_element_wise(pc.cast(each["norad_id"], pa.string()), each[CLAIMANT], "/").combine_chunks()
+        for each in (judged, current)
+    ]
+    place = pc.index_in(keys[0], value_set=keys[1])
+    return np.asarray(pc.is_null(place)) | differing(judged, current.select(_COLUMNS).take(place))
 
 
 def edit_claims(new: pa.Table, current: pa.Table) -> pa.Table:

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from sda_platform.catalog.edit_decoding import edit_of
 from sda_platform.catalog.identities import IDENTIFYING, NO_IDENTITIES, Identities, identities_of
@@ -53,18 +51,6 @@ def identified(sets: pa.Table, identities: Identities) -> pa.Table:
     return sets.set_column(
         sets.column_names.index("norad_id"), "norad_id", pc.replace_with_mask(column, touched, found)
     )
-
-
-def identified_frame(sets: DataFrame, identities: Identities) -> DataFrame:
-    """Assign each set to its object, as `identified` does, on Spark."""
-    if not identities:
-        return sets
-    session = sets.sparkSession
-    corrected = [(*key, number) for key, number in identities.corrections.items()]
-    merges = session.createDataFrame(list(identities.merges.items()), "norad_id long, survivor long")
-    exact = session.createDataFrame(corrected, "norad_id long, segment_sha256 string, record_number long, right long")
-    joined = sets.join(F.broadcast(exact), list(SET_KEY), "left").join(F.broadcast(merges), "norad_id", "left")
-    return joined.withColumn("norad_id", F.coalesce("right", "survivor", "norad_id")).select(*sets.columns)
 
 
 def published_as(identities: Identities, objects: Iterable[int]) -> ds.Expression:

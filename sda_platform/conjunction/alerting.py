@@ -6,7 +6,7 @@ An alert that did not change in a way that matters is returned as it was sent, s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,16 +48,6 @@ _COPIED = (
 )  # fmt: skip
 _SIGNIFICANT = ("collision_probability", "maximum_probability", "mahalanobis_distance", "stated_probability")
 Row = Mapping[str, Any]
-
-
-def alerter(policy: AlertPolicy, as_of_ns: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that returns the alerts, in ALERT_SCHEMA, of events with ASSESSED_COLUMNS, `STATED` and `SENT`."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from alerts_of(pa.Table.from_batches([batch]), policy, as_of_ns).to_batches()
-
-    return run
 
 
 def alerts_of(events: pa.Table, policy: AlertPolicy, as_of_ns: int) -> pa.Table:

@@ -3,7 +3,6 @@
 The columns and what they mean are those of ``tables.Assessment``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,21 +34,6 @@ _AXES = ("radial", "in_track", "cross_track")
 _UNITS = {"radius": "_m", "manoeuvre_time": "_ns"}
 
 ASSESSED_SCHEMA = fact_schema(CONJUNCTION_ASSESSMENTS)
-Kernel = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
-
-
-def assessor(
-    catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides, volumes: Volumes, sizes: ObjectSizes
-) -> Kernel:
-    """The function that assesses candidates by these states, volumes and sizes."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = pa.Table.from_batches([batch])
-            yield from assess_candidates(rows, catalogue, tracks, ephemerides, volumes, sizes).to_batches()
-
-    return run
 
 
 def assess_candidates(

@@ -4,9 +4,11 @@ Received CDMs of the same encounters: landing zone → received_cdms.
 """
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
@@ -14,8 +16,8 @@ from sda_platform.catalog.orbits import catalogue_ahead, designated, identities_
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen, transforms
-from sda_platform.conjunction.assess import assessor
+from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen
+from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.checks import (
     SCREENING_IS_FRESH,
@@ -23,7 +25,6 @@ from sda_platform.conjunction.checks import (
     assessments_follow_candidates,
     risks_follow_probabilities,
 )
-from sda_platform.conjunction.in_process import MOST_EVENTS, alert_entries, assessment_entries
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks, suspected_tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.refined_ephemerides import (
@@ -44,9 +45,20 @@ from sda_platform.conjunction.tables import (
     MESSAGES_FEED,
     RECEIVED_CDMS,
 )
+from sda_platform.conjunction.transforms import (
+    ASSESSMENT_COLUMNS,
+    EVENT,
+    PAIR,
+    REVIEWED_BEFORE_NS,
+    alert_corrections,
+    assessment_corrections,
+    candidate_corrections,
+    with_pair,
+)
 from sda_platform.fusion.tables import ALIVE, TRACKS
-from sda_platform.lake.arrow_frames import frame_of
+from sda_platform.lake.executors import Given, Stored, apply, prepared
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.selections import Above, OneOf
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import never_stale
@@ -57,6 +69,9 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.orchestration.zone_asset import ZoneContents
 from sda_platform.recovery.verification import broken_correction_logs, current_keys
+
+# In raw records (`executors.apply`).
+_WORK_OF_A_CANDIDATE, _WORK_OF_AN_EVENT = 4, 40
 
 
 @landing_asset(
@@ -164,9 +179,17 @@ def conjunction_candidates(
         at_once=screening.at_once,
     ).persist()
     try:
-        known = store.snapshot(plan, CONJUNCTION_CANDIDATES)
-        named = frame_of(store.session, named_by_messages(store, plan, task.start_ns))
-        entries = transforms.candidate_corrections(screen.approaches(found), known, named, task, as_of_ns=plan.as_of_ns)
+        approaches = screen.approaches(found)
+        reviewed = Above("tca_time_ns", task.start_ns - REVIEWED_BEFORE_NS)
+        entries = apply(
+            store,
+            plan,
+            partial(candidate_corrections, screening=task, as_of_ns=plan.as_of_ns),
+            Given(prepared(approaches, with_pair), PAIR),
+            Stored(CONJUNCTION_CANDIDATES, PAIR, where=reviewed, prepare=with_pair),
+            Given(with_pair(named_by_messages(store, plan, task.start_ns)), PAIR),
+            work=_WORK_OF_A_CANDIDATE * approaches.count(),
+        )
         counts = {
             "objects": catalogue.objects,
             "changed": len(changed),
@@ -220,24 +243,23 @@ def conjunction_assessments(
     upto_ns, version = plan.as_of_ns + screening.horizon_ns, plan.snapshot(ORBITAL_CATALOG).version
     catalogue = catalogue_ahead(store, version, planning.sets_read(plan), upto_ns, finds_docked=False)
     refined = refined_ephemerides(refined_read(store, plan), catalogue, tracks, plan.as_of_ns)
-    assess = assessor(
-        catalogue,
-        Tracks.of(tracks, here.dynamics()),
-        refined.and_paths(ephemerides_read(store, plan)),
-        screening.screening_volumes(),
-        screening.sizes(),
+    assess = partial(
+        assess_candidates,
+        catalogue=catalogue,
+        tracks=Tracks.of(tracks, here.dynamics()),
+        ephemerides=refined.and_paths(ephemerides_read(store, plan)),
+        volumes=screening.screening_volumes(),
+        sizes=screening.sizes(),
     )
-    events = review.events_to_assess(store, plan, [*tracked, *announced])
-    if len(events) <= MOST_EVENTS:
-        entries = assessment_entries(store, plan, events, assess)
-    else:
-        entries = transforms.assessment_corrections(
-            store.snapshot(plan, CONJUNCTION_CANDIDATES),
-            store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
-            assess,
-            under_review=review.named(store, events),
-            as_of_ns=plan.as_of_ns,
-        )
+    events = pa.array(review.events_to_assess(store, plan, [*tracked, *announced]), pa.string())
+    entries = apply(
+        store,
+        plan,
+        partial(assessment_corrections, assess=assess, as_of_ns=plan.as_of_ns),
+        Stored(CONJUNCTION_CANDIDATES, EVENT, where=OneOf(EVENT, events)),
+        Stored(CONJUNCTION_ASSESSMENTS, EVENT, where=OneOf(EVENT, events)),
+        work=_WORK_OF_AN_EVENT * len(events),
+    )
     counts = {"objects_tracked": len(tracked), "objects_with_new_ephemerides": len(announced)}
     receipt = store.append(plan, entries, counts=counts)
     written = store.written_rows(receipt, ["op", "risk"])
@@ -270,18 +292,16 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
         return nothing_new(store, plan)
     judged = review.events_to_judge(store, plan, due)
     stated = statements(store, plan, judged, due)
-    events = sorted({*judged, *stated})
-    if len(events) <= MOST_EVENTS:
-        entries = alert_entries(store, plan, events, stated, policy)
-    else:
-        entries = transforms.alert_corrections(
-            store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
-            store.snapshot(plan, CONJUNCTION_ALERTS),
-            frame_of(store.session, as_rows(stated)),
-            policy,
-            under_review=review.named(store, events),
-            as_of_ns=plan.as_of_ns,
-        )
+    events = pa.array(sorted({*judged, *stated}), pa.string())
+    entries = apply(
+        store,
+        plan,
+        partial(alert_corrections, policy=policy, as_of_ns=plan.as_of_ns),
+        Stored(CONJUNCTION_ASSESSMENTS, EVENT, ASSESSMENT_COLUMNS, OneOf(EVENT, events)),
+        Stored(CONJUNCTION_ALERTS, EVENT, where=OneOf(EVENT, events)),
+        Given(as_rows(stated), EVENT),
+        work=_WORK_OF_AN_EVENT * len(events),
+    )
     receipt = store.append(plan, entries, counts={"due": len(due)})
     written = store.written_rows(receipt, ["op", "change"])
     operations = Counter(written.column("op").to_pylist())

@@ -14,7 +14,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.time_spans import stored_within
+from sda_platform.lake.selections import Near
 from sda_platform.landing.senders import with_senders
 from sda_platform.recovery.verification import current_keys
 
@@ -125,7 +125,7 @@ def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
     spans = [(row["window_start_ns"], row["epoch_time_ns"]) for row in windows.values()]  # the epoch is its middle
     edges = [time for start, middle in spans for time in (start, 2 * middle - start)]
     wanted = sorted(set(chain.from_iterable(row["observation_ids"] for row in windows.values())))
-    near = stored_within("sensor_time_ns", pa.chunked_array([edges], pa.int64()))
+    near = Near("sensor_time_ns", pa.chunked_array([edges], pa.int64())).expression()
     near &= ds.field("observation_id").isin(wanted)
     rows = lake.log(OBSERVATIONS).rows(["observation_id", "source_id", *_LANDED], near).to_pylist()
     observed = {row["observation_id"]: row for row in with_senders(lake, RAW_RECORDS, rows)}

@@ -14,7 +14,8 @@ slot since it was first found: of TCAs that move by d, the share d / slot.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,29 +79,24 @@ def in_order(pair: Pair) -> Pair:
     return one, other
 
 
-def identified(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The approaches of a partition that holds all rows of its pairs, each with its ``event_id``.
+def identified(found: pa.Table, known: pa.Table) -> pa.Table:
+    """The approaches ``found``, of whole pairs, each with its ``event_id``.
 
-    Rows with an ``event_id`` are the known events, the others are approaches, whose ``slot_ns`` is given.
+    They have ``slot_ns``, the length of their slots. ``known`` are the events of these pairs so far, each once.
     """
-    parts = list(batches)
-    if not parts:
-        return
-    table = pa.Table.from_batches(parts)
-    names = ("norad_id_1", "norad_id_2", "tca_time_ns", "slot_ns", "event_id")
-    known: dict[Pair, list[tuple[int, str]]] = defaultdict(list)
-    found: dict[Pair, list[tuple[int, int, int]]] = defaultdict(list)
-    rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
-    for row, (one, other, tca_ns, slot_ns, event_id) in enumerate(rows):
-        pair = (min(one, other), max(one, other))
-        if event_id is None:
-            found[pair].append((tca_ns, slot_ns, row))
-        else:
-            known[pair].append((tca_ns, event_id))
-    given = _ids_by_row(found, known)
-    chosen = table.take(pa.array(list(given), pa.int64()))
-    place = chosen.schema.get_field_index("event_id")
-    yield from chosen.set_column(place, "event_id", pa.array(list(given.values()), pa.string())).to_batches()
+    events: dict[Pair, list[tuple[int, str]]] = defaultdict(list)
+    for one, other, tca_ns, event_id in _rows(known, "event_id"):
+        events[min(one, other), max(one, other)].append((tca_ns, event_id))
+    encounters: dict[Pair, list[tuple[int, int, int]]] = defaultdict(list)
+    for row, (one, other, tca_ns, slot_ns) in enumerate(_rows(found, "slot_ns")):
+        encounters[min(one, other), max(one, other)].append((tca_ns, slot_ns, row))
+    given = _ids_by_row(encounters, events)
+    return found.append_column("event_id", pa.array([given[row] for row in range(found.num_rows)], pa.string()))
+
+
+def _rows(events: pa.Table, further: str) -> Iterator[tuple[Any, ...]]:
+    names = ("norad_id_1", "norad_id_2", "tca_time_ns", further)
+    return zip(*(events[name].to_pylist() for name in names), strict=True)
 
 
 def _ids_by_row(

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.planning import settings_changed
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
-from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
@@ -51,11 +48,6 @@ def events_to_judge(store: Lake, plan: Plan, due: Sequence[str]) -> list[str]:
     """Ids of the events that were assessed anew, and ``due`` ones; in order."""
     fresh = store.new_rows(plan, CONJUNCTION_ASSESSMENTS, ["event_id"])
     return sorted({*fresh.column("event_id").to_pylist(), *due})
-
-
-def named(store: Lake, events: Sequence[str]) -> DataFrame:
-    """``events`` as column event_id of a frame of the engine."""
-    return frame_of(store.session, pa.table({"event_id": pa.array(events, pa.string())}))
 
 
 def _passed(store: Lake, plan: Plan) -> list[str]:

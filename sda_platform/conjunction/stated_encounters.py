@@ -23,7 +23,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
     SAME_EVENT_NS,
 )
-from sda_platform.lake.correction_rows import last_rows
+from sda_platform.lake.correction_log import last_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan

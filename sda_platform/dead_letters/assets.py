@@ -1,27 +1,30 @@
 """Asset of package dead_letters: rejected records, late observations and refused rows → dead_letters."""
 
-from functools import reduce
+from functools import partial
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.checks import dead_letters_balance
-from sda_platform.dead_letters.in_process import few_rejected
 from sda_platform.dead_letters.lateness import raw_records_of
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.executors import Stored, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.selections import NotNull
+from sda_platform.lake.table import Table
 from sda_platform.lake.unconsumed import commits_of
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
+
+_REJECTED = NotNull("error_kind")
 
 
 @table_asset(
@@ -42,15 +45,18 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(DEAD_LETTERS)
     if plan.is_empty:
         return nothing_new(store, plan)
-    few = few_rejected(store, plan, BRONZE)
+    landed = [Stored(each, "segment_sha256", _columns(each), _REJECTED, is_new=True) for each in BRONZE]
+    counts = [store.new_rows(plan, each, ["error_kind"], _REJECTED.expression()).num_rows for each in BRONZE]
+    refusing = [each for each, count in zip(landed, counts, strict=True) if count]
+    stages = [each.table.name for each in refusing]
+    transform = partial(rejected.rejected_records, stages=stages, as_of_ns=plan.as_of_ns)
     refused = rejected.refused_letters(store, [(each, plan.window(each)) for each in REFUSING], plan.as_of_ns)
     others = pa.concat_tables([_late_letters(store, plan), refused])
-    if few is not None:
-        rows = pa.concat_tables([few, others])
+    letters = apply(store, plan, transform, *refusing, work=sum(counts)) if refusing else others.slice(0, 0)
+    if isinstance(letters, pa.Table):
+        rows = pa.concat_tables([letters, others])
     else:
-        landed = ((store.window(plan, table), table.name) for table in BRONZE)
-        records = (rejected.rejected_records(*each, plan.as_of_ns) for each in landed)
-        rows = reduce(DataFrame.unionByName, records, store.frame(DEAD_LETTERS, others))
+        rows = letters.unionByName(store.frame(DEAD_LETTERS, others))
     receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})
@@ -61,3 +67,9 @@ def _late_letters(store: Lake, plan: Plan) -> pa.Table:
     if not late.num_rows:
         return DEAD_LETTERS.content_schema.empty_table()
     return rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)
+
+
+def _columns(landing: Table) -> list[str]:
+    """The columns of a landing table that a dead letter has, too."""
+    held = set(landing.arrow_schema.names)
+    return [name for name in (*rejected.COLUMNS, "reprocess_count") if name in held]

@@ -7,12 +7,12 @@ import pyarrow.dataset as ds
 from sda_platform.dead_letters.rejected import LETTER_COLUMNS
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.time_spans import stored_within
+from sda_platform.lake.selections import Near
 
 
 def raw_records_of(store: Lake, observations: pa.Table) -> pa.Table:
     """The raw records of the segments that these observations came in."""
-    near = stored_within("received_time_ns", observations["received_time_ns"])
+    near = Near("received_time_ns", observations["received_time_ns"]).expression()
     near &= ds.field("segment_sha256").isin(pc.unique(observations["segment_sha256"]).to_pylist())
     columns = ["segment_sha256", "record_number", *LETTER_COLUMNS]
     return store.log(RAW_RECORDS).rows(columns, near)

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
@@ -60,20 +58,22 @@ def class_of(error_kind: str) -> str:
     return _CLASS_OF_KIND.get(error_kind, Disposition.PERMANENT.value)
 
 
-def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
-    """The rows of a bronze table that carry an error, as dead letters of ``stage`` that was refused at ``as_of_ns``."""
-    dead = bronze.where(F.col("error_kind").isNotNull())
-    classes = F.create_map(*(F.lit(text) for pair in _CLASS_OF_KIND.items() for text in pair))
+def rejected_records(*landed: pa.Table, stages: Sequence[str], as_of_ns: int) -> pa.Table:
+    """The rows with an error of the landing tables ``stages``, as dead letters that were refused at ``as_of_ns``."""
+    letters = [_letters(rows, stage, as_of_ns) for rows, stage in zip(landed, stages, strict=True)]
+    return pa.concat_tables(letters)
+
+
+def _letters(rows: pa.Table, stage: str, as_of_ns: int) -> pa.Table:
+    dead = rows.filter(pc.is_valid(rows["error_kind"]))
     added = {
-        "schema_version": F.lit(DEAD_LETTER_VERSION),
-        "stage": F.lit(stage),
-        "error_class": F.coalesce(F.try_element_at(classes, F.col("error_kind")), F.lit(Disposition.PERMANENT.value)),
-        "rejected_time_ns": F.lit(as_of_ns).cast("long"),
-        "retry_count": F.coalesce(F.col("reprocess_count"), F.lit(0).cast("long")),
+        "schema_version": DEAD_LETTER_VERSION,
+        "stage": stage,
+        "error_class": pa.array([class_of(kind) for kind in dead["error_kind"].to_pylist()], pa.string()),
+        "rejected_time_ns": as_of_ns,
+        "retry_count": pc.fill_null(dead["reprocess_count"], 0),
     }
-    if "source_id" not in dead.columns:
-        added["source_id"] = F.lit(None).cast("string")
-    return dead.withColumns(added).select(*COLUMNS)
+    return _with_constants(dead, added)
 
 
 def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa.Table:
@@ -87,18 +87,31 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
         both["feed"], "/", both["segment_name"], " record ", pc.cast(both["record_number"], pa.string()),
         ": measured at sensor_time_ns ", sensor_times, ", after its window was closed", "",
     )  # fmt: skip
-    same: dict[str, Any] = {
+    added = {
         "schema_version": DEAD_LETTER_VERSION,
         "stage": stage,
         "error_kind": "late_observation",
         "error_class": _CLASS_OF_KIND["late_observation"],
         "rejected_time_ns": as_of_ns,
         "retry_count": 0,
+        "error": text,
     }
-    columns = {name: pa.array([value] * both.num_rows) for name, value in same.items()} | {"error": text}
-    found = [columns[name] if name in columns else both[name] for name in COLUMNS]
-    declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in COLUMNS])
-    return pa.table(dict(zip(COLUMNS, found, strict=True))).cast(declared)
+    return _with_constants(both, added)
+
+
+def _with_constants(rows: pa.Table, added: Mapping[str, Any]) -> pa.Table:
+    """The columns of a dead letter from ``rows`` and ``added``, whose values may be one of all rows; else null."""
+    schema, columns = DEAD_LETTERS.content_schema, []
+    for field in schema:
+        if field.name in added:
+            value = added[field.name]
+            is_column = isinstance(value, pa.Array | pa.ChunkedArray)
+            columns.append(value if is_column else pa.array([value] * rows.num_rows, field.type))
+        elif field.name in rows.column_names:
+            columns.append(rows[field.name])
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.table(columns, schema.names).cast(schema)
 
 
 def refused_letters(store: Lake, windows: Iterable[tuple[Table, TableWindow]], as_of_ns: int) -> pa.Table:

@@ -1,6 +1,7 @@
 """Assets of package fusion: observations → fused_tracks → tracks."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -13,8 +14,7 @@ from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
-from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.in_process import observations_of, track_entries
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS, window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
@@ -28,11 +28,13 @@ from sda_platform.fusion.tables import (
 from sda_platform.fusion.time_bias import corrected_windows
 from sda_platform.fusion.time_bias_assets import known_corrections
 from sda_platform.fusion.track_states import STATES
-from sda_platform.fusion.transforms import track_corrections
+from sda_platform.fusion.transforms import WINDOW, track_corrections, with_window
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.executors import Stored, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.selections import Near, OneOf
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import watermark
@@ -42,6 +44,9 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import broken_correction_logs, current_keys
 from sda_platform.units import SECOND_NS
+
+# Of each observation, in raw records (`executors.apply`).
+_WORK_OF_A_FIT = 10
 
 
 @table_asset(
@@ -77,18 +82,18 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
         fusion.network(),
     )
-    few = observations_of(store, plan, starts_ns, fusion.window_ns)
-    if few is not None:
-        entries = track_entries(store, plan, few, fuse, starts_ns)
-    else:
-        entries = track_corrections(
-            store.snapshot(plan, OBSERVATIONS),
-            store.snapshot(plan, FUSED_TRACKS),
-            fuse,
-            starts_ns=starts_ns,
-            window_ns=fusion.window_ns,
-            as_of_ns=plan.as_of_ns,
-        )
+    starts = pa.array(starts_ns, pa.int64())
+    near = Near("sensor_time_ns", pa.chunked_array([starts, pc.add(starts, fusion.window_ns - 1)]))
+    in_windows = partial(with_window, window_ns=fusion.window_ns)
+    observed = store.snapshot_rows(plan, OBSERVATIONS, ["sensor_time_ns"], near.expression()).num_rows
+    entries = apply(
+        store,
+        plan,
+        partial(track_corrections, fuse=fuse, starts_ns=starts_ns, as_of_ns=plan.as_of_ns),
+        Stored(OBSERVATIONS, WINDOW, OBSERVATION_COLUMNS, near, prepare=in_windows),
+        Stored(FUSED_TRACKS, WINDOW, where=OneOf(WINDOW, starts)),
+        work=_WORK_OF_A_FIT * observed,
+    )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
     sources = source_watermarks(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
     counts = {"late": late, "windows": len(starts_ns), **lags_ms(arrived, plan.as_of_ns)}

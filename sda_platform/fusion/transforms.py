@@ -1,34 +1,37 @@
-"""Transforms of package fusion: DataFrames in, a DataFrame out."""
+"""Transforms of package fusion: Arrow in, Arrow out, no Spark."""
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.correction_log import content, corrections, fact_types
+from sda_platform.lake.correction_log import corrected, fact_schema
+
+WINDOW = "window_start_ns"
+Fuse = Callable[[pa.Table], pa.Table]
+"""Fits the observations of one window; see `fuse.window_fuser`."""
+
+
+def with_window(observations: pa.Table, window_ns: int) -> pa.Table:
+    """``observations`` with WINDOW, the start of the window of each."""
+    times_ns = observations["sensor_time_ns"].to_numpy()
+    return observations.append_column(WINDOW, pa.array(times_ns - np.mod(times_ns, window_ns), pa.int64()))
 
 
 def track_corrections(
-    observations: DataFrame,
-    correction_log: DataFrame,
-    fuse: Callable[[pa.Table], pa.Table],
-    *,
-    starts_ns: Sequence[int],
-    window_ns: int,
-    as_of_ns: int,
-) -> DataFrame:
-    """The fits that ``fuse`` (`fuse.window_fuser`) makes of the touched windows, as retracts and inserts."""
-    touched = observations.where(
-        F.col("sensor_time_ns").between(min(starts_ns), max(starts_ns) + window_ns - 1)
-        & _window_start(window_ns).isin(list(starts_ns))
-    )
-    windowed = touched.withColumn("window_start_ns", _window_start(window_ns))
-    fresh = windowed.groupBy("window_start_ns").applyInArrow(fuse, fact_types(FUSED_TRACKS))
-    known = correction_log.where(F.col("window_start_ns").isin(list(starts_ns)))
-    return corrections(known, fresh, key="fit_id", content=content(FUSED_TRACKS), as_of_ns=as_of_ns)
+    observations: pa.Table, entries: pa.Table, *, fuse: Fuse, starts_ns: Sequence[int], as_of_ns: int
+) -> pa.Table:
+    """Fit the windows that begin at ``starts_ns`` anew: the entries that change `fused_tracks` to these fits.
 
-
-def _window_start(window_ns: int) -> Column:
-    return F.col("sensor_time_ns") - F.pmod(F.col("sensor_time_ns"), F.lit(window_ns))
+    ``observations`` have WINDOW, and may be of other windows too. ``entries`` are all of the windows' fits so far.
+    """
+    chosen = observations.filter(pc.is_in(observations[WINDOW], value_set=pa.array(starts_ns, pa.int64())))
+    ordered = chosen.sort_by(WINDOW)
+    starts = ordered[WINDOW].to_numpy()
+    firsts = np.flatnonzero(np.append(True, starts[1:] != starts[:-1])[: len(starts)])
+    sizes = np.diff(np.append(firsts, len(starts)))
+    fits = [fuse(ordered.slice(first, size)) for first, size in zip(firsts.tolist(), sizes.tolist(), strict=True)]
+    fresh = pa.concat_tables([fact_schema(FUSED_TRACKS).empty_table(), *fits])
+    return corrected(FUSED_TRACKS, entries, fresh, as_of_ns=as_of_ns)

@@ -4,14 +4,15 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.ingest import decoding, telemetry, transforms
+from sda_platform.ingest import decoding, telemetry
 from sda_platform.ingest.checks import MAX_OBSERVATION_LAG_S, observations_balance
 from sda_platform.ingest.collectors import KINDS, source_key
 from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
-from sda_platform.ingest.in_process import MOST_RECORDS, new_observations
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
+from sda_platform.ingest.transforms import RECORD_COLUMNS, new_observations
+from sda_platform.lake.executors import Stored, apply
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.time_spans import time_spans, within
+from sda_platform.lake.selections import Near
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import newest, newest_if_any
@@ -82,11 +83,10 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     if plan.is_empty:
         return nothing_new(store, plan)
     times = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns"]).column("sensor_time_ns")
-    if len(times) <= MOST_RECORDS:
-        rows = new_observations(store, plan)
-    else:
-        known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", time_spans(times)))
-        rows = transforms.new_observations(store.window(plan, RAW_RECORDS), known)
+    key = "observation_id"
+    raw = Stored(RAW_RECORDS, key, RECORD_COLUMNS, is_new=True)
+    known = Stored(OBSERVATIONS, key, [key], Near("sensor_time_ns", times))
+    rows = apply(store, plan, new_observations, raw, known, work=len(times))
     receipt = store.append(plan, rows)
     valid = len(times) - times.null_count
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)

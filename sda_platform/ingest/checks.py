@@ -13,8 +13,8 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
+from sda_platform.lake.selections import Near
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.time_spans import stored_within
 from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LandingResource
@@ -36,7 +36,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     valid = valid.filter(pc.is_null(valid.column("error_kind")))
     if not valid.num_rows:
         return []
-    near = stored_within("sensor_time_ns", valid.column("sensor_time_ns"))
+    near = Near("sensor_time_ns", valid.column("sensor_time_ns")).expression()
     earlier = log.rows(["observation_id"], near & (ds.field(COMMIT_SEQUENCE) <= after)).column("observation_id")
     expected = valid.column("observation_id")
     expected = expected.filter(pc.invert(pc.is_in(expected, earlier.combine_chunks())))

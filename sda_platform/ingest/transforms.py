@@ -1,19 +1,23 @@
-"""Transforms of package ingest: DataFrames in, a DataFrame out."""
+"""Transforms of package ingest: Arrow in, Arrow out, no Spark."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.table import COMMIT_SEQUENCE
+
+RECORD_COLUMNS = (*OBSERVATIONS.content_schema.names, "error_kind")
+"""The columns of `raw_records` that `new_observations` takes."""
 
 
-def new_observations(raw: DataFrame, known: DataFrame) -> DataFrame:
-    """The valid observations of ``raw`` that are not in ``known``, each once.
+def new_observations(raw: pa.Table, known: pa.Table) -> pa.Table:
+    """The valid observations of ``raw``, with RECORD_COLUMNS, that are not in ``known``, each once, in order of ids.
 
     Of several deliveries of one observation the first by (segment, record) is kept, whatever order they arrive in.
     """
-    columns = [c.name for c in OBSERVATIONS.columns if c.name != COMMIT_SEQUENCE]
-    valid = raw.where(F.col("error_kind").isNull()).select(*columns)
-    earliest = F.min_by(F.struct(*columns), F.struct("segment_sha256", "record_number"))
-    first = valid.groupBy("observation_id").agg(earliest.alias("row")).select("row.*")
-    return first.join(known.select("observation_id"), "observation_id", "left_anti").select(*columns)
+    valid = raw.filter(pc.is_null(raw["error_kind"])).select(OBSERVATIONS.content_schema.names)
+    ids = known["observation_id"].combine_chunks()
+    new = valid.filter(pc.invert(pc.is_in(valid["observation_id"], value_set=ids)))
+    ordered = new.sort_by([(name, "ascending") for name in ("observation_id", "segment_sha256", "record_number")])
+    names = ordered["observation_id"].to_numpy()
+    return ordered.filter(np.append(True, names[1:] != names[:-1])[: len(names)])

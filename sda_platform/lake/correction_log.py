@@ -4,16 +4,15 @@ A row is inserted with revision 0 (column ``sequence``). A correction retracts r
 is no longer current is retracted, and may return with the next revision. The last entry of each key is the current one.
 """
 
-from collections.abc import Sequence
-
-import pandera.pyspark as pa
-import pyarrow as arrow
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pandera.pyspark as pandera
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sda_platform.arrays import BoolArray
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table, TableModel
+from sda_platform.lake.table import Table, TableModel
 
 INSERT, RETRACT = "insert", "retract"
 
@@ -21,10 +20,10 @@ INSERT, RETRACT = "insert", "retract"
 class CorrectionLogModel(TableModel):
     """Columns of every correction log."""
 
-    sequence: T.LongType = pa.Field(
+    sequence: T.LongType = pandera.Field(
         ge=0, description="Number of the entry within its key, rising with each correction."
     )
-    op: T.StringType = pa.Field(
+    op: T.StringType = pandera.Field(
         isin=[INSERT, RETRACT], description="insert: holds from now on; retract: no longer holds."
     )
     as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
@@ -41,9 +40,9 @@ def fact_names(table: Table) -> list[str]:
     return [column.name for column in table.columns if column.name in chosen]
 
 
-def fact_schema(table: Table) -> arrow.Schema:
+def fact_schema(table: Table) -> pa.Schema:
     """Key and content of a correction log as an Arrow schema."""
-    return arrow.schema([table.arrow_schema.field(name) for name in fact_names(table)])
+    return pa.schema([table.arrow_schema.field(name) for name in fact_names(table)])
 
 
 def fact_types(table: Table) -> str:
@@ -52,44 +51,68 @@ def fact_types(table: Table) -> str:
     return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 
-def current_rows(entries: DataFrame, key: str) -> DataFrame:
-    """Select the current entries: the last of each key, unless it is a retract."""
-    return _last(entries, key).where(F.col("op") == INSERT)
+def last_rows(entries: pa.Table, key: str) -> pa.Table:
+    """The last entry of each key, in the order of keys; of two with one sequence the retract is the later."""
+    ordered = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
+    keys = ordered.column(key).to_numpy()
+    return ordered.filter(np.append(keys[1:] != keys[:-1], True)[: len(keys)])
 
 
-def corrections(known: DataFrame, fresh: DataFrame, *, key: str, content: Sequence[str], as_of_ns: int) -> DataFrame:
-    """Compute the entries that change the current rows of a correction log to ``fresh``.
+def current_rows(entries: pa.Table, key: str) -> pa.Table:
+    """The entries that are current: the last of each key, unless it is a retract."""
+    last = last_rows(entries, key)
+    return last.filter(pc.equal(last.column("op"), INSERT))
 
-    ``known`` has all entries of the keys under review and no other entries: a current row that ``fresh`` lacks is
-    retracted. Both have ``key`` and ``content``; two rows are equal if all columns of ``content`` are equal.
+
+def corrected(table: Table, entries: pa.Table, fresh: pa.Table, *, as_of_ns: int) -> pa.Table:
+    """The entries, in the content columns of ``table``, that change its current rows to ``fresh``, one row a key.
+
+    ``entries`` has all entries of the keys under review and no others: a current row that ``fresh`` lacks is
+    retracted. The result is sorted by key, a retract before its insert. Rows are equal as in SQL: null equals null, and
+    NaN equals NaN.
     """
-    columns = [key, *content]
-    last = _last(known, key).select(
-        F.col(key).alias("old_key"),
-        F.col("op").alias("old_op"),
-        F.col("sequence").alias("old_sequence"),
-        F.struct(*columns).alias("old"),
-    )
-    now = fresh.select(F.col(key).alias("new_key"), F.struct(*columns).alias("new"))
-    both = last.join(now, F.col("old_key") == F.col("new_key"), "full_outer")
-    is_current = F.coalesce(F.col("old_op") == INSERT, F.lit(False))
-    changed = both.where(~(is_current & F.col("new").isNotNull() & F.col("old").eqNullSafe(F.col("new"))))
-    retract = F.when(
-        is_current,
-        F.struct(F.col("old_sequence").alias("sequence"), F.lit(RETRACT).alias("op"), F.col("old").alias("fact")),
-    )
-    following = F.coalesce(F.col("old_sequence") + 1, F.lit(0).cast("long"))
-    insert = F.when(
-        F.col("new").isNotNull(),
-        F.struct(following.alias("sequence"), F.lit(INSERT).alias("op"), F.col("new").alias("fact")),
-    )
-    entries = changed.select(F.explode(F.array(retract, insert)).alias("entry")).where(F.col("entry").isNotNull())
-    return entries.select("entry.sequence", "entry.op", F.lit(as_of_ns).cast("long").alias("as_of_ns"), "entry.fact.*")
+    key, names = table.key[0], fact_names(table)
+    last = last_rows(entries, key)
+    place = pc.index_in(last[key], value_set=fresh[key].combine_chunks())
+    old, new = last.select(names), fresh.select(names).take(place)
+    is_current, is_found = pc.equal(last["op"], INSERT), pc.is_valid(place)
+    kept = np.asarray(pc.and_(is_current, is_found)) & ~differing(old, new)
+    ends, follows = pa.array(np.asarray(is_current) & ~kept), pa.array(np.asarray(is_found) & ~kept)
+    unknown = pc.invert(pc.is_in(fresh[key], value_set=last[key].combine_chunks()))
+    first = fresh.select(names).filter(unknown)
+    parts = [
+        _entries(table, old.filter(ends), last["sequence"].filter(ends), RETRACT, as_of_ns),
+        _entries(table, new.filter(follows), pc.add(last["sequence"].filter(follows), 1), INSERT, as_of_ns),
+        _entries(table, first, pa.array(np.zeros(first.num_rows, np.int64)), INSERT, as_of_ns),
+    ]
+    return pa.concat_tables(parts).sort_by([(key, "ascending"), ("sequence", "ascending")])
 
 
-def _last(entries: DataFrame, key: str) -> DataFrame:
-    # Of two entries with one sequence the retract is the later, and "retract" > "insert".
-    others = [c for c in entries.columns if c not in (key, COMMIT_SEQUENCE)]
-    row = F.struct("sequence", "op", *[c for c in others if c not in ("sequence", "op")])
-    last = entries.groupBy(key).agg(F.max_by(row, F.struct("sequence", "op")).alias("last"))
-    return last.select(key, "last.*")
+def differing(old: pa.Table, new: pa.Table) -> BoolArray:
+    """Whether each row of ``old`` differs from the row of ``new`` in its place; both have the same columns."""
+    columns = zip(old.columns, (new[name] for name in old.column_names), strict=True)
+    found = np.zeros(old.num_rows, np.bool_)
+    for one, other in columns:
+        found |= _differ(one.combine_chunks(), other.combine_chunks())
+    return found
+
+
+def _differ(old: pa.Array, new: pa.Array) -> BoolArray:
+    if pa.types.is_list(old.type):
+        found = _differ(pc.list_value_length(old), pc.list_value_length(new))
+        rows = np.flatnonzero(~found)
+        one, other = old.take(rows), new.take(rows)
+        values = _differ(pc.list_flatten(one), pc.list_flatten(other))
+        found[rows[np.asarray(pc.list_parent_indices(one))[values]]] = True
+        return found
+    equal = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
+    if pa.types.is_floating(old.type):
+        equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
+    return ~np.asarray(equal)
+
+
+def _entries(table: Table, facts: pa.Table, sequences: pa.Array, op: str, as_of_ns: int) -> pa.Table:
+    same = {"op": pa.repeat(op, facts.num_rows), "as_of_ns": pa.repeat(as_of_ns, facts.num_rows)}
+    columns = {"sequence": sequences, **same, **dict(zip(facts.column_names, facts.columns, strict=True))}
+    schema = table.content_schema
+    return pa.table([columns[name] for name in schema.names], schema.names).cast(schema)

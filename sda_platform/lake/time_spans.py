@@ -6,15 +6,9 @@ the files that cover these instants. One range from the earliest to the latest i
 """
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from sda_platform.units import HOUR_NS
 
@@ -40,16 +34,3 @@ def time_spans(times: pa.ChunkedArray) -> Spans:
     cuts = np.sort(widest[gaps[widest] > BRIDGED_NS])
     firsts, lasts = instants[np.concatenate([[0], cuts + 1])], instants[np.concatenate([cuts, [-1]])]
     return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
-
-
-def stored_within(column: str, times: pa.ChunkedArray) -> ds.Expression:
-    """The rows, null ones only if ``times`` has a null, in whose files duplicates of rows at ``times`` can be."""
-    time = ds.field(column)
-    parts = [(time >= first) & (time <= last) for first, last in time_spans(times)]
-    parts += [time.is_null()] if times.null_count else []
-    return reduce(or_, parts) if parts else pc.scalar(False)
-
-
-def within(column: str, spans: Spans) -> Column:
-    """Whether ``column`` lies in one of ``spans``; written so that file statistics prune."""
-    return reduce(or_, (F.col(column).between(F.lit(a), F.lit(b)) for a, b in spans), F.lit(False))

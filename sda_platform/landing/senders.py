@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.selections import Near
 from sda_platform.lake.table import Table
-from sda_platform.lake.time_spans import stored_within
 
 _RECORD: Final = ("segment_sha256", "record_number")
 _SENDER: Final = ("source_name", "peer")
@@ -17,7 +17,9 @@ def with_senders(lake: Lake, bronze: Table, rows: list[dict[str, Any]]) -> list[
     """``rows`` with who brought their records, as ``bronze`` has it: ``source_name`` and ``peer``."""
     if not rows:
         return rows
-    near = stored_within("received_time_ns", pa.chunked_array([[row["received_time_ns"] for row in rows]], pa.int64()))
+    near = Near(
+        "received_time_ns", pa.chunked_array([[row["received_time_ns"] for row in rows]], pa.int64())
+    ).expression()
     near &= ds.field("segment_sha256").isin(sorted({row["segment_sha256"] for row in rows}))
     landed = lake.log(bronze).rows([*_RECORD, *_SENDER], near).to_pylist()
     senders = {tuple(row[name] for name in _RECORD): {name: row[name] for name in _SENDER} for row in landed}

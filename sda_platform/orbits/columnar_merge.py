@@ -1,7 +1,4 @@
-"""The merge of element sets by columns, in process: the order of `element_order`, in numpy.
-
-The check of the catalogue merges with it what the engine has merged.
-"""
+"""The merge of element sets by columns: the order of `element_order`, in numpy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

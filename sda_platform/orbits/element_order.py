@@ -1,4 +1,4 @@
-"""The total order by which one element set of an object is better than another, for rows, for SQL and for columns.
+"""The total order by which one element set of an object is better than another, for rows and for columns.
 
 Of sets that are in force the one with the latest epoch, of sets that are all ahead the first. `TIES` decide between
 equal epochs (CM-14). Segment and record decide the last ones, so that the result does not depend on the order of
@@ -24,11 +24,6 @@ class Tie:
     reason: str
     """Why the set with the lower value has lost."""
 
-    @property
-    def sql(self) -> str:
-        """The value to compare, as an expression of Spark."""
-        return f"coalesce({self.column}, {self.absent!r}{'L' if self.absent == 0 else ''})"
-
 
 TIES: Final = (
     Tie("source_priority", 0, "lower source priority"),
@@ -38,13 +33,9 @@ TIES: Final = (
     Tie("record_number", 0, "same set from the same source"),
 )
 """What decides between sets of one epoch, the most significant first."""
-REASONS: Final = {
-    "in_force": "its epoch is ahead",
-    "if(in_force, epoch_time_ns, -epoch_time_ns)": "older epoch",
-    **{tie.sql: tie.reason for tie in TIES},
-}
-"""The order as expressions of Spark, the most significant first, each with why a set with a lower value has lost.
-``in_force`` is a column: whether the epoch has come, with EPOCH_TOLERANCE_NS."""
+AHEAD: Final = "its epoch is ahead"
+OLDER: Final = "older epoch"
+"""Why a set has lost whose epoch decides."""
 
 
 def rank(row: Row, as_of_ns: int) -> Rank:

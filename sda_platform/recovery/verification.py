@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.lake.correction_rows import current_rows
+from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import GENESIS
+from sda_platform.lake.selections import Near
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.lake.time_spans import stored_within
 
 
 def reviewed_span(commits: Sequence[Commit]) -> tuple[int, int]:
@@ -78,7 +78,7 @@ def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
     known = ds.field(COMMIT_SEQUENCE) <= span[1]
     rows = log.rows(
         list(dict.fromkeys((*table.key, COMMIT_SEQUENCE))),
-        known if table.replaces_rows else known & stored_within(table.time_column, times),
+        known if table.replaces_rows else known & Near(table.time_column, times).expression(),
     )
     counted = rows.group_by(list(table.key)).aggregate([([], "count_all"), (COMMIT_SEQUENCE, "max")])
     is_new = pc.greater(counted.column(f"{COMMIT_SEQUENCE}_max"), span[0])

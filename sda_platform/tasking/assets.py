@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
@@ -18,10 +18,11 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.ground.tables import FLEET_MEMBERSHIP
-from sda_platform.lake.arrow_frames import frame_of
-from sda_platform.lake.correction_log import content, corrections, fact_schema
+from sda_platform.lake.correction_log import corrected, fact_schema
+from sda_platform.lake.executors import Given, Stored, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.selections import Above
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.declarations import table_asset
@@ -42,6 +43,8 @@ from sda_platform.units import DAY_NS, SECOND_NS
 
 REFRESH_NS = 600 * SECOND_NS
 """Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
+# Its passes over the horizon, in raw records (`executors.apply`).
+_WORK_OF_AN_OBJECT = 100
 
 
 @table_asset(OBSERVATION_REQUESTS, jobs=[SENSOR_TASKING], balance=[broken_correction_logs], max_wait_s=MAX_WAIT_S)
@@ -72,13 +75,7 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
         plan.as_of_ns,
         demand.DemandRules(),
     )
-    entries = corrections(
-        store.snapshot(plan, OBSERVATION_REQUESTS),
-        _frame(store, OBSERVATION_REQUESTS, rows),
-        key="request_id",
-        content=content(OBSERVATION_REQUESTS),
-        as_of_ns=plan.as_of_ns,
-    )
+    entries = _corrections(store, plan, rows)
     receipt = store.append(plan, entries, counts={"requests": len(rows)})
     by_class = Counter(f"class_{row['priority_class']}" for row in rows)
     return materialized(
@@ -114,8 +111,14 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
         least_s=tasking.least_window_s,
         at_once=tasking.at_once,
     )
-    ahead = store.snapshot(plan, PASS_WINDOWS).where(F.col("los_time_ns") > start_ns)
-    entries = corrections(ahead, found, key="pass_id", content=content(PASS_WINDOWS), as_of_ns=plan.as_of_ns)
+    entries = apply(
+        store,
+        plan,
+        partial(_corrected, PASS_WINDOWS, as_of_ns=plan.as_of_ns),
+        Stored(PASS_WINDOWS, "pass_id", where=Above("los_time_ns", start_ns)),
+        Given(found, "pass_id"),
+        work=_WORK_OF_AN_OBJECT * len(chosen),
+    )
     counts = {"objects": len(chosen)}
     receipt = store.append(plan, entries, counts=counts, watermarks={"searched_from_ns": start_ns})
     return materialized(store, receipt, span=f"{iso(start_ns)} to {iso(end_ns)}", **counts)
@@ -163,13 +166,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     # What was observed stays on record, when its request is gone; all else follows the new plan.
     done = [row["request_id"] for row in existing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
     kept = sorted(set(done) - {row["request_id"] for row in rows})
-    entries = corrections(
-        store.snapshot(plan, PASS_SCHEDULE).where(~F.col("request_id").isin(kept)),
-        _frame(store, PASS_SCHEDULE, rows),
-        key="request_id",
-        content=content(PASS_SCHEDULE),
-        as_of_ns=plan.as_of_ns,
-    )
+    entries = _corrections(store, plan, rows, kept)
     receipt = store.append(plan, entries, counts={"requests": len(rows), "scheduled": len(outcome.booked)})
     shown = shown_schedule(rows, offered, plan.as_of_ns)
     if out:
@@ -215,8 +212,17 @@ def _numbers(store: Lake, plan: Plan) -> pa.Table:
     return store.log(PROVISIONAL_ELEMENTS).rows(["norad_id"], known)
 
 
-def _frame(store: Lake, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-    """Rows of key and content as a DataFrame, with null where a row has no value."""
-    arrow = pa.Table.from_pylist(rows, schema=fact_schema(table))
-    fields = T.StructType([table.schema[name] for name in arrow.column_names])
-    return frame_of(store.session, arrow, fields)
+def _corrections(store: Lake, plan: Plan, rows: list[dict[str, Any]], kept: Sequence[str] = ()) -> pa.Table | DataFrame:
+    """The entries that change the plan's table, one of requests, to ``rows``; requests ``kept`` stay as they are."""
+    key = "request_id"
+    fresh = pa.Table.from_pylist(rows, schema=fact_schema(plan.table))
+    transform = partial(_corrected, plan.table, kept=kept, as_of_ns=plan.as_of_ns)
+    work = store.log(plan.table).row_count()
+    return apply(store, plan, transform, Stored(plan.table, key), Given(fresh, key), work=work)
+
+
+def _corrected(
+    table: Table, entries: pa.Table, fresh: pa.Table, *, kept: Sequence[str] = (), as_of_ns: int
+) -> pa.Table:
+    reviewed = pc.invert(pc.is_in(entries[table.key[0]], value_set=pa.array(kept, pa.string())))
+    return corrected(table, entries.filter(reviewed), fresh, as_of_ns=as_of_ns)

@@ -1,17 +1,14 @@
-"""The merge of several sources, and edits made apart, through Spark and the tables: equal to the oracles."""
+"""Edits made apart, through the tables: conflicts, merges and corrections, made again and in another order."""
 
 import csv
 import hashlib
 import io
-import random
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sda_platform.catalog import conflicts, transforms
 from sda_platform.catalog.edits import next_edit
 from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
@@ -20,86 +17,15 @@ from sda_platform.catalog.tables import (
     ELEMENT_SETS,
     ELEMENTS,
     IN_FORCE,
-    LOST,
     ORBITAL_CATALOG,
     SUPERSEDED,
 )
 from sda_platform.formats.edits import Edit, encode_edits
-from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.element_order import rank
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform_tests.support.delta_tables import rows_of
-from sda_platform_tests.support.element_merge import merge_sorted_sources, reason_against
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
-SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", None)
 STEPS = [ELEMENT_SETS.name, ORBITAL_CATALOG.name, CATALOG_EDITS.name, CATALOG_CONFLICTS.name]
-
-
-def five_sources(seed: int) -> list[dict[str, Any]]:
-    """Sets of 40 objects by five sources: ties, sets ahead, objects that some sources lack, a repeated one."""
-    chance = random.Random(seed)
-    return [
-        {
-            "norad_id": chance.randint(1, 40),
-            "epoch_time_ns": START_NS + chance.choice([-3, -2, -2, -1, 5]) * 3600 * 10**9,
-            "source_priority": chance.choice([0, 20]),
-            "element_set_number": chance.choice([None, 1, 999]),
-            "originator": chance.choice(SOURCES),
-            "segment_sha256": f"{chance.randrange(4):064x}",
-            "record_number": number,
-            "error_kind": None,
-            "error": None,
-        }
-        for number in range(300)
-    ]
-
-
-def oracle(sets: Iterable[dict[str, Any]]) -> tuple[dict[int, dict[str, Any]], dict[tuple[int, str], dict[str, Any]]]:
-    """The set in force of each object, and the best set of each source, by the merge in plain Python."""
-    by_source: dict[tuple[int, str], dict[str, Any]] = {}
-    for each in sorted(sets, key=lambda r: rank(r, START_NS)):
-        by_source[each["norad_id"], each["originator"] or ""] = each
-    streams = [
-        sorted((r for r in sets if r["originator"] == source), key=lambda r: r["norad_id"]) for source in SOURCES
-    ]
-    return {best["norad_id"]: dict(best) for best, _ in merge_sorted_sources(streams, START_NS)}, by_source
-
-
-def identity(row: Any) -> tuple[str, int]:
-    return row["segment_sha256"], row["record_number"]
-
-
-def test_sparks_merge_equals_the_oracle_in_any_order_and_division__CM4_CM6_CM14(spark: SparkSession) -> None:
-    for seed in range(3):
-        sets = five_sources(seed)
-        best, by_source = oracle(sets)
-        random.Random(seed).shuffle(sets)
-        catalogue = spark.createDataFrame([], ORBITAL_CATALOG.schema)
-        claims = spark.createDataFrame([], CATALOG_CONFLICTS.schema)
-        for part in (sets[:120], sets[120:]):
-            frame = spark.createDataFrame(rows_of(ELEMENT_SETS, part), ELEMENT_SETS.schema)
-            improved = transforms.improvements(frame, catalogue, as_of_ns=START_NS).toArrow().to_pylist()
-            changed = conflicts.element_claims(frame, claims, as_of_ns=START_NS).toArrow().to_pylist()
-            catalogue = _replaced(spark, ORBITAL_CATALOG, catalogue, improved, ("norad_id",))
-            claims = _replaced(spark, CATALOG_CONFLICTS, claims, changed, CATALOG_CONFLICTS.key)
-        in_force = {row["norad_id"]: identity(row) for row in catalogue.collect()}
-        assert in_force == {number: identity(row) for number, row in best.items()}, seed
-        found = {(row["norad_id"], row["claimant"]): row.asDict() for row in claims.collect()}
-        assert {key: identity(row) for key, row in found.items()} == {k: identity(r) for k, r in by_source.items()}
-        for (number, claimant), row in found.items():
-            winner, loser = best[number], by_source[number, claimant]
-            if identity(loser) == identity(winner):
-                assert (row["outcome"], row["reason"]) == (IN_FORCE, None)
-            else:
-                assert (row["outcome"], row["reason"]) == (LOST, reason_against(loser, winner, START_NS)), row
-
-
-def _replaced(spark: SparkSession, table: Any, frame: Any, changed: list[dict[str, Any]], key: tuple[str, ...]) -> Any:
-    rows = {tuple(row[name] for name in key): row.asDict() for row in frame.collect()}
-    rows |= {tuple(row[name] for name in key): {**row, COMMIT_SEQUENCE: 1} for row in changed}
-    return spark.createDataFrame(rows_of(table, rows.values()), table.schema)
 
 
 def edit(known: list[Edit], origin: str, value: str, attribute: str = "name", norad_id: int = 25544) -> Edit:

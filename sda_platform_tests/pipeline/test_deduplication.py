@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.time_spans import time_spans, within
+from sda_platform.lake.selections import Near
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS
 
@@ -25,7 +25,7 @@ def test_a_stray_time_in_a_batch_leaves_the_files_of_the_history_unread__V06(
         commit(lake, OBSERVATIONS, [{"observation_id": f"o{time_ns}", "sensor_time_ns": time_ns}])
     batch = pa.chunked_array([pa.array([START_NS, stray_ns], pa.int64())])
     known = spark.read.format("delta").load(lake.log(OBSERVATIONS).uri)
-    chosen = known.where(within("sensor_time_ns", time_spans(batch)))
+    chosen = Near("sensor_time_ns", batch).of(known)
     assert len(known.inputFiles()) == DAYS + 1
     assert len(chosen.inputFiles()) == 2
     assert {row["sensor_time_ns"] for row in chosen.collect()} == {START_NS, stray_ns}

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from sda_platform import audit_log
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction import assets as conjunction
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -22,15 +21,13 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     RECEIVED_CDMS,
 )
-from sda_platform.dead_letters import in_process as dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion import in_process
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.impact import impact_of
-from sda_platform.ingest import assets as ingest
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import executors
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -55,12 +52,6 @@ FROM_FRAMES_TO_DELIVERY = (
 )  # fmt: skip
 TO_ALERTS = {table.name for table in FROM_FRAMES_TO_DELIVERY} - {"dead_letters", "alert_deliveries", "received_cdms"}
 BY_RADARS = "probability,data_quality"
-IN_PROCESS_UP_TO = {
-    conjunction: "MOST_EVENTS",
-    ingest: "MOST_RECORDS",
-    in_process: "MOST_OBSERVATIONS",
-    dead_letters: "MOST_REJECTED",
-}
 NAMED = ("risk", "collision_probability", "miss_distance_km", "tca_time_ns")
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
 
@@ -99,9 +90,8 @@ def the_history(lake: Lake, table: Table) -> History:
 def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
     lived: Platform, copied: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On another day, over rewritten files, in another number of partitions, and small windows on the engine too."""
-    for module, bound in IN_PROCESS_UP_TO.items():
-        monkeypatch.setattr(module, bound, -1)
+    """On another day, over rewritten files, in another number of partitions, and with every transform on Spark."""
+    monkeypatch.setattr(executors, "MOST_IN_PROCESS", -1)
     for table in TABLES:
         if copied.log(table).version() >= 0:
             DeltaTable(copied.log(table).uri).optimize.compact()

@@ -20,9 +20,9 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.fusion import in_process
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import executors
 from sda_platform.lake.commit import CommitReceipt, append
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import plan_windows
@@ -154,7 +154,7 @@ def test_screening_and_fusion_have_work_on_both_workers(
     cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the event log; the events are those that were published for these objects."""
-    monkeypatch.setattr(in_process, "MOST_OBSERVATIONS", 0)
+    monkeypatch.setattr(executors, "MOST_IN_PROCESS", -1)
     met = published_events()
     objects = sorted({number for pair in met for number in pair})
     screening = ScreeningResource(scope="all", horizon_h=_HORIZON_H, objects_per_task=30, at_once=4)

@@ -108,18 +108,15 @@ def test_an_encounter_whose_slot_is_taken_is_named_by_its_tca__E14() -> None:
 
 
 def test_of_a_partition_every_pair_is_named_by_itself__E14() -> None:
-    names = ["norad_id_1", "norad_id_2", "tca_time_ns", "slot_ns", "event_id"]
-    rows = [
-        (1, 2, 10 * SLOT_NS, SLOT_NS, None),
-        (4, 3, 10 * SLOT_NS, SLOT_NS, None),
-        (2, 1, 10 * SLOT_NS - 1, None, "known"),
-        (5, 6, 10 * SLOT_NS, None, "not found again"),
-    ]
-    schema = pa.schema([(name, pa.string() if name == "event_id" else pa.int64()) for name in names])
-    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=schema)
-    found = pa.Table.from_batches(list(identified(table.to_batches(max_chunksize=1))), schema)
-    assert sorted(found.column("event_id").to_pylist()) == sorted(["known", slot_id(10 * SLOT_NS, pair=(3, 4))])
-    assert list(identified([])) == []
+    numbers = ["norad_id_1", "norad_id_2", "tca_time_ns"]
+    approaches = [(1, 2, 10 * SLOT_NS, SLOT_NS), (4, 3, 10 * SLOT_NS, SLOT_NS)]
+    events = [(2, 1, 10 * SLOT_NS - 1, "known"), (5, 6, 10 * SLOT_NS, "not found again")]
+    found, known = (
+        pa.table(dict(zip([*numbers, name], map(pa.array, zip(*rows, strict=True)), strict=True)))
+        for rows, name in ((approaches, "slot_ns"), (events, "event_id"))
+    )
+    assert identified(found, known)["event_id"].to_pylist() == ["known", slot_id(10 * SLOT_NS, pair=(3, 4))]
+    assert identified(found.slice(0, 0), known).num_rows == 0
 
 
 def test_only_pairs_of_slow_circular_orbits_have_long_slots__E14() -> None:

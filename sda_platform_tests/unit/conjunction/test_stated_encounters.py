@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.cdm_decoding import decode
 from sda_platform.conjunction.checks import alerts_follow_assessments
 from sda_platform.conjunction.identity import SLOT_NS, event_ids
-from sda_platform.conjunction.in_process import alert_entries
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.review import due_events, events_to_judge
-from sda_platform.conjunction.stated_encounters import named_by_messages, statements
+from sda_platform.conjunction.stated_encounters import as_rows, named_by_messages, statements
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -20,7 +20,10 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
     SAME_EVENT_NS,
 )
+from sda_platform.conjunction.transforms import ASSESSMENT_COLUMNS, alert_corrections
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
+from sda_platform.lake.executors import Stored
+from sda_platform.lake.selections import OneOf
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, after, described
@@ -71,8 +74,13 @@ class Desk:
         due = due_events(lake, plan, policy)
         judged = events_to_judge(lake, plan, due)
         stated = statements(lake, plan, judged, due)
-        entries: list[dict[str, Any]] = alert_entries(
-            lake, plan, sorted({*judged, *stated}), stated, policy
+        chosen = OneOf("event_id", pa.array(sorted({*judged, *stated}), pa.string()))
+        entries: list[dict[str, Any]] = alert_corrections(
+            Stored(CONJUNCTION_ASSESSMENTS, "event_id", ASSESSMENT_COLUMNS, chosen).arrow(lake, plan),
+            Stored(CONJUNCTION_ALERTS, "event_id", where=chosen).arrow(lake, plan),
+            as_rows(stated),
+            policy=policy,
+            as_of_ns=plan.as_of_ns,
         ).to_pylist()
         pinned = {"snapshots": plan.snapshots, "settings": settings, "as_of_ns": now_ns}
         commit(lake, CONJUNCTION_ALERTS, entries, windows=plan.windows, watermarks={}, segments=(), **pinned)

@@ -17,7 +17,8 @@ from sda_platform.ingest.checks import observations_balance
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.time_spans import MAX_SPANS, stored_within, time_spans
+from sda_platform.lake.selections import Near
+from sda_platform.lake.time_spans import MAX_SPANS, time_spans
 from sda_platform.recovery.review import NEWEST_AGAIN
 from sda_platform.recovery.verification import duplicate_keys
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
@@ -49,13 +50,13 @@ def test_the_intervals_hold_every_time_and_are_few_ascending_and_apart(times: Ti
 @given(st.lists(st.none() | st.integers(0, 100), min_size=1, max_size=20))
 def test_a_stored_row_is_in_reach_if_its_time_is_one_of_the_batch_null_included(times: Times) -> None:
     table = pa.table({"t": pa.array(times, pa.int64())})
-    found = ds.dataset(table).to_table(filter=stored_within("t", column(times)))
+    found = ds.dataset(table).to_table(filter=Near("t", column(times)).expression())
     assert found.num_rows == len(times)
 
 
 def test_a_batch_without_any_time_reads_nothing() -> None:
     table = ds.dataset(pa.table({"t": pa.array([1, 2], pa.int64())}))
-    assert table.to_table(filter=stored_within("t", column([]))).num_rows == 0
+    assert table.to_table(filter=Near("t", column([])).expression()).num_rows == 0
 
 
 @pytest.fixture(scope="module")

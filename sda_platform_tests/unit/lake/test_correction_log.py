@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.lake.correction_log import INSERT, RETRACT, fact_schema
-from sda_platform.lake.correction_rows import corrected, current_rows, last_rows
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.correction_log import INSERT, RETRACT, corrected, current_rows, fact_schema, last_rows
 from sda_platform_tests.support.delta_tables import row
 
 KEY = "event_id"
@@ -76,3 +76,19 @@ def test_a_log_states_what_it_was_last_corrected_to_in_whatever_order_it_is_read
         for event in {each[KEY] for each in log.to_pylist()}:
             ops = [op for name, _, op, _ in shown(log) if name == event]
             assert ops == [(INSERT, RETRACT)[n % 2] for n in range(len(ops))]
+
+
+def test_equal_lists_and_absent_values_give_no_entry_and_one_number_in_a_list_does() -> None:
+    def tracks(**covariances: list[float] | None) -> pa.Table:
+        found = [row(FUSED_TRACKS, fit_id=name, covariance=values) for name, values in covariances.items()]
+        return pa.Table.from_pylist(found, FUSED_TRACKS.arrow_schema).select(fact_schema(FUSED_TRACKS).names)
+
+    first = {"a": [1.0, NAN], "b": None, "c": [], "d": [1.0, 2.0], "e": [1.0]}
+    log = corrected(FUSED_TRACKS, FUSED_TRACKS.content_schema.empty_table(), tracks(**first), as_of_ns=1)
+    assert log.num_rows == len(first)
+    assert corrected(FUSED_TRACKS, log, tracks(**first), as_of_ns=2).num_rows == 0
+    changed = first | {"b": [], "c": None, "d": [1.0, 2.5], "e": [1.0, 1.0]}
+    made = corrected(FUSED_TRACKS, log, tracks(**changed), as_of_ns=2)
+    assert [(each["fit_id"], each["op"], each["covariance"]) for each in made.to_pylist()] == [
+        (name, op, values[name]) for name in "bcde" for op, values in ((RETRACT, first), (INSERT, changed))
+    ]

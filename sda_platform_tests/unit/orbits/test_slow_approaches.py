@@ -14,6 +14,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import Events, screen
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform_tests.support.sampling import number
 from sda_platform_tests.support.scenes import DAY_NS, catalogue
 
 SECOND_NS = 1_000_000_000
@@ -108,7 +109,7 @@ def companion(elements: ElementSets, motion: float, anomaly_deg: float, eccentri
     return Propagator(ElementSets.from_columns(columns))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=number(10, 4), deadline=None)
 @given(
     low=st.booleans(),
     drift_km_per_h=st.floats(-6, 6),

@@ -104,11 +104,11 @@ def test_an_owner_that_asks_twice_as_much_gets_its_weight__PW6_PW7_PW26() -> Non
     def shares(weight: float) -> float:
         requests = [
             request(f"{owner}-{n:03d}", 1, deadline_s=40_000 + n, owner=owner)
-            for owner, count in (("pacific", 60), ("indian", 40))
+            for owner, count in (("pacific", 36), ("indian", 24))
             for n in range(count)
         ]
-        # Room for about 30 observations: both queues stay backlogged.
-        windows = {each.request_id: [window("a", 0, 3_950, quality=1.0)] for each in requests}
+        # Room for about 18 observations: both queues stay backlogged.
+        windows = {each.request_id: [window("a", 0, 2_370, quality=1.0)] for each in requests}
         found = plan(requests, windows, Rules(aging_ns=10**19, weights={"pacific": weight}))
         return sum(name.startswith("pacific") for name in found.booked) / len(found.booked)
 
@@ -159,7 +159,7 @@ def test_class_1_takes_nothing_that_begins_soon() -> None:
     assert found.booked == {"kept": standing[0]}
 
 
-@given(st.integers(0, 10**6), st.integers(2, 60))
+@given(st.integers(0, 10**6), st.integers(2, 30))
 def test_no_request_of_class_0_waits_while_lower_classes_hold_time_for_it(seed: int, count: int) -> None:
     """Judged on a grid of five seconds, by the antenna's rule alone."""
     chance = random.Random(seed)
@@ -238,7 +238,7 @@ def test_a_day_of_1400_real_passes_misses_at_most_one_deadline__PW4_PW13_PW27_PW
 
 
 def test_too_much_demand_degrades_from_the_lowest_class_on__PW30() -> None:
-    day = day_of_passes(1_400, sensors=3, duration_s=240.0)
+    day = day_of_passes(500, sensors=1, duration_s=240.0)
     found = schedule(day.requests, day.windows, day.antennas, REFERENCE_TIME_NS, NO_AGING)
     served = {
         c: sum(each.request_id in found.booked for each in day.requests if each.priority_class == c)

@@ -21,6 +21,7 @@ from sda_platform.ground.tables import FLEET_MEMBERSHIP
 from sda_platform.lake.correction_log import corrected, fact_schema
 from sda_platform.lake.executors import Given, Stored, apply
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.selections import Above
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -34,6 +35,7 @@ from sda_platform.recovery.verification import broken_correction_logs, current_k
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.absent_windows import with_causes
 from sda_platform.tasking.checks import MAX_WAIT_S, double_bookings, every_request_is_answered, inverted_windows
+from sda_platform.tasking.commanding import booked_still, failed_tasks
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
@@ -146,7 +148,8 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
     antennas = tasking.antennas()
     out = outages(_fleet(store, plan), antennas, plan.as_of_ns)
-    if not _is_due(plan) and not is_affected(existing, out, plan.as_of_ns):
+    failed = failed_tasks(store, _pinned(plan), plan.as_of_ns)
+    if not _is_due(plan) and not is_affected(existing, out, plan.as_of_ns) and not booked_still(failed, existing):
         return nothing_new(store, plan)
     requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
@@ -161,6 +164,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         observation_ns=round(tasking.observation_s * SECOND_NS),
         rules=tasking.rules(),
         used_ns=used_ns(_past_entries(store, plan), plan.as_of_ns),
+        failed=failed,
     )
     rows = with_causes(rows, _catalogue(store, plan), *windows.span(plan.as_of_ns, tasking.horizon_h))
     # What was observed stays on record, when its request is gone; all else follows the new plan.
@@ -185,6 +189,13 @@ def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:
     """The fleet's membership as the plan pins it; a commit from before it was read has none."""
     version = next((each.version for each in plan.snapshots if each.table == FLEET_MEMBERSHIP.name), -1)
     return list(store.log(FLEET_MEMBERSHIP).rows(FLEET_COLUMNS, version=version).to_pylist())
+
+
+def _pinned(plan: Plan) -> dict[str, TableSnapshot]:
+    """All inputs of ``plan`` and its own table as it found them; a commit from before a table was read has it not."""
+    own = TableSnapshot(plan.table.name, plan.base_version, plan.sequence - 1)
+    consumed = [TableSnapshot(each.table, each.upto_version, each.upto_sequence) for each in plan.windows]
+    return {each.table: each for each in (*plan.snapshots, *consumed, own)}
 
 
 def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:

@@ -12,10 +12,11 @@ POLICIES = {"tasking": GroupPolicy("team:sensor-tasking", warn_h=1, fail_h=6)}
 
 
 def defs(settings: Settings) -> dg.Definitions:
-    """Assets, checks, schedule and resource of the package."""
+    """Checks, schedule, sensor and resource of the package."""
     tasking = TaskingResource(**settings.scheduling.model_dump())
     return dg.Definitions(
         asset_checks=[class_0_is_served],
         schedules=sensors.build_schedules(running=settings.tasking),
+        sensors=sensors.build_sensors(running=settings.tasking),
         resources={"tasking": tasking},
     )

@@ -11,6 +11,7 @@ import numpy as np
 from sda_platform.tasking.antennas import Antenna, AntennaPass, Booking, booked
 from sda_platform.tasking.scheduling import ObservationPlan, Request, Rules, schedule
 from sda_platform.tasking.tables import SCHEDULED, UNSERVED
+from sda_platform.tasking.task_outcomes import Task
 
 REQUEST_COLUMNS: Final = (
     "norad_id", "reason", "priority_class", "owner", "requested_time_ns", "deadline_time_ns", "information_gain",
@@ -37,18 +38,24 @@ def planned(
     observation_ns: int,
     rules: Rules,
     used_ns: Mapping[str, float] | None = None,
+    failed: Iterable[Task] = (),
 ) -> tuple[ObservationPlan, list[dict[str, Any]]]:
     """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
     ``antennas``: those in service. ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
-    ``used_ns``: the antenna time that each owner had before.
+    ``used_ns``: the antenna time that each owner had before. The request of a ``failed`` task is not observed in the
+    same pass again.
     """
     by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:
         by_object[row["norad_id"]].append(antenna_pass(row, masks_deg.get(row["source_id"], 0.0)))
     wanted = [_request(row, observation_ns) for row in requests]
-    options = {each.request_id: by_object.get(each.norad_id, []) for each in wanted}
-    kept = [booking for row in existing for booking in _existing(row, by_object.get(row["norad_id"], []))]
+    spent = {(task.request_id, task.pass_id) for task in failed}
+    options = {
+        each.request_id: [w for w in by_object.get(each.norad_id, []) if (each.request_id, w.pass_id) not in spent]
+        for each in wanted
+    }
+    kept = [booking for row in existing for booking in _existing(row, options.get(row["request_id"], []))]
     plan = schedule(wanted, options, antennas, as_of_ns, rules, kept, used_ns)
     peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
     return plan, [_row(row, plan, peaks) for row in sorted(requests, key=lambda each: str(each["request_id"]))]

@@ -1,10 +1,21 @@
-"""The schedule of tasking: every ten minutes, unless a run of it has not ended."""
+"""When tasking runs: every ten minutes, and soon after a scheduled observation has failed."""
+
+import hashlib
 
 import dagster as dg
 
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.jobs import SENSOR_TASKING
+from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import POOL_TAG
+from sda_platform.tasking.commanding import StoredRows, booked_still, failed_tasks
+from sda_platform.tasking.planning import BOOKING_COLUMNS
+from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform.tasking.task_outcomes import Task
+
+_LOOKS_EVERY_S = 20
 
 
 def build_schedules(*, running: bool) -> list[dg.ScheduleDefinition]:
@@ -24,3 +35,41 @@ def build_schedules(*, running: bool) -> list[dg.ScheduleDefinition]:
         return dg.RunRequest(tags={POOL_TAG: SENSOR_TASKING.pool})
 
     return [sensor_tasking_refresh]
+
+
+def build_sensors(*, running: bool) -> list[dg.SensorDefinition]:
+    """The sensor of failed observations; active if ``running``."""
+
+    @dg.sensor(
+        name="failed_observations",
+        job_name=SENSOR_TASKING.name,
+        minimum_interval_seconds=_LOOKS_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
+        description="Starts a run of sensor_tasking when a commanded observation failed that is still wanted.",
+    )
+    def failed_observations(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
+        return request_another(context, lake.open())
+
+    return [failed_observations]
+
+
+def request_another(context: dg.SensorEvaluationContext, store: Lake) -> dg.RunRequest | dg.SkipReason:
+    """Request a run for the failed observations that the schedule still has, unless a run has not ended."""
+    lost = lost_tasks(store)
+    if not lost:
+        return dg.SkipReason("no commanded observation failed that is still wanted")
+    shown = ", ".join(f"{task.norad_id} by {task.source_id}" for task in lost[:3])
+    active = unfinished_run_of(context.instance, SENSOR_TASKING)
+    if active is not None:
+        return dg.SkipReason(f"{len(lost)} observations failed ({shown}); run {active[:8]} will plan others")
+    batch = hashlib.sha256("\n".join(sorted(task.task_id for task in lost)).encode()).hexdigest()[:16]
+    return dg.RunRequest(run_key=f"failed-{batch}", tags={POOL_TAG: SENSOR_TASKING.pool})
+
+
+def lost_tasks(store: Lake) -> list[Task]:
+    """The failed tasks that the schedule still has, by the tables as far as they are verified."""
+    tables = (PASS_SCHEDULE, *PASS_SCHEDULE.inputs)
+    heads = {table.name: store.readable(table).head for table in tables}
+    pinned = {name: TableSnapshot(name, head.version, head.sequence) for name, head in heads.items()}
+    failed = failed_tasks(store, pinned, store.clock.now_ns())
+    return booked_still(failed, StoredRows(store, pinned).current(PASS_SCHEDULE, BOOKING_COLUMNS)) if failed else []

@@ -5,8 +5,9 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
-from sda_platform.fusion.tables import TRACKS
-from sda_platform.ground.tables import FLEET_MEMBERSHIP
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
@@ -151,7 +152,8 @@ PASS_SCHEDULE = Table(
         "end_time_ns": [("pass_windows", "los_time_ns")],
     },
     consumes=(OBSERVATION_REQUESTS, PASS_WINDOWS),
-    reads=(FLEET_MEMBERSHIP, ORBITAL_CATALOG),
+    # The last three show which scheduled observations failed.
+    reads=(FLEET_MEMBERSHIP, ORBITAL_CATALOG, GROUND_COMMANDS, OBSERVATIONS, FUSED_TRACKS),
 )
 
 TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)

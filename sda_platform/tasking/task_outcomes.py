@@ -13,7 +13,7 @@ from typing import Any, Final
 from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, LOST, REJECTED
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.tasking.tables import SCHEDULED
-from sda_platform.units import DAY_NS
+from sda_platform.units import DAY_NS, SECOND_NS
 
 TASK_COLUMNS: Final = (
     "request_id", "sequence", "op", "as_of_ns", "status", "norad_id", "priority_class", "source_id", "pass_id",
@@ -26,6 +26,8 @@ SHARE_MEMORY_NS: Final = 5 * SHARE_HALF_LIFE_NS
 PLANNED, ACCEPTED, EXECUTING, EXECUTED = "planned", "accepted", "executing", "executed"
 OBSERVED, FAILED, MISSED = "observed", "failed", "missed"
 SATISFIED, RESCHEDULED, OPEN = "satisfied", "rescheduled", "open"
+ARRIVES_WITHIN_NS: Final = 30 * SECOND_NS
+"""After a task has ended, its observations are fitted within so long."""
 
 _NAMESPACE: Final = uuid.UUID("2f0f3f0c-7e0b-5d0e-8a64-0b2f6ad4f7c9")
 
@@ -57,6 +59,17 @@ class TaskOutcome:
     detail: str
     observations: int
     request: str
+    is_commanded: bool = False
+
+    def has_failed(self, now_ns: int) -> bool:
+        """Whether its request needs another observation: the command ended without one, or nothing was seen.
+
+        What is seen arrives within `ARRIVES_WITHIN_NS`. A sensor that is not commanded here may have observed by plans
+        of its own, so that a booking without an observation does not count.
+        """
+        has_arrived = self.task.end_ns + ARRIVES_WITHIN_NS <= now_ns
+        is_over = self.state == FAILED or (self.state in (EXECUTED, MISSED) and has_arrived)
+        return self.is_commanded and self.request != SATISFIED and is_over
 
     def shown(self) -> dict[str, Any]:
         """The outcome as a row."""
@@ -114,7 +127,7 @@ def outcome(
     """
     state, detail = _state(task, command, observations, now_ns)
     request = (RESCHEDULED if is_booked else OPEN) if is_open else SATISFIED
-    return TaskOutcome(task, state, detail, observations, request)
+    return TaskOutcome(task, state, detail, observations, request, command is not None)
 
 
 def _state(task: Task, command: Mapping[str, Any] | None, observations: int, now_ns: int) -> tuple[str, str]:

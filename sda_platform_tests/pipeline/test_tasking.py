@@ -14,7 +14,9 @@ from sda_platform.ground.log import CommandLog
 from sda_platform.ground.reporting import change_registry
 from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS
 from sda_platform.recovery.verification import current_keys
+from sda_platform.tasking.sensors import lost_tasks
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform.tasking.task_outcomes import TASK_COLUMNS, tasks
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming
 from sda_platform_tests.support.platform_run import Platform, correctness, written
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, land
@@ -51,6 +53,20 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
 
     assert any(row["status"] == "scheduled" for row in booked)
 
+    # The station rejects the command of one: within one run, its request has another pass or a reason why not.
+    (rejected, *_) = tasks(platform.lake.log(PASS_SCHEDULE).rows(TASK_COLUMNS).to_pylist())
+    log = CommandLog(platform.lake, str(platform.zone("ground").root.parent), "atlantic")
+    asked_to = log.issue("REPOINT", expires_in_s=60, command_id=rejected.task_id, azimuth_deg=1.0, elevation_deg=30.0)
+    promoted = GroundEvent("atlantic", "promoted", asked_to.event_time_ns, "primary", 1, 1)
+    log.append([promoted, replace(asked_to, event="rejected", uplink="primary", token=1, number=3, detail="unsafe")])
+    platform.run("ground_segment")
+    assert lost_tasks(platform.lake) == [rejected]
+    assert all(correctness(platform.run(TASKING)).values())
+    assert lost_tasks(platform.lake) == []
+    again = {row["request_id"]: row for row in current_keys(platform.lake.log(PASS_SCHEDULE), ["pass_id"]).to_pylist()}
+    assert again[rejected.request_id]["pass_id"] != rejected.pass_id
+    booked = current_keys(platform.lake.log(PASS_SCHEDULE), ["status", "source_id"]).to_pylist()
+
     # By all who report, the agent of a sensor has failed: nothing is planned for the sensor any more.
     (sensor, *_) = (row["source_id"] for row in booked if row["status"] == "scheduled")
     change_registry(platform.zone("membership"), START_NS, "ann", [sensor], admits=True)
@@ -75,12 +91,9 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert all(end_ns <= after(7 * HOUR_S) for end_ns in left["end_time_ns"].to_pylist())
 
     # The same platform commands a station: what its uplinks have sealed becomes the state of each command.
-    log = CommandLog(platform.lake, str(platform.zone("ground").root.parent), "atlantic")
     asked = log.issue("REPOINT", expires_in_s=60, command_id="a", azimuth_deg=271.5, elevation_deg=30.0)
     log.issue("SAFE_MODE", expires_in_s=60, command_id="b")
-    promoted = GroundEvent("atlantic", "promoted", asked.event_time_ns, "primary", 1, 1)
-    done = replace(asked, event="acknowledged", uplink="primary", token=1, number=3, detail="executed")
-    log.append([promoted, done])
+    log.append([replace(asked, event="acknowledged", uplink="primary", token=1, number=4, detail="executed")])
     outcome = platform.run("ground_segment")
     # The sensor's agent has failed, and the collector's is not registered.
     unsound = {f"fleet_membership:members_are_{what}" for what in ("alive", "registered")}
@@ -88,6 +101,7 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     states = {
         row["command_id"]: (row["state"], row["executions"], row["azimuth_deg"])
         for row in platform.rows(GROUND_COMMANDS).to_pylist()
+        if row["command_id"] != rejected.task_id
     }
     assert states == {"a": ("acknowledged", 1, 271.5), "b": ("issued", 0, None)}
     # The agents of its stations report who is alive.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from sda_platform.clock import MissionClock
@@ -13,6 +14,7 @@ from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.tasking.commanding import SensorCommander, due_tasks, task_outcomes
+from sda_platform.tasking.sensors import lost_tasks, request_another
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED, UNSERVED
 from sda_platform.tasking.task_outcomes import Task, tasks
 from sda_platform_tests.support.delta_tables import commit, genesis_window
@@ -91,8 +93,8 @@ def test_a_scheduled_observation_is_commanded_once_executed_and_attributed(groun
     commit(lake, OBSERVATIONS, [observed(*each) for each in measured])
     fit = {"fit_id": "f", "sequence": 1, "op": INSERT, "norad_id": 5, "window_start_ns": after(90.0)}
     commit(lake, FUSED_TRACKS, [{**fit, "observation_ids": [name for name, _, _ in measured]}])
-    standing = {"request_id": "blind", "sequence": 1, "op": INSERT, "norad_id": 5}
-    commit(lake, OBSERVATION_REQUESTS, [standing])
+    standing = [{"request_id": name, "sequence": 1, "op": INSERT, "norad_id": 5} for name in ("blind", "late")]
+    commit(lake, OBSERVATION_REQUESTS, standing)
     for at_s, states in (
         (210.0, [("observed", 1), ("executing", 0), ("planned", 0)]),
         (500.0, [("observed", 1), ("executed", 0), ("missed", 0)]),
@@ -100,9 +102,20 @@ def test_a_scheduled_observation_is_commanded_once_executed_and_attributed(groun
         move_to(ground, at_s)
         found = task_outcomes(lake, after(0))
         assert [(each.state, each.observations) for each in found] == states
-    assert [each.request for each in found] == ["satisfied", "open", "satisfied"]
+    assert [each.request for each in found] == ["satisfied", "open", "open"]
+    # What was commanded, and saw nothing half a minute after its end, is planned again at once; what nobody commanded
+    # is not, nor what has another booking.
+    for at_s, lost in ((285.0, []), (295.0, ["blind"]), (500.0, ["blind"])):
+        move_to(ground, at_s)
+        assert [task.request_id for task in lost_tasks(lake)] == lost
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance=instance)
+        requests = [request_another(context, lake) for _ in range(2)]
+        assert all(isinstance(each, dg.RunRequest) for each in requests)
+        assert requests[0] == requests[1], "Dagster starts one run of them"
     commit(lake, PASS_SCHEDULE, [entry("blind", 900.0, sequence=2, as_of_s=450.0)])
     assert [each.request for each in task_outcomes(lake, after(0))][1] == "rescheduled"
+    assert lost_tasks(lake) == []
 
 
 def observed(name: str, source_id: str, at_s: float) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class HeartbeatSender:
         self._interval_s, self._send, self._monotonic_s = interval_s, send, monotonic_s
         self._answers: deque[HeartbeatAnswer] = deque(maxlen=_MOST_ANSWERS)
         self._next_s = self._quiet_until_s = 0.0
+        self._failure: Exception | None = None
 
     def beat(self) -> None:
         """Send one when it is time; without an answer there is none to take."""
@@ -42,6 +43,10 @@ class HeartbeatSender:
             state = self._send()
         except (httpx.HTTPError, ValueError):
             return
+        except Exception as error:
+            # In a thread it would end unseen: the uplink stood by, and the other one took over.
+            self._failure = error
+            raise
         self._answers.append(HeartbeatAnswer(sent_s, self._monotonic_s(), state))
 
     def pause(self, seconds: float) -> None:
@@ -49,7 +54,9 @@ class HeartbeatSender:
         self._quiet_until_s = self._monotonic_s() + seconds
 
     def take_answers(self) -> Iterator[HeartbeatAnswer]:
-        """The answers that came since the last call, each once."""
+        """The answers that came since the last call, each once. Raises the error that has ended the heartbeats."""
+        if self._failure is not None:
+            raise self._failure
         while self._answers:
             yield self._answers.popleft()
 

@@ -52,14 +52,15 @@ class SensorCommander:
 
     def _issued(self, task: Task, now_ns: int) -> GroundEvent:
         azimuth_deg, elevation_deg = self._direction(task)
-        self._known.add(task.task_id)
-        return self._log.issue(
+        event = self._log.issue(
             "REPOINT",
             expires_in_s=(task.end_ns - now_ns) / SECOND_NS,
             command_id=task.task_id,
             azimuth_deg=azimuth_deg,
             elevation_deg=elevation_deg,
         )
+        self._known.add(task.task_id)
+        return event
 
     def _direction(self, task: Task) -> tuple[float, float]:
         """Where the antenna points when the observation begins, by the window that it was booked in."""

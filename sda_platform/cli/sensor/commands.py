@@ -1,8 +1,6 @@
 """`sda sensor`: what the sensors shall observe, and what became of it."""
 
-import time
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +8,7 @@ import click
 
 from sda_platform.cli.grammar import FOLDER, lists_rows, positive
 from sda_platform.cli.listing import Output, number, word, words
+from sda_platform.cli.loops import until_interrupted
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 from sda_platform.units import HOUR_NS
@@ -80,11 +79,12 @@ def command(settings: Settings, name: str, station: str | None) -> None:
     mask_deg = _known(settings, name)[name].min_elevation_deg
     commander = SensorCommander(lake, CommandLog(lake, settings.landing_uri, station or name), name, mask_deg)
     console.print(f"commands {name} through station {station or name}; Ctrl-C stops it")
-    with suppress(KeyboardInterrupt):
-        while True:
-            for event in commander.step():
-                console.print(f"issued: {event.command_id}")
-            time.sleep(_STEP_S)
+
+    def step() -> None:
+        for event in commander.step():
+            console.print(f"issued: {event.command_id}")
+
+    until_interrupted(step, _STEP_S, "issue commands")
 
 
 @sensor.command(name="tasks", short_help="List what became of the scheduled observations.")

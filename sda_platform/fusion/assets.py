@@ -15,7 +15,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS, window_fuser
-from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
+from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
 from sda_platform.fusion.tables import (
@@ -28,13 +28,13 @@ from sda_platform.fusion.tables import (
 from sda_platform.fusion.time_bias import corrected_windows
 from sda_platform.fusion.time_bias_assets import known_corrections
 from sda_platform.fusion.track_states import STATES
-from sda_platform.fusion.transforms import WINDOW, track_corrections, with_window
+from sda_platform.fusion.transforms import FIT_COLUMNS, WINDOW, changed_tracks, track_corrections, with_window
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.executors import Stored, apply
+from sda_platform.lake.executors import Given, Stored, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.selections import Near, OneOf
+from sda_platform.lake.selections import Above, Near, OneOf
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import watermark
@@ -45,8 +45,8 @@ from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import broken_correction_logs, current_keys
 from sda_platform.units import SECOND_NS
 
-# Of each observation, in raw records (`executors.apply`).
-_WORK_OF_A_FIT = 10
+# Of each observation and of each object, in raw records (`executors.apply`).
+_WORK_OF_A_FIT, _WORK_OF_A_TRACK = 10, 40
 
 
 @table_asset(
@@ -115,15 +115,26 @@ def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeR
     plan = store.plan(TRACKS, settings={"weather": here.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
-    changes = store.new_rows(plan, FUSED_TRACKS, CHANGE_COLUMNS)
-    touched = pc.unique(changes.column("norad_id"))
-    held = plan.window(FUSED_TRACKS).upto_sequence
-    windows = current_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
-    previous = store.current_rows(plan).select(TRACK_SCHEMA.names)
-    propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    rows = live_tracks(windows, changes, previous, propagator, plan.as_of_ns, here.dynamics())
-    counts = {"touched": len(touched), "windows": windows.num_rows}
-    receipt = store.replace(plan, rows)
+    number = "norad_id"
+    touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, [number])[number])
+    remembered = OneOf(number, touched) & Above(WINDOW, plan.as_of_ns - TRACK_MEMORY_NS - 1)
+    transform = partial(
+        changed_tracks,
+        propagator=catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator,
+        as_of_ns=plan.as_of_ns,
+        dynamics=here.dynamics(),
+    )
+    rows = apply(
+        store,
+        plan,
+        transform,
+        Stored(FUSED_TRACKS, number, FIT_COLUMNS, remembered),
+        Stored(FUSED_TRACKS, number, CHANGE_COLUMNS, is_new=True),
+        Given(store.current_rows(plan).select(TRACK_SCHEMA.names), number),
+        work=_WORK_OF_A_TRACK * len(touched),
+    )
+    counts = {"touched": len(touched)}
+    receipt = store.replace(plan, rows if isinstance(rows, pa.Table) else rows.toArrow())
     return materialized(store, receipt, space_weather=here.stated(), **counts, **_track_counts(store))
 
 

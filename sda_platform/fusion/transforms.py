@@ -6,10 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.fusion.live_tracks import WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.correction_log import corrected, fact_schema
+from sda_platform.lake.correction_log import corrected, current_rows, fact_schema
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.propagation import Propagator
 
 WINDOW = "window_start_ns"
+FIT_COLUMNS = ("fit_id", "sequence", "op", *WINDOW_COLUMNS)
+"""The columns of `fused_tracks` that `changed_tracks` takes."""
 Fuse = Callable[[pa.Table], pa.Table]
 """Fits the observations of one window; see `fuse.window_fuser`."""
 
@@ -35,3 +40,19 @@ def track_corrections(
     fits = [fuse(ordered.slice(first, size)) for first, size in zip(firsts.tolist(), sizes.tolist(), strict=True)]
     fresh = pa.concat_tables([fact_schema(FUSED_TRACKS).empty_table(), *fits])
     return corrected(FUSED_TRACKS, entries, fresh, as_of_ns=as_of_ns)
+
+
+def changed_tracks(
+    entries: pa.Table,
+    changes: pa.Table,
+    previous: pa.Table,
+    *,
+    propagator: Propagator,
+    as_of_ns: int,
+    dynamics: Dynamics,
+) -> pa.Table:
+    """Compute the rows of `tracks` that change; see `live_tracks`.
+
+    ``entries`` of `fused_tracks` have FIT_COLUMNS and are all of the objects with ``changes`` within the memory.
+    """
+    return live_tracks(current_rows(entries, "fit_id"), changes, previous, propagator, as_of_ns, dynamics)

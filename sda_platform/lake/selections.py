@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ class Selection(ABC):
 
     def __or__(self, other: "Selection") -> "Selection":
         return AnyOf((self, other))
+
+    def __and__(self, other: "Selection") -> "Selection":
+        return AllOf((self, other))
 
 
 @dataclass(frozen=True)
@@ -127,3 +130,22 @@ class AnyOf(Selection):
     @override
     def column(self) -> Column:
         return reduce(or_, (part.column() for part in self.parts))
+
+
+@dataclass(frozen=True)
+class AllOf(Selection):
+    """Rows that each of ``parts`` selects."""
+
+    parts: tuple[Selection, ...]
+
+    @override
+    def expression(self) -> ds.Expression:
+        return reduce(and_, (part.expression() for part in self.parts))
+
+    @override
+    def column(self) -> Column:
+        return reduce(and_, (part.column() for part in self.parts))
+
+    @override
+    def of(self, frame: DataFrame) -> DataFrame:
+        return reduce(lambda rows, part: part.of(rows), self.parts, frame)

@@ -35,10 +35,10 @@ from sda_platform.recovery.verification import broken_correction_logs, current_k
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.absent_windows import with_causes
 from sda_platform.tasking.checks import MAX_WAIT_S, double_bookings, every_request_is_answered, inverted_windows
-from sda_platform.tasking.commanding import booked_still, failed_tasks
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
+from sda_platform.tasking.stored_outcomes import booked_still, failed_tasks
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform.tasking.task_outcomes import SHARE_COLUMNS, SHARE_MEMORY_NS, used_ns
 from sda_platform.units import DAY_NS, SECOND_NS

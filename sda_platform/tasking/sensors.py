@@ -10,8 +10,8 @@ from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import POOL_TAG
-from sda_platform.tasking.commanding import StoredRows, booked_still, failed_tasks
 from sda_platform.tasking.planning import BOOKING_COLUMNS
+from sda_platform.tasking.stored_outcomes import StoredRows, booked_still, failed_tasks
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform.tasking.task_outcomes import Task
 

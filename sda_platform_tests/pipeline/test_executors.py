@@ -26,6 +26,7 @@ SELECTIONS: dict[str, Selection | None] = {
     "no event": OneOf(KEY, pa.array([], pa.string())),
     "from a time on": Above("tca_time_ns", START_NS + 10),
     "one of two": Above("tca_time_ns", START_NS + 5, START_NS + 20) | OneOf("norad_id_1", pa.array([7, 8])),
+    "both of two": OneOf("norad_id_1", pa.array(range(12))) & Above("tca_time_ns", START_NS + 5),
     "with a value": NotNull("relative_speed_km_s"),
 }
 

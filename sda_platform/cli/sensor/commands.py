@@ -98,7 +98,7 @@ def list_tasks(settings: Settings, source_id: str | None, hours: float, output: 
     The state is planned, accepted, executing, executed, observed, failed or missed. The request is satisfied,
     rescheduled or open.
     """
-    from sda_platform.tasking.commanding import task_outcomes
+    from sda_platform.tasking.stored_outcomes import task_outcomes
 
     lake = lake_of(settings)
     found = task_outcomes(lake, lake.clock.now_ns() - round(hours * HOUR_NS))

@@ -13,8 +13,9 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import INSERT, RETRACT
-from sda_platform.tasking.commanding import SensorCommander, due_tasks, task_outcomes
+from sda_platform.tasking.commanding import SensorCommander, due_tasks
 from sda_platform.tasking.sensors import lost_tasks, request_another
+from sda_platform.tasking.stored_outcomes import task_outcomes
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED, UNSERVED
 from sda_platform.tasking.task_outcomes import Task, tasks
 from sda_platform_tests.support.delta_tables import commit, genesis_window

@@ -99,8 +99,7 @@ def test_an_overwrite_adds_columns_too(lake: Lake) -> None:
     fresh = rows_of(ELEMENT_SETS, [{"norad_id": n, "epoch_time_ns": 5, "object_name": "us"} for n in (1, 2)])
     plan = planned(lake, ORBITAL_CATALOG)
     known = lake.current_rows(plan)
-    current = lake.frame(ORBITAL_CATALOG, known)
-    changed = improvements(lake.session.createDataFrame(fresh), current, as_of_ns=plan.as_of_ns).toArrow()
+    changed = improvements(fresh, known, as_of_ns=plan.as_of_ns)
 
     lake.replace(plan, rated(changed, known.slice(0, 0), known.slice(0, 0)))
 

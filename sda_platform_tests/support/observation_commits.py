@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.catalog.error_history import rated
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -39,7 +40,7 @@ def ids(log: TableLog) -> list[str]:
     return sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
 
 
-def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
+def element_sets(*sets: tuple[int, int, int]) -> pa.Table:
     """Element sets (norad_id, epoch, priority), as landed."""
     rows = (
         {
@@ -51,7 +52,7 @@ def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
         }
         for n, e, p in sets
     )
-    return frame(spark, ELEMENT_SETS, *rows)
+    return rows_of(ELEMENT_SETS, rows)
 
 
 def improved(
@@ -61,8 +62,7 @@ def improved(
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)
     known = lake.current_rows(plan)
-    current = lake.frame(ORBITAL_CATALOG, known)
-    changed = improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow()
+    changed = improvements(element_sets(*sets), known, as_of_ns=plan.as_of_ns)
     none = known.slice(0, 0)
     return lake.replace(plan, rated(changed, none, none))
 

@@ -16,6 +16,7 @@ def shared_resources(settings: Settings) -> dict[str, Any]:
     home = str(settings.home.absolute())
     spark = SparkResource(remote=settings.spark_remote, lake_uri=settings.lake_uri)
     return {
+        "spark": spark,
         "lake": LakeResource(uri=settings.lake_uri, home=home, spark=spark),
         "landing": LandingResource(root=settings.landing_uri, **settings.intake.model_dump()),
         "leases": LeaseResource(endpoints=list(settings.etcd), holder=f"{os.uname().nodename}:{home}"),

@@ -15,6 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+from dagster._core.remote_representation.external_data import RepositorySnap
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
@@ -101,6 +102,12 @@ def test_the_asset_graph_is_the_one_that_was_agreed() -> None:
     difference = "\n".join(difflib.unified_diff(expected, found, "agreed", "as defined", lineterm="", n=2))
     if difference:
         pytest.fail(f"the asset graph changed; if that is meant, see the top of {Path(__file__).name}:\n{difference}")
+
+
+def test_the_spark_session_is_a_resource_of_its_own_which_the_lake_uses() -> None:
+    """So it is found under Deployment, Resources."""
+    shown = {each.name: each for each in RepositorySnap.from_def(defs.get_repository_def()).resources}
+    assert shown["spark"].is_top_level and shown["spark"].parent_resources == {"lake": "spark"}
 
 
 def test_resources_can_be_replaced_for_a_test() -> None:

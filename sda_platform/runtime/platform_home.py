@@ -11,7 +11,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +29,7 @@ POSTGRES_SCHEME = "postgresql+psycopg2://"
 """How the setting begins. Without a driver's name, SQLAlchemy takes one that Dagster's library does not install."""
 _POSTGRES = {"module": "sda_platform.runtime.postgres_storage", "class": "PostgresStorage"}
 _SOCKET_PATH_BYTES = 107
+_WORKSPACE = "workspace.yaml"
 _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
 
@@ -107,7 +108,8 @@ def write_state(home: Path, state: dict[str, Any]) -> None:
 
 
 def clear_state(home: Path) -> None:
-    """Remove ``platform.json``."""
+    """Remove ``platform.json``, and the socket of the code server."""
+    _remove_code_server_socket(home)
     (home / STATE_FILE).unlink(missing_ok=True)
 
 
@@ -139,7 +141,7 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
     host, _, port = code_server.rpartition(":")
     place = {"socket": port} if host == "unix" else {"host": host, "port": int(port)}
     server = {**place, "location_name": "sda_platform"}
-    workspace = instance / "workspace.yaml"
+    workspace = instance / _WORKSPACE
     _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
 
@@ -148,11 +150,27 @@ def code_server_socket(home: Path) -> str:
     """The address (unix:path) of a code server that only the platform's own user reaches.
 
     The kernel allows 107 bytes. Where the home's path is too long, the socket is in a new private directory elsewhere.
+    It is removed when the platform stops; what a killed one left, here.
     """
+    _remove_code_server_socket(home)
     path = dagster_home(home.absolute()) / "code_server.sock"
     if len(os.fsencode(path)) > _SOCKET_PATH_BYTES:
         path = Path(tempfile.mkdtemp(prefix="sda-"), path.name)
     return f"unix:{path}"
+
+
+def _remove_code_server_socket(home: Path) -> None:
+    """Remove the socket that the workspace file names, and its directory where that is not in the home."""
+    instance = dagster_home(home.absolute())
+    try:
+        servers = json.loads((instance / _WORKSPACE).read_text())["load_from"]
+        path = Path(servers[0]["grpc_server"]["socket"])
+    except (FileNotFoundError, ValueError, LookupError):  # none yet, of another machine, or cut off
+        return
+    with suppress(OSError):  # its directory is gone, or its name has another owner by now
+        path.unlink(missing_ok=True)
+        if path.parent != instance:
+            path.parent.rmdir()
 
 
 def longest_run_h() -> float:

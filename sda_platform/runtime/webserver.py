@@ -12,6 +12,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -45,6 +46,8 @@ _TAGS_OF_PODS: Final = "dagster-k8s/"
 MOST_BODY_BYTES: Final = 8 * 2**20
 BODY_S: Final = 30.0
 MOST_CONNECTIONS: Final = 256
+RECHECK_S: Final = 5.0
+_POLICY_VIOLATION: Final = 1008
 _PROBED: Final = "/server_info"
 """Versions alone: the answer by which a probe sees that the process works."""
 _log = logging.getLogger(cli.WEBSERVER_LOGGER_NAME)
@@ -66,8 +69,30 @@ class LoginGate:
             await refuse(scope, send, "a login is needed: a name and its token", 401, _CHALLENGE)
         elif _changes_by_path(scope) and user.role < Role.ADMIN:
             await refuse(scope, send, f"the role {user.role.name.lower()} may not do that")
+        elif scope["type"] == "websocket":
+            await self._app({**scope, _USER: user}, self._while_known(user, scope, receive, send), send)
         else:
             await self._app({**scope, _USER: user}, receive, send)
+
+    def _while_known(self, user: User, scope: Scope, receive: Receive, send: Send) -> Receive:
+        """Return ``receive`` that ends the connection, at the latest `RECHECK_S` after ``user`` has lost the role."""
+
+        async def next_message() -> Message:
+            coming = asyncio.ensure_future(receive())
+            try:
+                while not (await asyncio.wait({coming}, timeout=RECHECK_S))[0]:
+                    if self._user(scope) != user:
+                        break
+                if self._user(scope) == user:
+                    return coming.result()
+            finally:
+                coming.cancel()
+            await send(
+                {"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": "the login or its role has ended"}
+            )
+            return {"type": "websocket.disconnect", "code": _POLICY_VIOLATION}
+
+        return next_message
 
     def _user(self, scope: Scope) -> User | None:
         if self._users is None or (scope["type"] == "http" and scope["path"] == _PROBED):
@@ -166,6 +191,10 @@ class _RoleContext(WorkspaceRequestContext):
         return {name: each if has_permission(self._role, name) else none for name, each in all_permissions.items()}
 
 
+class NotForRole(GraphQLError):
+    """A mutation that the role of its sender does not include."""
+
+
 class RoleWebserver(DagsterWebserver[Any, Any]):
     """Dagster's webserver, which executes for each user what the role allows."""
 
@@ -183,6 +212,14 @@ class RoleWebserver(DagsterWebserver[Any, Any]):
     def _make_request_context(self, conn: HTTPConnection) -> WorkspaceRequestContext:
         return _RoleContext(super()._make_request_context(conn), _user_of(conn).role)
 
+    @override
+    def _determine_status_code(
+        self, resolver_errors: list[GraphQLError] | None, captured_errors: list[Exception]
+    ) -> int:
+        if any(isinstance(each.original_error, NotForRole) for each in resolver_errors or ()):
+            return HTTPStatus.FORBIDDEN
+        return super()._determine_status_code(resolver_errors, captured_errors)
+
 
 def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., Any]:
     """The resolver of the mutation ``name``, for those who may execute it."""
@@ -198,7 +235,7 @@ def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., A
             is_allowed = may_mutate(user.role, name)
         if not is_allowed:
             _log.warning("%s, %s: %s is refused", user.name, user.role.name.lower(), name)
-            raise GraphQLError(reason)
+            raise NotForRole(reason)
         _log.info("%s, %s: %s", user.name, user.role.name.lower(), name)
         return resolve(root, info, **arguments)
 

@@ -40,7 +40,11 @@ def test_the_code_server_listens_where_only_its_user_may_connect(tmp_path: Path,
     assert depth == 1 or path.parent.stat().st_mode & 0o077 == 0
     service = services.code_server_service(home, {}, address, "x")
     assert service.command[service.command.index("-s") + 1] == str(path) and "-h" not in service.command
-    path.unlink()
+    next_address = platform_home.code_server_socket(home)  # after a kill
+    assert not path.exists() and (path.parent.exists(), next_address == address) == (depth == 1, depth == 1)
+    platform_home.prepare(home, next_address, {})
+    platform_home.clear_state(home)  # after a stop
+    assert Path(next_address.removeprefix("unix:")).parent.exists() is (depth == 1)
 
 
 def test_no_platform_stops_where_none_ran(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from dagster._core.workspace.permissions import Permissions
 from dagster_graphql.schema import create_schema
 from graphql import GraphQLInputObjectType, GraphQLList, GraphQLNonNull
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
 from sda_platform.http_deadline import with_deadline
 from sda_platform.runtime import ui_roles, webserver
@@ -37,6 +37,7 @@ REFUSED = "the role viewer may not"
 
 FIELD = "reloadWorkspace { __typename }"
 RELOAD = f"mutation {{ {FIELD} }}"
+_CHANGES = "subscription { locationStateChangeEvents { __typename } }"
 
 
 def basic(name: str, token: str) -> dict[str, str]:
@@ -50,17 +51,23 @@ class Sender:
         self.address, self.tokens = f"127.0.0.1:{port}", tokens
 
     def ask(self, role: str, query: str, **more: object) -> str:
-        return self.post(json.dumps({"query": query, **more}), basic(role, self.tokens[role])).text
+        answer = self.post(json.dumps({"query": query, **more}), basic(role, self.tokens[role]))
+        assert (answer.status_code == 403) is ("may not" in answer.text), "a refusal is no failure of the server"
+        return answer.text
 
     def post(self, body: str | bytes, headers: Any, path: str = "/graphql") -> httpx.Response:
         headers = httpx.Headers(headers)
         headers.setdefault("content-type", "application/json")
         return httpx.post(f"http://{self.address}{path}", content=body, headers=headers)
 
+    def opened(self, role: str) -> ClientConnection:
+        """A WebSocket."""
+        headers = basic(role, self.tokens[role])
+        return connect(f"ws://{self.address}/graphql", additional_headers=headers, subprotocols=["graphql-ws"])  # type: ignore[list-item]
+
     def subscribe(self, role: str, query: str) -> dict[str, Any]:
         """The first answer to the start of a subscription."""
-        headers = basic(role, self.tokens[role])
-        with connect(f"ws://{self.address}/graphql", additional_headers=headers, subprotocols=["graphql-ws"]) as page:  # type: ignore[list-item]
+        with self.opened(role) as page:
             page.send(json.dumps({"type": "connection_init"}))
             page.recv()
             page.send(json.dumps({"type": "start", "id": "1", "payload": {"query": query}}))
@@ -226,9 +233,28 @@ def test_a_body_that_trickles_in_is_ended(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_subscription_shows_and_executes_no_mutation(sender: Sender, role: str) -> None:
     found = sender.subscribe(role, RELOAD)
     assert found["type"] == "error" and "subscription field" in found["payload"]["message"]
-    assert sender.subscribe(role, "subscription { locationStateChangeEvents { __typename } }") == {
-        "type": "connection_ack"
-    }
+    assert sender.subscribe(role, _CHANGES) == {"type": "connection_ack"}
+
+
+@pytest.mark.parametrize("name", ["viewer", "admin"])
+def test_a_connection_ends_when_its_user_or_role_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(webserver, "RECHECK_S", 0.02)
+    tokens = users_file(tmp_path)
+    with ui(tmp_path) as app, served(app) as port, Sender(port, tokens).opened(name) as page:
+        page.send(json.dumps({"type": "connection_init"}))
+        page.recv()
+        page.send(json.dumps({"type": "start", "id": "1", "payload": {"query": _CHANGES}}))
+        with pytest.raises(TimeoutError):
+            page.recv(timeout=0.1)  # it stays open as long as the user is known
+        file = tmp_path / "users.toml"
+        file.write_text(
+            file.read_text().replace('role = "admin"', 'role = "operator"').replace("[users.viewer]", "[users.x]")
+        )
+        with pytest.raises(ConnectionClosed) as ended:
+            page.recv(timeout=20)
+    assert ended.value.rcvd is not None and ended.value.rcvd.code == 1008
 
 
 def test_who_has_no_token_gets_nothing_but_the_probe_for_life(sender: Sender) -> None:

@@ -125,6 +125,8 @@ class _Exchange(BaseHTTPRequestHandler):
     def _is_known(self, body: bytes) -> bool:
         if not self.server.accepts({name.lower(): value for name, value in self.headers.items()}, body):
             return False
+        if self.command == "POST" and self.headers.get("Webhook-Id") not in (None, self.headers["Idempotency-Key"]):
+            return False
         given = base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
         return self.server.password in (None, given.partition(":")[2])
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sda_platform.access_settings import AccessSettings
@@ -64,6 +65,28 @@ def test_a_receiver_takes_what_is_signed_with_its_key_and_answers_401_to_the_res
             with pytest.raises(SubscriberUnavailable, match="401"):
                 unsigned.apply("b2", [entry(1)])
         assert len(receiver.store.receipts()) == 1
+
+
+def test_a_signed_request_that_another_repeats_in_time_changes_nothing__S9(tmp_path: Path) -> None:
+    seen: list[tuple[Mapping[str, str], bytes]] = []
+
+    def accepts(sent: Mapping[str, str], body: bytes) -> bool:
+        seen.append((dict(sent), body))
+        return is_signed(sent, body, {"new": NEW}, NOW_S + 299)
+
+    with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as receiver:
+        receiver.accepts = accepts
+        signing = SigningKeys("SDA_SUBSCRIBER_KEYS", written(new=NEW))
+        subscriber = WebhookSubscriber(receiver.url, keys=signing, retries=RETRIES, now_s=lambda: NOW_S)
+        subscriber.apply("b1", [entry(0)])
+        subscriber.apply("b2", [entry(1)])
+        held = receiver.store.receipts()
+        first = next((sent, body) for sent, body in seen if sent["webhook-id"] == "b1")
+        again = httpx.post(f"{receiver.url}/batches", headers=first[0], content=first[1])
+        assert again.json()["receipts"][0]["outcome"] == "applied", "the first answer"
+        renamed = {**first[0], "idempotency-key": "b3"}
+        assert httpx.post(f"{receiver.url}/batches", headers=renamed, content=first[1]).status_code == 401
+        assert receiver.store.receipts() == held
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,10 @@ class RecordError(ValueError):
         self.kind: Final[ErrorKind] = kind
         self.text: Final[str] = text
 
+    def alone(self) -> "RecordError":
+        """Return the same error without the frames in which it was raised: of many records they fill the memory."""
+        return RecordError(self.kind, self.text)
+
 
 @contextmanager
 def located(place: str) -> Iterator[None]:

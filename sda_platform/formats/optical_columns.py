@@ -67,7 +67,8 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
     The identity bytes leave `received_ns` out, so a record polled twice keeps its observation id (erratum
     E1).
     """
-    blocks = [*_decode(payloads), _one_by_one([])]
+    blocks = [each if isinstance(each, _Block) else _one_by_one(each) for each in _decode(payloads)]
+    blocks.append(_one_by_one([]))
     starts = np.cumsum([0, *(block.columns.num_rows for block in blocks)]).tolist()
     columns = pa.concat_tables(block.columns for block in blocks).combine_chunks()
     numbers = {name: np.asarray(columns[name]) for name in ("ra_rad", "dec_rad", "sigma_arcsec", "clock_age_s")}
@@ -115,14 +116,18 @@ def _observers(columns: pa.Table) -> tuple[dict[str, FloatArray], dict[str, Floa
     return values, checks
 
 
-def _decode(payloads: Sequence[bytes]) -> list[_Block]:
+def _decode(payloads: Sequence[bytes]) -> list[_Block | list[bytes]]:
+    """Blocks of plain lines, and the lines between them."""
     if len(payloads) <= _FEW_LINES:
-        return [_one_by_one(payloads)]
+        return [list(payloads)]
     block = _all_at_once(payloads)
     if block is not None:
         return [block]
     half = len(payloads) // 2
-    return _decode(payloads[:half]) + _decode(payloads[half:])
+    first, second = _decode(payloads[:half]), _decode(payloads[half:])
+    if isinstance(first[-1], list) and isinstance(second[0], list):  # a block for each few lines takes longer than they
+        first[-1] += second.pop(0)  # type: ignore[arg-type]
+    return first + second
 
 
 def _one_by_one(payloads: Sequence[bytes]) -> _Block:
@@ -136,7 +141,7 @@ def _one_by_one(payloads: Sequence[bytes]) -> _Block:
             identity.append(encode_optical_record(replace(record, received_ns=None)))
             records.append(record)
         except RecordError as error:
-            errors[row] = error
+            errors[row] = error.alone()
             identity.append(payload)
             records.append(blank)
     columns = {name: [getattr(record, name) for record in records] for name in _FIELDS.names}

@@ -30,7 +30,7 @@ def read_records(
             require_plain(value)
             values[row] = value
         except RecordError as error:
-            errors[row] = error
+            errors[row] = error.alone()
     return values, errors
 
 

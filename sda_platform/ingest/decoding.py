@@ -45,7 +45,7 @@ def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
             try:
                 found[row] = observation_of(value)
             except RecordError as error:
-                errors[row] = error
+                errors[row] = error.alone()
     times = np.array([found[row].columns["sensor_time_ns"] if row in found else 0 for row in range(len(records))])
     note_impossible_times(errors, times.astype(np.uint64), np.full(len(records), meta.sealed_time_ns, np.int64))
     ids = _ids({row: each for row, each in found.items() if row not in errors})

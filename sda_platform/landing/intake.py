@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sda_platform import failpoints
+from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.log_commits import Head
 from sda_platform.landing.orphans import take_orphans
 from sda_platform.landing.segments import (
@@ -22,7 +23,10 @@ from sda_platform.landing.segments import (
 )
 from sda_platform.landing.zone import LandingZone
 
-_TURNS = 4
+_TURNS_OF_SEGMENTS = 4
+_TURNS_OF_COST = 32
+# A record takes time by itself, most where it cannot be read: as much as so many bytes of sound records.
+_RECORD_BYTES = 96
 
 
 def take(
@@ -40,7 +44,7 @@ def take(
     taken: dict[str, LoadedSegment] = {}
     size = 0
     for segment in _fresh(found, zones, taken):
-        size += len(segment.data)
+        size += _cost(segment.meta)
         if taken and (len(taken) >= max_segments or size > max_bytes):
             break
         taken[segment.sha256] = segment
@@ -51,22 +55,28 @@ def take(
 def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: int) -> list[PendingSegment]:
     """``found`` in the order in which they are due, with turns of the sources.
 
-    A turn of a source is a quarter of a batch. Its segments beyond come after the first turns of all others. While
-    other sources wait, a batch has no more than one turn of bytes of each, or one segment: a large file of one partner
-    makes the batches of the others no longer.
+    A turn of a source is a quarter of the segments of a batch, or a thirty-second of what it may cost: bytes, or
+    records where they are small. Its segments beyond come after the first turns of all others. While other sources
+    wait, a batch has no more than one turn of cost of each, or one segment: a large file of one partner, or one of
+    records that cannot be read, makes the batches of the others hardly longer.
     """
     due = sorted(found, key=lambda s: (s.due_time_ns, s.feed, s.name))
     used: dict[str, list[int]] = {}
     turns = []
     for segment in due:
-        segments_and_bytes = used.setdefault(segment.source, [0, 0])
-        counted, size = segments_and_bytes
-        turn_of_bytes = size * _TURNS // max_bytes
-        turns.append((max(counted * _TURNS // max_segments, turn_of_bytes), turn_of_bytes))
-        segments_and_bytes[0] += 1
-        segments_and_bytes[1] += segment.meta.bytes if segment.meta else 0
+        segments_and_cost = used.setdefault(segment.source, [0, 0])
+        counted, cost = segments_and_cost
+        turn_of_cost = cost * _TURNS_OF_COST // max_bytes
+        turns.append((max(counted * _TURNS_OF_SEGMENTS // max_segments, turn_of_cost), turn_of_cost))
+        segments_and_cost[0] += 1
+        segments_and_cost[1] += _cost(segment.meta)
     order = sorted(range(len(due)), key=lambda place: turns[place][0])
     return [due[place] for place in order if len(used) == 1 or turns[place][1] == 0]
+
+
+def _cost(meta: SegmentMeta | None) -> int:
+    """What a segment costs a batch, in bytes of sound records."""
+    return max(meta.bytes, meta.records * _RECORD_BYTES) if meta else 0
 
 
 def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:

@@ -38,8 +38,9 @@ from sda_platform.landing.partner_files import (
 from sda_platform.landing.zone import LandingZone
 
 MAX_SEGMENT_BYTES = 64 * 2**20
-PARTNER_SEGMENT_BYTES = 16 * 2**20
-"""Segments of a partner's file: two are a turn of its source in a batch, see `intake.in_turns`."""
+PARTNER_SEGMENT_BYTES = 2**20
+"""Segments of a partner's file: four are a turn of its source in a batch, or one of many small records, see
+`intake.in_turns`."""
 PROGRESS_VERSION = 1
 _SHORT_HASH = 12
 

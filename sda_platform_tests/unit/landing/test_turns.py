@@ -10,12 +10,15 @@ from sda_platform.landing.intake import in_turns
 from sda_platform.landing.segments import PendingSegment
 from sda_platform_tests.support.segments import described
 
-SEGMENTS, BYTES = 40, 1000
+SEGMENTS, BYTES = 40, 8000
+TURN = BYTES // 32
 
 
-def waiting(source: str | None, second: float, size: int = 10, priority: str | None = None) -> PendingSegment:
+def waiting(
+    source: str | None, second: float, size: int = 10, priority: str | None = None, records: int = 0
+) -> PendingSegment:
     origins = None if source is None else (Origin(1, source),)
-    meta = replace(described(b"", seconds=second), bytes=size, records=1, origins=origins, priority=priority)
+    meta = replace(described(b"", seconds=second), bytes=size, records=records, origins=origins, priority=priority)
     return PendingSegment("radar", f"{source}-{second}", meta)
 
 
@@ -28,7 +31,7 @@ def batch(found: list[PendingSegment]) -> list[PendingSegment]:
     taken: list[PendingSegment] = []
     size = 0
     for each in in_turns(found, max_segments=SEGMENTS, max_bytes=BYTES):
-        size += each.meta.bytes if each.meta else 0
+        size += max(each.meta.bytes, each.meta.records * 96) if each.meta else 0
         if taken and (len(taken) >= SEGMENTS or size > BYTES):
             break
         taken.append(each)
@@ -41,14 +44,25 @@ def test_within_their_turns_segments_are_taken_when_they_are_due() -> None:
 
 
 def test_a_source_alone_takes_whole_batches() -> None:
-    found = [waiting("a", second, size=100) for second in range(30)]
+    found = [waiting("a", second, size=BYTES // 10) for second in range(30)]
     assert [each.name for each in batch(found)] == [f"a-{second}" for second in range(10)]
 
 
-def test_while_others_wait_a_source_has_a_quarter_of_a_batch() -> None:
+def test_while_others_wait_a_source_has_a_turn_of_a_batch() -> None:
     bomb = [waiting("bomb", second / 100, size=100) for second in range(30)]
     live = [waiting("live", 5.0 + second) for second in range(3)]
     assert [each.source for each in batch([*bomb, *live])] == ["bomb"] * 3 + ["live"] * 3
+
+
+@pytest.mark.parametrize(("size", "records", "taken"), [(50, 0, 5), (50, 1, 3), (16, 1, 3), (16, 10, 1)])
+def test_small_records_cost_more_than_their_bytes(size: int, records: int, taken: int) -> None:
+    bomb = [waiting("bomb", second / 100, size, records=records) for second in range(30)]
+    assert [each.source for each in batch([*bomb, waiting("live", 5.0)])] == ["bomb"] * taken + ["live"]
+
+
+def test_a_batch_of_one_source_is_bounded_by_its_records_too() -> None:
+    found = [waiting("a", second, 16, records=10) for second in range(30)]
+    assert len(batch(found)) == BYTES // (10 * 96)
 
 
 def test_a_segment_that_is_larger_than_a_turn_is_taken_alone() -> None:

@@ -14,20 +14,25 @@ from pyspark.sql import types as T
 from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import identified, identities_at
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import origin_columns, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.segments import Origin, describe_segment, ranks
+from sda_platform.history.errors import VersionExpired
+from sda_platform.history.version_vector import vector_at
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orbits.elements import FOREVER_NS
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving import micro_segment
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, an_object
 from sda_platform.serving.index import Binding
+from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
@@ -113,26 +118,31 @@ class LakeSource:
             SCHEDULED_OBSERVATION: _row_schema(PASS_SCHEDULE),
         }
 
-    def conjunctions(self, norad_id: int) -> Rows:
+    def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
-        return self._current(CONJUNCTION_ASSESSMENTS, "tca_time_ns", "ascending", is_of_object)
+        return _current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
 
-    def alerts(self) -> Rows:
-        found = sorted(self._current(CONJUNCTION_ALERTS, "tca_time_ns", "ascending"), key=urgency)
+    def alerts(self, as_of_ns: int | None = None) -> Rows:
+        found = sorted(_current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)
         known = known_acknowledgements(self._lake)
         active = [alert for alert in found if alert["status"] != "closed"]
-        origins = origins_of_events(self._lake, (alert["event_id"] for alert in active))
+        # Of the past, which state an alert was assessed from is in its history (`sda alert explain`).
+        present = () if as_of_ns is not None else (alert["event_id"] for alert in active)
+        origins = origins_of_events(self._lake, present)
+        last_ns = FOREVER_NS if as_of_ns is None else as_of_ns
         return [
             {
                 **alert,
                 **origin_columns(origins, alert["event_id"]),
-                "acknowledgements": known.get(alert["event_id"], []),
+                "acknowledgements": [
+                    each for each in known.get(alert["event_id"], []) if each["acknowledged_time_ns"] <= last_ns
+                ],
             }
             for alert in active
         ]
 
-    def schedule(self) -> Rows:
-        return scheduled_observations(self._lake)
+    def schedule(self, as_of_ns: int | None = None) -> Rows:
+        return scheduled_observations(self._lake, as_of_ns)
 
     def land(self, name: str, data: bytes, origins: Sequence[Origin]) -> int:
         """Make a micro-segment durable in the landing zone, and return the mission time of its sealing."""
@@ -165,13 +175,10 @@ class LakeSource:
         rows = micro_segment.rows(data, received_time_ns=received_ns, ranks=known)
         return {sha256: self.identified(rows)}
 
-    def _current(self, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
-        return _current_rows(self._lake, table, by, order, where)
 
-
-def scheduled_observations(lake: Lake) -> Rows:
-    """The scheduled observations of `pass_schedule`, by their beginning."""
-    rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", "ascending")
+def scheduled_observations(lake: Lake, as_of_ns: int | None = None) -> Rows:
+    """The scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
+    rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", as_of_ns)
     return [row for row in rows if row["status"] == SCHEDULED]
 
 
@@ -188,10 +195,27 @@ def _row_schema(table: Table) -> dict[str, Any]:
     return an_object(columns, [table.key[0]])
 
 
-def _current_rows(lake: Lake, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
+def _current_rows(
+    lake: Lake, table: Table, by: str, as_of_ns: int | None = None, where: ds.Expression | None = None
+) -> Rows:
+    """The rows of a correction log by a column, current now or at a mission time. Raises NotKept."""
     if lake.log(table).version() < 0:
         return []
+    version = None if as_of_ns is None else _version_at(lake, table, as_of_ns)
+    if version is not None and version < 0:
+        return []
     columns = [column.name for column in _answered(table) if column.name != table.key[0]]
-    found = current_keys(lake.log(table), columns, where=where).drop_columns("op")
-    rows: Rows = found.sort_by([(by, order), (table.key[0], "ascending")]).to_pylist()
+    found = current_keys(lake.log(table), columns, version, where).drop_columns("op")
+    rows: Rows = found.sort_by([(by, "ascending"), (table.key[0], "ascending")]).to_pylist()
     return rows
+
+
+def _version_at(lake: Lake, table: Table, as_of_ns: int) -> int:
+    """The newest version at a mission time, -1 before the first."""
+    try:
+        vector = vector_at(
+            lake, {table.name: table}, iso(as_of_ns), lambda commit: commit.manifest.as_of_ns <= as_of_ns
+        )
+    except VersionExpired as error:
+        raise NotKept(str(error)) from error
+    return vector.snapshots[table.name].version

@@ -18,10 +18,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from sda_platform.orbits.elements import FOREVER_NS, ElementSets, apogee_altitude_km, perigee_altitude_km
 from sda_platform.serving.conditional import of_view
-from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, chosen, rendered
-from sda_platform.serving.requests import BadRequest, parsed_number
+from sda_platform.serving.requests import BadRequest, parsed_number, view_of
 from sda_platform.serving.view import View
 
 _NOTHING: Final = "No GP data found"
@@ -84,7 +83,6 @@ def _gp(request: Request) -> Response:
     if len(searches) != 1:
         raise BadRequest(f"Invalid query: give one of {', '.join(_SEARCHES)}")
     search = _SEARCHES[searches[0]](query[searches[0]].strip())
-    live: LiveCatalogue = request.app.state.live
 
     def answer() -> Response:
         records = list(search(view))
@@ -96,7 +94,7 @@ def _gp(request: Request) -> Response:
             return PlainTextResponse(f"{_NOTHING}: {error}")
         return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, media_type)
 
-    with live.view() as view:
+    with view_of(request) as view:
         return of_view(request, view, name, answer)
 
 

@@ -52,6 +52,7 @@ def of_view(
 
     kept: KeptAnswers = request.app.state.answers
     response = kept.answer(tag, made) if is_many else made()
+    view.has_more = "Link" in response.headers
     if response.status_code == _OK:
         response.headers.update(_validators(view, tag))
     return _concluded(request, response)

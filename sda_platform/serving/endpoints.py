@@ -23,8 +23,10 @@ from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, chosen, json_rows, rendered
 from sda_platform.serving.requests import (
+    SNAPSHOT,
     BadRequest,
     NotFound,
+    as_of,
     instant,
     numbers_of,
     object_number,
@@ -33,6 +35,7 @@ from sda_platform.serving.requests import (
     place_of,
     quotas_of,
     sender_of,
+    view_of,
     whole_number,
     writer_of,
 )
@@ -136,9 +139,9 @@ def _states(request: Request, number: int | None) -> Response:
             return _rows(states(view, wanted, times_ns))
         norad_ids = [each.norad_id for each in islice(view.objects(after), limit + 1)]
         following = norad_ids[limit - 1] if len(norad_ids) > limit else None
-        return _rows(states(view, norad_ids[:limit], times_ns), _next(request, following))
+        return _rows(states(view, norad_ids[:limit], times_ns), _next(request, view, following))
 
-    with live.view() as view:
+    with view_of(request) as view:
         if not at:
             return of_this_moment(request, answer())
         return of_view(request, view, "states", answer)
@@ -147,7 +150,7 @@ def _states(request: Request, number: int | None) -> Response:
 async def conjunctions(request: Request) -> Response:
     """The current assessments of an object's conjunctions."""
     number = object_number(request)
-    found = await run_in_threadpool(_live(request).source.conjunctions, number)
+    found = await run_in_threadpool(_live(request).source.conjunctions, number, as_of(request))
     return of_content(request, _rows(found))
 
 
@@ -157,7 +160,7 @@ async def alerts(request: Request) -> Response:
     if level not in (None, *RISK_LEVELS[1:]):
         raise BadRequest(f"risk is {level[:40]!r}, must be one of {', '.join(RISK_LEVELS[1:])}")
     number = whole_number(request, "norad_id", 0, least=1)
-    found = await run_in_threadpool(_live(request).source.alerts)
+    found = await run_in_threadpool(_live(request).source.alerts, as_of(request))
     selected = [
         row
         for row in found
@@ -213,18 +216,19 @@ def _sets(
         records, following = page(view)
         body, media_type, left_out = rendered(name, records)
         headers = {LEFT_OUT: str(left_out)} if left_out else {}
-        return Response(body, 200, {**headers, **_next(request, following)}, media_type)
+        return Response(body, 200, {**headers, **_next(request, view, following)}, media_type)
 
-    with _live(request).view() as view:
+    with view_of(request) as view:
         return of_view(request, view, name, answer, is_many=is_many)
 
 
-def _next(request: Request, following: object) -> dict[str, str]:
-    """The header that leads to the next page, where there is one."""
+def _next(request: Request, view: View, following: object) -> dict[str, str]:
+    """The header that leads to the next page, of the same state, where there is one."""
     if following is None:
         return {}
-    given = [each for each in request.query_params.multi_items() if each[0] != "after"]
-    return {"Link": f'<{request.url.path}?{urlencode([*given, ("after", following)])}>; rel="next"'}
+    given = [each for each in request.query_params.multi_items() if each[0] not in ("after", SNAPSHOT)]
+    query = urlencode([*given, (SNAPSHOT, view.snapshot), ("after", following)])
+    return {"Link": f'<{request.url.path}?{query}>; rel="next"'}
 
 
 def _rows(rows: Sequence[Mapping[str, Any]], headers: Mapping[str, str] | None = None) -> Response:

@@ -46,6 +46,12 @@ class Engine(Reader, Protocol):
     def statistics(self) -> dict[str, int]:
         """Entries, bytes, and what the engine counts: depth and pages of a tree, files and probes of a log."""
 
+    def examine(self) -> None:
+        """Compare a part of what is stored with its checksums, each time the next; the writer calls it.
+
+        Raises DamagedIndex.
+        """
+
     def close(self) -> None:
         """Release the directory; the map must not be used afterwards. Twice is harmless."""
 

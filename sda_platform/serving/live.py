@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from threading import Lock
@@ -14,6 +14,7 @@ import pyarrow as pa
 from sda_platform.serving import keys
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.index import Binding, CatalogueIndex
+from sda_platform.serving.kept_views import KeptViews, not_kept
 from sda_platform.serving.pending import PendingSets
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.source import CatalogueSource
@@ -42,6 +43,7 @@ class LiveCatalogue:
         self._served: tuple[CatalogueIndex | None, PendingSets] = None, PendingSets()
         self._binding: Binding | None = None
         self._damage: DamagedIndex | None = None
+        self.kept = KeptViews()
 
     @property
     def binding(self) -> Binding | None:
@@ -68,9 +70,12 @@ class LiveCatalogue:
         """Follow the catalogue and take in micro-segments of others; tell whether the served version changed.
 
         An index that is found damaged is loaded anew from the catalogue's table. Until then it serves what is sound.
+        Each call examines a part of it, so that damage is found which no answer meets.
         """
         newest, served = self.source.newest(), self._binding
         self._take_unconsumed()
+        self.kept.release()
+        self._examine()
         if newest is None or (served is not None and _is_same(newest, served) and self._damage is None):
             return False
         try:
@@ -91,19 +96,32 @@ class LiveCatalogue:
         self._has_changed()
 
     @contextmanager
-    def view(self) -> Iterator[View]:
-        """Open a view of what is served now, for all reads in the context."""
+    def view(self, snapshot: str | None = None) -> Iterator[View]:
+        """Open a view for all reads in the context: of what is served now, or the ``snapshot`` of a page before.
+
+        Raises NotKept where that is neither kept nor what is served now.
+        """
+        if snapshot is not None and self.kept.has(snapshot):
+            with self.kept.view(snapshot) as view:
+                yield view
+            return
         # In this order: what the index takes in is dropped from the waiting sets afterwards, so no set is missed; and a
         # state is never dated later than it was first seen.
         changed_s, (index, pending) = self._changed_s, self._served
         waiting = pending.waiting
-        try:
-            with index.at_one_state() if index else nullcontext() as reader:
-                yield View(reader, waiting, changed_s, self._wall_s())
-        except DamagedIndex as error:
-            if index is self._served[0]:
-                self._damage = error
-            raise
+        with ExitStack() as opened:
+            try:
+                reader = opened.enter_context(index.at_one_state()) if index else None
+                view = View(reader, waiting, changed_s, self._wall_s())
+                if snapshot not in (None, view.identity):
+                    raise not_kept()
+                yield view
+            except DamagedIndex as error:
+                if index is self._served[0]:
+                    self._damage = error
+                raise
+            if view.has_more:
+                self.kept.keep(view, opened.pop_all())
 
     def get(self, norad_id: int) -> StoredElements | None:
         """The set in force of an object now."""
@@ -131,12 +149,20 @@ class LiveCatalogue:
 
     def close(self) -> None:
         """Release the index."""
+        self.kept.release(every=True)
         if (index := self._served[0]) is not None:
             index.engine.close()
 
     def _has_changed(self) -> None:
         # After the change is seen by all: who saw the state before it, saw it earlier than this.
         self._changed_s = max(self._changed_s, self._wall_s())
+
+    def _examine(self) -> None:
+        try:
+            if (index := self._served[0]) is not None:
+                index.engine.examine()
+        except DamagedIndex as error:
+            self._damage = error
 
     def _follow(self, newest: Binding, served: Binding | None) -> None:
         index = self._served[0]

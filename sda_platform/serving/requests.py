@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from math import ceil
 from typing import Final
@@ -19,13 +20,17 @@ from sda_platform.serving.conditional import PreconditionFailed
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.index import GREATEST_ID
+from sda_platform.serving.kept_views import NotKept
+from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.parameters import Parameter
 from sda_platform.serving.rendering import NotAcceptable
 from sda_platform.serving.states import TooMany
-from sda_platform.serving.view import Place
+from sda_platform.serving.view import Place, View
 
 Handler = Callable[[Request], Awaitable[Response]]
 LONGEST_PAGE: Final = 10_000
+AS_OF, SNAPSHOT = "as_of", "snapshot"
+"""Parameters of reads of the catalogue: a mission time in the past, and the view that further pages are of."""
 _PLACE: Final = re.compile(r"(-?[0-9]{1,19})-([0-9a-f]{0,16})-([0-9]{1,18})")
 PLACE_SCHEMA: Final = {"type": "string", "pattern": r"^-?[0-9]{1,18}-[0-9a-f]{16}-[0-9]{1,10}$"}
 """Where a page of a history begins: epoch, segment and record of the last set of the page before."""
@@ -50,6 +55,7 @@ _STATUS: Final[Mapping[type[Exception], int]] = {
     LoginNeeded: 401,
     NotAllowed: 403,
     NotFound: 404,
+    NotKept: 410,
     TooSlow: 408,
     OverQuota: 429,
     NotAcceptable: 406,
@@ -129,6 +135,26 @@ def quotas_of(request: Request) -> Quotas:
 def sender_of(request: Request, client: Client) -> Sender:
     """Identify the sender of a request: the client, and the address of its connection."""
     return Sender(client.name, request.client.host if request.client else None, client.rank)
+
+
+def as_of(request: Request) -> int | None:
+    """The mission time of what a request asks for, ns since 1970; None: now. Raises BadRequest."""
+    text = {name.lower(): value for name, value in request.query_params.items()}.get(AS_OF)
+    return None if text is None else parsed_instant(text, AS_OF)
+
+
+@contextmanager
+def view_of(request: Request) -> Iterator[View]:
+    """Open the view that a request is answered from: of now, of the page before, or of a time in the past.
+
+    Raises BadRequest and NotKept.
+    """
+    live: LiveCatalogue = request.app.state.live
+    as_of_ns = as_of(request)
+    with live.view(request.query_params.get(SNAPSHOT)) as view:
+        seen = view if as_of_ns is None else view.past(as_of_ns)
+        yield seen
+        view.has_more = seen.has_more
 
 
 def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = GREATEST_ID) -> int:

@@ -9,13 +9,15 @@ from sda_platform.serving import celestrak, endpoints, scheduled, submissions
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
-from sda_platform.serving.requests import LONGEST_PAGE, PLACE_SCHEMA, Handler
+from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT, Handler
 from sda_platform.serving.scheduled import FORMATS, FRAME_S
 
 _FORMAT: Final = {"format": choice("Format of the answer instead of the Accept header", tuple(RENDERINGS))}
 _AFTER: Final = "Where the page begins; the Link header of the page before gives it."
 _LIMIT: Final = {"limit": number(f"Most rows of an answer, up to {LONGEST_PAGE}.", 1, LONGEST_PAGE)}
-_PAGE: Final = {**_LIMIT, "after": number(_AFTER)}
+_SNAPSHOT: Final = {SNAPSHOT: Parameter("The state that the page is of; the Link header of the page before gives it.")}
+_PAGE: Final = {**_LIMIT, "after": number(_AFTER), **_SNAPSHOT}
+_AS_OF: Final = {AS_OF: instant("The catalogue as it was known at this mission time, ISO 8601.")}
 _TIMES: Final = {"at": instants("An instant, ISO 8601, UTC; may be repeated. Without it: now.")}
 _SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("Last epoch, ISO 8601.")}
 
@@ -63,6 +65,7 @@ ROUTES: Final = (
             "epoch_min": instant("First epoch, ISO 8601."),
             "epoch_max": instant("Last epoch, ISO 8601."),
             **_PAGE,
+            **_AS_OF,
             **_FORMAT,
         },
         answers=_SETS,
@@ -72,7 +75,7 @@ ROUTES: Final = (
         endpoints.one_object,
         "The set in force of an object.",
         many("ElementSet"),
-        _FORMAT,
+        {**_AS_OF, **_FORMAT},
         answers=_SETS,
     ),
     Route(
@@ -80,7 +83,7 @@ ROUTES: Final = (
         endpoints.history,
         "Every set of an object, by epoch.",
         many("ElementSet"),
-        {**_SPAN, **_LIMIT, "after": Parameter(_AFTER, PLACE_SCHEMA), **_FORMAT},
+        {**_SPAN, **_LIMIT, "after": Parameter(_AFTER, PLACE_SCHEMA), **_SNAPSHOT, **_AS_OF, **_FORMAT},
         answers=_SETS,
     ),
     Route(
@@ -88,20 +91,21 @@ ROUTES: Final = (
         endpoints.object_states,
         "States of an object by SGP4 from the set in force at each time: km and km/s, TEME.",
         many("State"),
-        _TIMES,
+        {**_TIMES, **_AS_OF},
     ),
     Route(
         "/states",
         endpoints.all_states,
         "States of several objects, or of a page of all.",
         many("State"),
-        {"id": numbers("Catalogue numbers, separated by commas."), **_TIMES, **_PAGE},
+        {"id": numbers("Catalogue numbers, separated by commas."), **_TIMES, **_PAGE, **_AS_OF},
     ),
     Route(
         "/objects/{norad_id}/conjunctions",
         endpoints.conjunctions,
         "The current assessments of an object's conjunctions, by time of closest approach.",
         many(CONJUNCTION),
+        _AS_OF,
     ),
     Route(
         "/alerts",
@@ -112,6 +116,7 @@ ROUTES: Final = (
             "risk": choice("Only alerts of this level", RISK_LEVELS[1:]),
             "norad_id": number("Only alerts of this object, by its catalogue number.", 1),
             "until": instant("Only alerts whose closest approach is before this instant, ISO 8601."),
+            **_AS_OF,
         },
     ),
     Route(
@@ -126,6 +131,7 @@ ROUTES: Final = (
             "format": choice("Rows of the table, or offered times and task submissions for SensorKit", FORMATS),
             "exposure_s": seconds("Exposure of a frame in SensorKit's tasks, seconds; 2.", *FRAME_S),
             "interval_s": seconds("Time from frame to frame in SensorKit's tasks, seconds; 10.", *FRAME_S),
+            **_AS_OF,
         },
     ),
     Route(
@@ -169,6 +175,7 @@ ROUTES: Final = (
             "GROUP": Parameter("A group, such as starlink, geo or fengyun-1c-debris."),
             "SPECIAL": Parameter("gpz or gpz-plus: the geostationary protected region, or all that reaches it."),
             "FORMAT": Parameter("TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV."),
+            **{name.upper(): each for name, each in _AS_OF.items()},
         },
         answers=_SETS,
     ),

@@ -11,7 +11,7 @@ from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.conditional import of_content
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.rendering import LEFT_OUT, element_set, json_rows
-from sda_platform.serving.requests import BadRequest, instant
+from sda_platform.serving.requests import BadRequest, as_of, instant, view_of
 from sda_platform.serving.source import Rows
 from sda_platform.serving.view import View
 
@@ -35,12 +35,12 @@ def _schedule(request: Request) -> Response:
     source_id = request.query_params.get("source_id")
     rows = [
         row
-        for row in live.source.schedule()
+        for row in live.source.schedule(as_of(request))
         if row["end_time_ns"] > since_ns and row["start_time_ns"] < until_ns and source_id in (None, row["source_id"])
     ]
     if name == "json":
         return of_content(request, Response(json_rows(rows), 200, media_type="application/json"))
-    with live.view() as view:
+    with view_of(request) as view:
         body, left_out = sensorkit_tasks(view, rows, camera)
     headers = {LEFT_OUT: str(left_out)} if left_out else {}
     return of_content(request, Response(body, 200, headers, "application/json"))

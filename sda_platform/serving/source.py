@@ -34,11 +34,13 @@ class CatalogueSource(Protocol):
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schemas of the rows below, by the names in `serving.answers`."""
 
-    def conjunctions(self, norad_id: int) -> Rows:
+    # The rows below are those of now, or those that were current at a mission time; NotKept: no longer known.
+
+    def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         """The current assessments of an object's conjunctions, by time of closest approach."""
 
-    def alerts(self) -> Rows:
+    def alerts(self, as_of_ns: int | None = None) -> Rows:
         """The current alerts, highest level first, then Pc, then TCA."""
 
-    def schedule(self) -> Rows:
+    def schedule(self, as_of_ns: int | None = None) -> Rows:
         """The scheduled observations of `pass_schedule`, by their beginning."""

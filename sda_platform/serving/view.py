@@ -10,6 +10,8 @@ from heapq import merge
 from itertools import chain, islice
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
@@ -37,12 +39,19 @@ class View:
         self.changed_s, self.taken_s = changed_s, taken_s
         """Wall clock: the state before was served until ``changed_s`` at most; this one is seen at ``taken_s``."""
         self.as_of_ns = max(self.binding.as_of_ns if self.binding else 0, waiting.as_of_ns)
+        self.has_more = False
+        """Whether an answer from it leads to a further page, which shall be of the same state."""
 
     @property
     def identity(self) -> str:
         """A text that no other state has: the catalogue's version, and what waits."""
         version = f"{self.binding.version}-{self.binding.manifest_sha256[:16]}" if self.binding else "none"
         return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}"
+
+    @property
+    def snapshot(self) -> str:
+        """The name by which further pages ask for this state: `identity`, of a past view that of what it is made of."""
+        return self.identity
 
     def get(self, norad_id: int) -> StoredElements | None:
         """The set in force of an object, acknowledged ones included; None where it has none."""
@@ -80,7 +89,7 @@ class View:
         waiting = sorted((each for each in of_object if since_ns <= each.epoch_time_ns <= until_ns), key=place)
         before: Place | None = None
         for each in merge(self._indexed().history(norad_id, since_ns, until_ns), waiting, key=place):
-            if place(each) != before:  # the index may hold what waits as well
+            if place(each) != before and self._is_known(each):  # the index may hold what waits as well
                 yield each
             before = place(each)
 
@@ -89,21 +98,35 @@ class View:
 
         Only the history within the times is read, and the set before them.
         """
+        found = self._of_history(norad_id, times_ns)
+        # The index may lack the history of an object.
+        return found or ([one] * len(times_ns) if (one := self.get(norad_id)) else [])
+
+    def _of_history(self, norad_id: int, times_ns: Sequence[int]) -> list[StoredElements]:
         reached_ns = [min(time_ns + EPOCH_TOLERANCE_NS, FOREVER_NS) for time_ns in times_ns]
         begin_ns = self._last_epoch(norad_id, min(reached_ns))
         if begin_ns is None:
             begin_ns = next((each.epoch_time_ns for each in self.history(norad_id)), FOREVER_NS)
         history = self.history(norad_id, begin_ns, max(*reached_ns, begin_ns))
         ordered = sorted(history, key=lambda each: rank(each._asdict(), FOREVER_NS))
-        if not ordered:  # the index may lack the history of an object
-            return [found] * len(times_ns) if (found := self.get(norad_id)) else []
+        if not ordered:
+            return []
         epochs_ns = [each.epoch_time_ns for each in ordered]
         # Where all sets are ahead, those of the first epoch count.
         return [ordered[bisect_right(epochs_ns, max(each, epochs_ns[0])) - 1] for each in reached_ns]
 
+    def past(self, as_of_ns: int) -> "PastView":
+        """Return what this view would have been at mission time ``as_of_ns``, of what it holds."""
+        return PastView(self, as_of_ns)
+
+    def _is_known(self, record: StoredElements) -> bool:  # noqa: ARG002 (a past view does not know all)
+        return True
+
     def _last_epoch(self, norad_id: int, upto_ns: int) -> int | None:
-        indexed = islice(self._indexed().history(norad_id, until_ns=upto_ns, descending=True), 1)
-        epochs_ns = (each.epoch_time_ns for each in chain(indexed, self._waiting.of(norad_id)))
+        indexed = self._indexed().history(norad_id, until_ns=upto_ns, descending=True)
+        known = islice(filter(self._is_known, indexed), 1)
+        waiting = filter(self._is_known, self._waiting.of(norad_id))
+        epochs_ns = (each.epoch_time_ns for each in chain(known, waiting))
         return max((each for each in epochs_ns if each <= upto_ns), default=None)
 
     def _indexed(self) -> IndexReader:
@@ -113,6 +136,49 @@ class View:
 
     def _best(self, sets: list[StoredElements]) -> StoredElements:
         return max(sets, key=lambda each: rank(each._asdict(), self.as_of_ns))
+
+
+class PastView(View):
+    """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
+
+    Edits count as they do now.
+    """
+
+    def __init__(self, view: View, as_of_ns: int) -> None:
+        self._index, self._waiting, self.binding = view._index, view._waiting, view.binding
+        self.changed_s, self.taken_s, self.has_more = view.changed_s, view.taken_s, False
+        self._present, self.as_of_ns = view, min(as_of_ns, view.as_of_ns)
+
+    @property
+    @override
+    def identity(self) -> str:
+        return f"{self._present.identity}-{self.as_of_ns}"
+
+    @property
+    @override
+    def snapshot(self) -> str:
+        return self._present.identity
+
+    @override
+    def get(self, norad_id: int) -> StoredElements | None:
+        return next(iter(self._of_history(norad_id, [self.as_of_ns])), None)
+
+    @override
+    def objects(self, after: int = 0, upto: int = GREATEST_ID) -> Iterator[StoredElements]:
+        present = self._present.objects(after, upto)
+        return (found for each in present if (found := self.get(each.norad_id)))
+
+    @override
+    def found(self, search: Mapping[str, str]) -> Iterator[StoredElements]:
+        return (record for record in self.objects() if _matches(record, search))
+
+    @override
+    def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
+        return (record for record in self.objects() if since_ns <= record.epoch_time_ns <= until_ns)
+
+    @override
+    def _is_known(self, record: StoredElements) -> bool:
+        return record.received_time_ns <= self.as_of_ns
 
 
 def place(record: StoredElements) -> Place:

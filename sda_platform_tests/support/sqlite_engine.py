@@ -56,6 +56,9 @@ class SqliteEngine:
     def bulk_load(self, ascending: Iterable[Pair]) -> None:
         self.write(ascending_only(ascending))
 
+    def examine(self) -> None:
+        """Nothing to do: SQLite finds damage when it reads."""
+
     def compact(self) -> None:
         self._connection().execute("VACUUM")
 

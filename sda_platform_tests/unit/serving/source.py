@@ -83,11 +83,11 @@ class MemorySource:
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         return {name: {"type": "object"} for name in (ALERT, CONJUNCTION, SCHEDULED_OBSERVATION)}
 
-    def conjunctions(self, norad_id: int) -> Rows:
+    def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         return [row for row in self.approaches if norad_id in (row["norad_id_1"], row["norad_id_2"])]
 
-    def alerts(self) -> Rows:
+    def alerts(self, as_of_ns: int | None = None) -> Rows:
         return self.approaches
 
-    def schedule(self) -> Rows:
+    def schedule(self, as_of_ns: int | None = None) -> Rows:
         return self.scheduled

@@ -39,7 +39,7 @@ _HEADERS = {
     "If-Match": ["*", '"x"'],
     "Accept-Encoding": ["gzip", "gzip;q=0, *", "br"],
 }
-_EXPECTED = {200, 304, 400, 404, 406, 412}
+_EXPECTED = {200, 304, 400, 404, 406, 410, 412}
 
 
 def prepared(place: World) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.serving.errors import IndexMismatch
+from sda_platform.serving import keys
+from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
@@ -79,6 +80,29 @@ def test_a_damaged_index_is_loaded_anew__PM28(source: MemorySource, tmp_path: Pa
     live = served(source, tmp_path)
     found = live.get(77)
     assert found is not None and found.object_name == "OBJECT 77"
+    assert source.reads == ["catalogue after 0"] * 2
+    live.close()
+
+
+@pytest.mark.parametrize("what", ["value", "key", "page"])
+def test_a_bit_flipped_while_it_serves_is_found_named_and_repaired__PM28(
+    source: MemorySource, tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    source.commit(*(row(number) for number in range(1, 200)))
+    live = served(source, tmp_path)
+    before = Seen(live).objects()
+    (file,) = tmp_path.glob("lmdb/*/data.mdb")
+    data = file.read_bytes()
+    place = {"value": data.index(b"OBJECT 77"), "key": data.index(keys.epoch(row(77)["epoch_time_ns"], 77)), "page": 16}
+    with file.open("r+b") as damaged:
+        damaged.seek(place[what])
+        damaged.write(bytes([data[place[what]] ^ 1]))
+    if what == "value":
+        with pytest.raises(DamagedIndex, match="object 77"):
+            live.get(77)
+    assert live.refresh()
+    assert str(file) in caplog.text or "object 77" in caplog.text
+    assert (Seen(live).objects(), live.health()["damage"]) == (before, None)
     assert source.reads == ["catalogue after 0"] * 2
     live.close()
 

@@ -1,6 +1,6 @@
 """Assets of package catalog: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -21,6 +21,14 @@ from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_around, moved_entries
 from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.report import conflict_facts
+from sda_platform.catalog.satellites import (
+    changed_satellites,
+    decay_edits,
+    known_decays,
+    objects_with_other_decays,
+    with_decays,
+)
+from sda_platform.catalog.satellites import decode as decode_satellites
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
     CATALOG_CONFLICTS,
@@ -32,6 +40,9 @@ from sda_platform.catalog.tables import (
     EPHEMERIDES,
     EPHEMERIDES_FEED,
     ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+    SATELLITE_RECORDS,
+    SATELLITES_FEED,
 )
 from sda_platform.lake.executors import Given, Stored, Transform, apply
 from sda_platform.lake.lake import Lake
@@ -92,6 +103,39 @@ def ephemerides(store: Lake) -> Decoding:
     return Decoding(one_by_one(decode), observed=((ORBITAL_CATALOG, catalogue),))
 
 
+@landing_asset(
+    SATELLITE_RECORDS,
+    jobs=[CATALOG_TO_ALERTS],
+    zones={
+        SATELLITES_FEED: ZoneContents(
+            "Satellite catalogues (SATCAT) and decay messages of CelesTrak and Space-Track, CSV or JSON.",
+            replayable="yes",
+            ordering="none",
+        )
+    },
+    freshness=DataFreshness("objects are catalogued, and decay, as it happens", 0.0, never_stale),
+    priority=-10,
+)
+def satellite_records(_store: Lake) -> Decoding:
+    """Every record of a satellite catalogue, and every decay message, kept without limit."""
+    return Decoding(one_by_one(decode_satellites))
+
+
+@table_asset(SATELLITE_CATALOG, jobs=[CATALOG_TO_ALERTS], max_wait_s=MAX_ELEMENTS_AGE_S, priority=-5)
+def satellite_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Type, owner, launch, decay, size and status of each object: of each fact what was stated last.
+
+    An edit decides on a decay, whatever sources state (`sda catalog retire`, `sda catalog restore`).
+    """
+    store = lake.open()
+    plan = store.plan(SATELLITE_CATALOG)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    records = [row for row in store.new_rows(plan, SATELLITE_RECORDS).to_pylist() if row["error_kind"] is None]
+    rows = changed_satellites(store.current_rows(plan).to_pylist(), records, decay_edits(store, plan))
+    return materialized(store, store.replace(plan, pa.Table.from_pylist(rows, SATELLITE_CATALOG.content_schema)))
+
+
 @table_asset(
     ORBITAL_CATALOG,
     jobs=[CATALOG_TO_ALERTS],
@@ -105,7 +149,8 @@ def orbital_catalog(lake: LakeResource, leases: LeaseResource) -> dg.Materialize
     With it, how large the errors of the object's sets are, from their own history of 30 days before that epoch.
 
     Edits decide which object a set is of: those of a merged satellite count for the one that it turned out to be, and
-    corrected ones for the right object (`sda catalog edit`).
+    corrected ones for the right object (`sda catalog edit`). Decays are those of the satellite catalogue: from then on
+    an object is neither screened nor tasked.
 
     All sets stay in `element_sets`, as they were published. The catalogue of any moment is an earlier version of this
     table. A set with a later epoch comes into force with the first run after its epoch, at least hourly. The manifest
@@ -124,8 +169,12 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan)
     before, identities = identities_around(store, plan)
     known, moved = moved_entries(store.current_rows(plan), identities, before)
+    decays = known_decays(store, plan)
+    again = objects_with_other_decays(store, plan, known, decays)
+    known = known.filter(pc.invert(pc.is_in(known["norad_id"], pa.array(sorted(again), pa.int64()))))
     improvements = partial(transforms.improvements, as_of_ns=plan.as_of_ns)
-    changed = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities))
+    found = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities), again)
+    changed = with_decays(found, decays)
     changed = error_history.with_error_scales(store, plan, changed, known, identities)
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
@@ -140,17 +189,19 @@ def _applied(
     columns: Sequence[str],
     current: pa.Table,
     identities: tuple[Identities, Identities],
+    again: Collection[int] = (),
 ) -> pa.Table:
     """Apply ``transform`` to the element sets that the plan judges and the ``current`` rows of its table.
 
-    The sets have the numbers of the objects that they are of. ``identities``: those before the plan, and with it.
+    The sets have the numbers of the objects that they are of. ``identities``: those before the plan, and with it. Of the
+    objects ``again`` all sets are judged.
     """
     before, now = identities
     in_play = transforms.in_play(
         after_sequence=plan.window(ELEMENT_SETS).after_sequence,
         previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
         as_of_ns=plan.as_of_ns,
-        again=now.sources(now.changed(before)),
+        again=now.sources(now.changed(before) | set(again)),
     )
     number = SET_KEY[0]
     read = tuple(dict.fromkeys([*columns, *SET_KEY]))

@@ -10,8 +10,18 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.identity import identities_at
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, HELD, IN_FORCE, LOST, ORBITAL_CATALOG
+from sda_platform.catalog.tables import (
+    CATALOG_CONFLICTS,
+    CONCURRENT,
+    ELEMENTS,
+    HELD,
+    IN_FORCE,
+    LOST,
+    ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+)
 from sda_platform.clock import iso
+from sda_platform.formats.satcat import FACTS
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.elements import ElementSets, apogee_altitude_km, perigee_altitude_km
@@ -87,6 +97,19 @@ def one_object(lake: Lake, norad_id: int) -> dict[str, Any]:
         **rows[0],
         "merged": merged,
         "claims": claims.sort_by([("attribute", "ascending"), ("claimant", "ascending")]).to_pylist(),
+    }
+
+
+def satellite(lake: Lake, norad_id: int) -> dict[str, str]:
+    """The facts about an object that the satellite catalogue knows, for people."""
+    names = [name for name in FACTS if name not in ("norad_id", "object_name", "international_designator")]
+    if lake.log(SATELLITE_CATALOG).version() < 0:
+        return {}
+    rows = lake.log(SATELLITE_CATALOG).rows(names, ds.field("norad_id") == norad_id).to_pylist()
+    known = {name: value for row in rows for name, value in row.items() if value is not None}
+    return {
+        name.removesuffix("_time_ns"): iso(value) if name.endswith("_time_ns") else str(value)
+        for name, value in known.items()
     }
 
 

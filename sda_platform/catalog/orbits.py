@@ -120,8 +120,9 @@ def catalogue_ahead(
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:
         return _catalogue(current.sort_by("norad_id"), docked=docked)
-    # An object's next sets err like its others.
-    ahead = ahead.join(current.select(["norad_id", *ERROR_SCALES]), "norad_id").select(columns)
+    # An object's next sets err like its others, and end with it.
+    of_object = current.select(["norad_id", "decay_time_ns", *ERROR_SCALES])
+    ahead = ahead.drop_columns(["decay_time_ns"]).join(of_object, "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
     terms = terms_in_force(ids, epochs, [_ranks(rows, tie) for tie in TIES], ALWAYS_NS, FOREVER_NS)

@@ -7,6 +7,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.formats.edits import ATTRIBUTES
+from sda_platform.formats.satcat import FACTS, OBJECT_TYPES, SIZES, STATUSES
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
 
@@ -17,6 +18,8 @@ EPHEMERIDES_FEED = "ephemerides"
 _TIMES = {"elementType": T.LongType(), "containsNull": True}
 BY_MESSAGE, BY_DEFAULT = "message", "default"
 """Where the covariances of an ephemeris come from: its author, or the default growth."""
+SATELLITES_FEED = "satellites"
+"""The landing zone of satellite catalogues and decay messages."""
 EDITS_FEED = "edits"
 """The landing zone of edits that analysts make, here or at another site."""
 ELEMENTS = "elements"
@@ -140,6 +143,38 @@ class CatalogEdit(Provenance, LandingColumns):
     edited_time_ns: T.LongType = quantity("ns", "The editor's clock, which decides nothing.", nullable=True)
 
 
+class SatelliteFacts(Provenance):
+    """What satellite catalogues and decay messages state of an object."""
+
+    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
+    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
+    object_type: T.StringType = pa.Field(nullable=True, isin=list(OBJECT_TYPES), description="Kind of object.")
+    operational_status: T.StringType = pa.Field(
+        nullable=True, isin=list(STATUSES), description="Operational status by CelesTrak's codes."
+    )
+    owner: T.StringType = pa.Field(nullable=True, description="Country or organisation that owns it, as a code.")
+    launch_time_ns: T.LongType = quantity("ns", "Launch, Unix time UTC; of a day its begin.", nullable=True)
+    launch_site: T.StringType = pa.Field(nullable=True, description="Launch site, as a code.")
+    decay_time_ns: T.LongType = quantity("ns", "Decay, Unix time UTC; of a day its end.", nullable=True)
+    predicted_decay_time_ns: T.LongType = quantity("ns", "Predicted decay, Unix time UTC.", nullable=True)
+    rcs_m2: T.DoubleType = quantity("m²", "Radar cross-section.", nullable=True, gt=0)
+    rcs_size: T.StringType = pa.Field(nullable=True, isin=list(SIZES), description="Class of its cross-section.")
+
+
+class LandedSatelliteRecord(SatelliteFacts, LandingColumns):
+    """Bronze: one row per landed record of a satellite catalogue; one that cannot be used has an error."""
+
+    norad_id: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number.")
+
+
+class Satellite(SatelliteFacts):
+    """What is known of each catalogued object: of each fact the newest statement; of decays the edit that decides."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    stated_decay_time_ns: T.LongType = quantity("ns", "Decay by sources, whatever edits decide.", nullable=True)
+    decay_is_decided: T.BooleanType = pa.Field(description="Whether an edit decides on the decay.")
+
+
 class Claim(Provenance):
     """The value that one source claims for one attribute of one object, and whether it is in force, and why."""
 
@@ -182,6 +217,29 @@ CATALOG_EDITS = Table(
     "received_time_ns",
     zones=(EDITS_FEED,),
 )
+SATELLITE_RECORDS = Table(
+    "satellite_records",
+    "catalog",
+    LandedSatelliteRecord,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(SATELLITES_FEED,),
+)
+SATELLITE_CATALOG = Table(
+    "satellite_catalog",
+    "catalog",
+    Satellite,
+    ("norad_id",),
+    "received_time_ns",
+    lineage={
+        **{name: [("satellite_records", name)] for name in ("norad_id", *FACTS) if name != "decay_time_ns"},
+        "stated_decay_time_ns": [("satellite_records", "decay_time_ns")],
+        "decay_time_ns": [("satellite_records", "decay_time_ns"), ("catalog_edits", "value")],
+        "decay_is_decided": [("catalog_edits", "value")],
+    },
+    replaces_rows=True,
+    consumes=(SATELLITE_RECORDS, CATALOG_EDITS),
+)
 ORBITAL_CATALOG = Table(
     "orbital_catalog",
     "catalog",
@@ -191,13 +249,14 @@ ORBITAL_CATALOG = Table(
     lineage={
         **{name: [("element_sets", name)] for name in _ELEMENTS},
         "norad_id": [("element_sets", "norad_id"), ("catalog_edits", "value")],
+        "decay_time_ns": [("element_sets", "decay_time_ns"), ("satellite_catalog", "decay_time_ns")],
         **{
             name: [("element_sets", c) for c in ("epoch_time_ns", "mean_motion_rev_per_day", "mean_anomaly_deg")]
             for name in HISTORY_COLUMNS
         },
     },
     replaces_rows=True,
-    consumes=(ELEMENT_SETS, CATALOG_EDITS),
+    consumes=(ELEMENT_SETS, SATELLITE_CATALOG, CATALOG_EDITS),
     refuses_rows=True,
 )
 
@@ -226,4 +285,12 @@ CATALOG_CONFLICTS = Table(
     consumes=(ELEMENT_SETS, CATALOG_EDITS),
 )
 
-TABLES = (ELEMENT_SETS, ORBITAL_CATALOG, EPHEMERIDES, CATALOG_EDITS, CATALOG_CONFLICTS)
+TABLES = (
+    ELEMENT_SETS,
+    SATELLITE_RECORDS,
+    SATELLITE_CATALOG,
+    ORBITAL_CATALOG,
+    EPHEMERIDES,
+    CATALOG_EDITS,
+    CATALOG_CONFLICTS,
+)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sda_platform.cli.grammar import FILE, FOUND_FILE, default_option, json_option, lists_rows
+from sda_platform.cli.grammar import FILE, FOUND_FILE, default_option, instant, json_option, lists_rows
 from sda_platform.cli.listing import Output, print_facts, print_json
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
@@ -28,7 +28,7 @@ def catalog() -> None:
 @click.pass_obj
 def show(settings: Settings, norad_id: int, as_json: bool) -> None:
     """The element set in force of an object, its orbit, its edits, and what other sources claim."""
-    from sda_platform.catalog.lookup import annotations, one_object
+    from sda_platform.catalog.lookup import annotations, one_object, satellite
     from sda_platform.clock import iso
 
     found = one_object(lake_of(settings), norad_id)
@@ -42,6 +42,8 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
         console.print(f"  with the sets of {', '.join(map(str, found['merged']))}, which edits merged into it")
     console.print(f"  epoch {iso(found['epoch_time_ns'])}, {found['age_days']:.2f} days old, {found['regime']}")
     console.print(f"  {found['perigee_km']:.1f} x {found['apogee_km']:.1f} km, {found['inclination_deg']:.4f} deg")
+    if facts := satellite(lake_of(settings), norad_id):
+        console.print(f"  {', '.join(f'{name} {value}' for name, value in facts.items())}")
     console.print(
         f"  by {found['originator'] or 'an unnamed source'}: {found['segment_name']} record {found['record_number']}"
     )
@@ -137,10 +139,11 @@ def conflicts(settings: Settings, sources: bool, output: Output) -> None:
 @click.option("--editor", default=getpass.getuser, help="Who edits (default: the user of this machine).")
 @click.pass_obj
 def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
-    """Set ATTRIBUTE (name, tag, merged_into, correct_object, remark) of an object to VALUE; "" removes it.
+    """Set ATTRIBUTE (name, tag, merged_into, correct_object, decay, remark) of an object to VALUE; "" removes it.
 
     merged_into: the catalogue number of the object that this one turned out to be. correct_object: sets that were
-    published under this number by mistake, each as SEGMENT:RECORD:NUMBER with the right number.
+    published under this number by mistake, each as SEGMENT:RECORD:NUMBER with the right number. decay: an instant, or
+    "in orbit".
     """
     from sda_platform.catalog.editing import make_edit
 
@@ -164,6 +167,39 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
     for each in verdict.current:
         console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}")
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}")
+
+
+@catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@click.option("--at", help="When it left its orbit, ISO 8601, UTC (default: now).")
+@click.option("--editor", default=getpass.getuser, help="Who decides (default: the user of this machine).")
+@click.pass_obj
+def retire(settings: Settings, norad_id: int, at: str | None, editor: str) -> None:
+    """State that an object has left its orbit: from then on it is neither screened nor tasked, nor active."""
+    from sda_platform.clock import iso
+
+    time_ns = lake_of(settings).clock.now_ns() if at is None else instant(at, "--at")
+    _decide_decay(settings, norad_id, iso(time_ns), editor)
+
+
+@catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@click.option("--editor", default=getpass.getuser, help="Who decides (default: the user of this machine).")
+@click.pass_obj
+def restore(settings: Settings, norad_id: int, editor: str) -> None:
+    """State that an object is in orbit, whatever sources state. `sda catalog edit N decay ""` follows them again."""
+    from sda_platform.formats.edits import IN_ORBIT
+
+    _decide_decay(settings, norad_id, IN_ORBIT, editor)
+
+
+def _decide_decay(settings: Settings, norad_id: int, value: str, editor: str) -> None:
+    from sda_platform.catalog.editing import make_edit
+    from sda_platform.formats.edits import DECAY
+
+    facts: dict[str, Any] = {"norad_id": norad_id, "attribute": DECAY, "value": value}
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: decay of {norad_id} is {value!r}")
 
 
 @catalog.command()

@@ -3,7 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG, SATELLITE_RECORDS
 from sda_platform.conjunction.tables import (
     ALERT_ACKNOWLEDGEMENTS,
     CONJUNCTION_ASSESSMENTS,
@@ -24,6 +24,7 @@ BRONZE = (
     ELEMENT_SETS,
     EPHEMERIDES,
     CATALOG_EDITS,
+    SATELLITE_RECORDS,
     GROUND_EVENTS,
     RECEIVED_CDMS,
     ALERT_ACKNOWLEDGEMENTS,

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
 from sda_platform.formats.records import RawRecord
 
@@ -19,11 +20,15 @@ Vector = Mapping[str, int]
 """Events seen by origin; an origin that is missing counts 0, so that sites may join at any time."""
 MERGE: Final = "merged_into"
 CORRECTION: Final = "correct_object"
+DECAY: Final = "decay"
+IN_ORBIT: Final = "in orbit"
+"""The value of a DECAY for an object that has not decayed."""
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "name": "the object's name",
     "tag": "what kind of object it is, or how it is watched",
     MERGE: "the catalogue number of the object that it turned out to be",
     CORRECTION: "sets with a wrong number: segment, record and the right catalogue number of each",
+    DECAY: "when the object left its orbit, as an instant, or `in orbit`, whatever sources state",
     "remark": "a remark",
 }
 """What an edit may set, and its meaning."""
@@ -69,6 +74,8 @@ class Edit:
             raise BadEdit(f"value is {self.value[:80]!r}, must be the catalogue number of another object")
         if self.attribute == CORRECTION:
             corrections_of(self.value)
+        if self.attribute == DECAY:
+            decided_decay_ns(self.value)
 
     def _names_another(self) -> bool:
         return bool(_NUMBER.match(self.value)) and int(self.value) != self.norad_id
@@ -92,6 +99,16 @@ def corrections_of(value: str) -> list[tuple[str, int, int]]:
         bad = value.split()[found.index(None)]
         raise BadEdit(f"value has {bad[:120]!r}, must be <SHA-256 of the segment>:<record>:<right catalogue number>")
     return [(each[1], int(each[2]), int(each[3])) for each in found if each]
+
+
+def decided_decay_ns(value: str) -> int | None:
+    """The decay that a DECAY states, Unix time UTC; None: it states none. Raises BadEdit."""
+    if value in ("", IN_ORBIT):
+        return None
+    try:
+        return parse_epoch_ns(value, "value")
+    except RecordError as error:
+        raise BadEdit(f"{error.text}, or {IN_ORBIT!r}") from None
 
 
 def read_edit(record: RawRecord) -> Edit:

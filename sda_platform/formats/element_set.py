@@ -73,7 +73,7 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
             raise RecordError("out_of_range", f"{keyword} is {ascii(value)[:80]}, only {allowed[0]} can be used")
     require_sgp4(_optional_int(fields, "EPHEMERIS_TYPE"), "EPHEMERIS_TYPE")
     return ElementSet(
-        norad_id=_norad_id(_present(fields, "NORAD_CAT_ID")),
+        norad_id=catalogued_number(_present(fields, "NORAD_CAT_ID")),
         object_name=_optional_text(fields, "OBJECT_NAME"),
         international_designator=_known_text(fields, "OBJECT_ID"),
         epoch_time_ns=parse_epoch_ns(_present(fields, "EPOCH")),
@@ -147,10 +147,10 @@ def _optional_number(fields: Mapping[str, Any], keyword: str) -> float | None:
     return None if fields.get(keyword) in (None, "") else _number(fields, keyword)
 
 
-def _norad_id(value: object) -> int:
-    """A catalogue number, also in Alpha-5."""
+def catalogued_number(value: object, keyword: str = "NORAD_CAT_ID") -> int:
+    """A catalogue number, also in Alpha-5. Raises RecordError."""
     number = catalogue_number(value.strip()) if isinstance(value, str) else None
-    return _int(value, "NORAD_CAT_ID") if number is None else number
+    return _int(value, keyword) if number is None else number
 
 
 def _int(value: object, keyword: str) -> int:
@@ -186,14 +186,21 @@ def _known_text(fields: Mapping[str, Any], keyword: str) -> str | None:
 
 def _decay_time_ns(fields: Mapping[str, Any]) -> int | None:
     text = _optional_text(fields, DECAY_DATE) or _optional_text(fields, f"USER_DEFINED_{DECAY_DATE}")
-    if text is None:
-        return None
+    return None if text is None else day_or_instant_ns(text, DECAY_DATE, at_end=True)
+
+
+def day_or_instant_ns(text: str, keyword: str, *, at_end: bool) -> int:
+    """An instant as Unix time in ns, UTC; of a day its begin, or its end. Raises RecordError."""
     is_day = len(text) <= len("2024-05-03")
-    return parse_epoch_ns(f"{text}T00:00:00" if is_day else text, DECAY_DATE) + is_day * DAY_NS
+    return parse_epoch_ns(f"{text}T00:00:00" if is_day else text, keyword) + (is_day and at_end) * DAY_NS
 
 
 def _optional_text(fields: Mapping[str, Any], keyword: str) -> str | None:
-    value = fields.get(keyword)
+    return text_of(fields.get(keyword), keyword)
+
+
+def text_of(value: object, keyword: str) -> str | None:
+    """A value that is text, without blanks around it; None where it is empty. Raises RecordError."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):

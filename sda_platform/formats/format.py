@@ -16,6 +16,7 @@ Content = Literal[
     "orbit parameters",
     "tracking data",
     "conjunction",
+    "satellite",
     "edit",
     "ground event",
     "membership event",

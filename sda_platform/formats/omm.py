@@ -48,6 +48,11 @@ _COMMON: Final = {
 
 def read_omm_csv(record: RawRecord) -> ElementSet:
     """Read one line under the header of its segment; raises RecordError."""
+    return element_set(csv_fields(record))
+
+
+def csv_fields(record: RawRecord) -> dict[str, str]:
+    """Read the values of one line by the names in the header of its segment; raises RecordError."""
     header = csv_header(record.header)
     try:
         line = record.payload.decode("utf-8")
@@ -58,7 +63,7 @@ def read_omm_csv(record: RawRecord) -> ElementSet:
         raise RecordError("bad_length", f"line has {len(row)} fields, its header has {len(header)}")
     if twice := repeated(header):
         raise RecordError("bad_field", f"the header has {ascii(twice)[:80]} twice")
-    return element_set(dict(zip(header, row, strict=True)))
+    return dict(zip(header, row, strict=True))
 
 
 @lru_cache(maxsize=16)
@@ -107,11 +112,16 @@ def encode_omm(element_sets: Iterable[ElementSet], encoding: str) -> bytes:
     return write_parameters([each.message or _message(each) for each in element_sets], encoding)
 
 
-def _message(element: ElementSet) -> ParameterMessage:
-    values = omm_fields(element) | _COMMON
+def omm_values(element: ElementSet) -> dict[str, str | float | int | None]:
+    """Return the values of an element set by every keyword that is written of one, also those that all sets share."""
+    values = omm_fields(element) | _more_fields(element) | _COMMON
     values["OBJECT_NAME"] = element.object_name or UNKNOWN
-    values |= {"CREATION_DATE": values["EPOCH"], "ORIGINATOR": element.originator or UNKNOWN}
-    decay = _more_fields(element)[DECAY_DATE]
+    return values | {"CREATION_DATE": values["EPOCH"], "ORIGINATOR": element.originator or UNKNOWN}
+
+
+def _message(element: ElementSet) -> ParameterMessage:
+    values = omm_values(element)
+    decay = values[DECAY_DATE]
     sections = []
     for section in OMM.sections:
         names = [keyword.name for keyword in section.keywords]

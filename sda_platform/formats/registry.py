@@ -46,6 +46,7 @@ from sda_platform.formats.orbit_keywords import OPM
 from sda_platform.formats.parameter_messages import read_parameters, write_parameters
 from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import Framing, RawRecord
+from sda_platform.formats.satcat import SATCAT_FORMATS
 from sda_platform.formats.tabulated_formats import TABULATED_FORMATS
 from sda_platform.formats.tdm_reading import read_tdm_kvn, read_tdm_xml
 from sda_platform.formats.tdm_writing import write_tdm_kvn, write_tdm_xml
@@ -186,6 +187,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         read=read_cdm_json,
         write=encode_cdm_json,
     ),
+    *SATCAT_FORMATS,
     RecordFormat(
         name="edits-jsonl",
         title="Edits of catalogue objects, JSON, one a line",

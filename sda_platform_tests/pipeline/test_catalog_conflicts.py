@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sda_platform.catalog.edits import next_edit
+from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
     CATALOG_EDITS,
@@ -18,9 +19,13 @@ from sda_platform.catalog.tables import (
     ELEMENTS,
     IN_FORCE,
     ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+    SATELLITE_RECORDS,
     SUPERSEDED,
 )
+from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.formats.edits import Edit, encode_edits
+from sda_platform.orbits.elements import FOREVER_NS
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
@@ -145,4 +150,43 @@ def test_a_rebuild_and_a_replay_give_the_catalogue_that_edits_made__CS9(tmp_path
     assert one.to_pylist() == two.to_pylist()
     assert claims_of_elements(platform) == claims_of_elements(rebuilt)
     again = replay_lake(platform.lake, str(tmp_path / "again"), {}, tables=[ORBITAL_CATALOG, CATALOG_CONFLICTS])
+    assert [each.differences for each in again] == [(), ()]
+
+
+SATELLITES = b"NORAD_CAT_ID,OBJECT_TYPE,OPS_STATUS_CODE,DECAY_DATE\n5,PAY,+,\n11,PAY,D,2024-10-30\n90001,DEB,,\n"
+
+
+def test_decays_of_satellite_catalogues_and_edits_end_objects_in_the_catalogue__44(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Object 11 has decayed by a source, 5 is retired and restored; a newer set changes nothing of that."""
+    platform = Platform(tmp_path, spark, START_NS)
+    decay = "2024-10-31T00:00:00.000Z"
+    steps = [*STEPS, SATELLITE_RECORDS.name, SATELLITE_CATALOG.name]
+
+    def decays(minute: int, elements: bytes = b"", sent: bytes = b"", edits: Iterable[Edit] = ()) -> list[str | None]:
+        platform.at(after(60.0 * minute))
+        for zone, name, data in (
+            ("elements", f"{minute}.csv", elements),
+            ("satellites", f"{minute}.csv", sent),
+            ("edits", f"{minute}.edits", encode_edits(edits)),
+        ):
+            assert not data or land(platform.zone(zone), name, data, seconds=1.0)
+        assert all(correctness(platform.run("catalog_to_alerts", only=steps)).values())
+        rows = platform.rows(ORBITAL_CATALOG, "norad_id", "decay_time_ns").sort_by("norad_id").to_pylist()
+        return [row["decay_time_ns"] and iso(row["decay_time_ns"]) for row in rows]
+
+    first = b"".join([published(5, "FIVE", -9), published(11, "ELEVEN", -8).partition(b"\n")[2]])
+    assert decays(1, first) == [None, None]
+    assert decays(2, sent=SATELLITES) == [None, decay]
+    assert decays(3, published(11, "ELEVEN", -2)) == [None, decay]
+    retired = edit([], "north", decay, "decay", 5)
+    restored = edit([], "north", "in orbit", "decay", 11)
+    assert decays(4, edits=[retired, restored]) == [decay, None]
+    propagator = catalogue_at(platform.lake, platform.lake.log(ORBITAL_CATALOG).version()).propagator
+    assert propagator.elements.decay_time_ns.tolist() == [parse_iso_ns(decay), FOREVER_NS]
+    assert decays(5, edits=[edit([retired], "north", "", "decay", 5), edit([restored], "north", "", "decay", 11)]) == [
+        None, decay,
+    ]  # fmt: skip
+    again = replay_lake(platform.lake, str(tmp_path / "again"), {}, tables=[SATELLITE_CATALOG, ORBITAL_CATALOG])
     assert [each.differences for each in again] == [(), ()]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog import decoding as element_sets
-from sda_platform.catalog import edit_decoding, ephemeris_decoding
+from sda_platform.catalog import edit_decoding, ephemeris_decoding, satellites
 from sda_platform.catalog.orbits import catalogued, designated
-from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED
+from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED, SATELLITES_FEED
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
 from sda_platform.formats.segments import SegmentMeta
@@ -63,6 +63,7 @@ class RefusedRecords:
             ELEMENTS_FEED: element_sets.decode,
             EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers, self._is_catalogued),
             EDITS_FEED: edit_decoding.decode,
+            SATELLITES_FEED: satellites.decode,
             MESSAGES_FEED: cdm_decoding.decoder(self._numbers),
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
             **{feed.name: _observations for feed in LANDING_FEEDS},

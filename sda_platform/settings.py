@@ -126,6 +126,7 @@ class Settings(BaseSettings):
         description="Clients that may write to the served catalogue (TOML); empty: every request may, and beyond "
         "loopback none.",
     )
+    serving_groups: str = Field("", json_schema_extra={IS_FILE: True}, description="Own groups of objects (TOML).")
     serving_port: int = Field(
         3100, description="Port of the catalogue's lookup endpoint; if it is busy, `sda up` uses a free one."
     )

@@ -13,17 +13,19 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import identified, identities_at
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import origin_columns, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.satcat import FACTS
 from sda_platform.formats.segments import Origin, describe_segment, ranks
 from sda_platform.history.errors import VersionExpired
 from sda_platform.history.version_vector import vector_at
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
@@ -34,10 +36,12 @@ from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATI
 from sda_platform.serving.index import Binding
 from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.record import COLUMNS
+from sda_platform.serving.satellites import NO_SATELLITES, Satellites
 from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
 _LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
+_OF_SATELLITES: Final = [*FACTS, "received_time_ns"]
 _JSON_TYPES: Final[Mapping[type[T.DataType], str]] = {
     T.StringType: "string", T.LongType: "integer", T.DoubleType: "number", T.BooleanType: "boolean",
 }  # fmt: skip
@@ -51,13 +55,11 @@ class LakeSource:
         self._zone = LandingZone(landing_uri, ELEMENTS_FEED)
         self._hashes: dict[str, str] = {}
         self._edits_sequence, self._identities = 0, NO_IDENTITIES
+        self._satellites = NO_SATELLITES
 
     def newest(self) -> Binding | None:
-        log = self._lake.log(ORBITAL_CATALOG)
-        if log.version() < 0:
-            return None
-        head = readable_of(log, self._lake.verdicts.read(log), log.head()).head
-        if head.commit is None:
+        head = self._readable(ORBITAL_CATALOG)
+        if head is None or head.commit is None:
             return None
         manifest = head.commit.manifest
         edits = manifest.window(CATALOG_EDITS.name)
@@ -88,6 +90,17 @@ class LakeSource:
 
     def identified(self, sets: pa.Table) -> pa.Table:
         return identified(sets, self._identities)
+
+    def satellites(self) -> Satellites:
+        head = self._readable(SATELLITE_CATALOG)
+        if head is not None and head.commit is not None and head.manifest_sha256 != self._satellites.identity:
+            rows = self._lake.log(SATELLITE_CATALOG).rows(_OF_SATELLITES, version=head.commit_version).to_pylist()
+            self._satellites = Satellites(head.manifest_sha256, {row["norad_id"]: row for row in rows})
+        return self._satellites
+
+    def _readable(self, table: Table) -> Head | None:
+        log = self._lake.log(table)
+        return None if log.version() < 0 else readable_of(log, self._lake.verdicts.read(log), log.head()).head
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         known_hashes = set(known)

@@ -23,6 +23,7 @@ from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving import micro_segment
 from sda_platform.serving.clients import KnownClients, load_clients
 from sda_platform.serving.errors import AlreadyServed, ServingError
+from sda_platform.serving.groups import load_groups
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.server import serve
@@ -33,13 +34,14 @@ from sda_platform.settings import Settings
 def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool = False) -> None:
     """Serve the catalogue of the lake at ``host`` and ``port`` until a signal ends it.
 
-    ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, ClientsError, and OSError for a busy
-    port.
+    ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, ClientsError, GroupsError,
+    and OSError for a busy port.
     """
     is_open = Address(host, port).is_loopback
     clients = (
         load_clients(Path(settings.serving_clients)) if settings.serving_clients else KnownClients(is_open=is_open)
     )
+    groups = load_groups(Path(settings.serving_groups) if settings.serving_groups else None)
     home = settings.home.absolute()
     make_private(home)
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
@@ -51,7 +53,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
             announce = lambda: publish(home, CATALOGUE, address)  # noqa: E731
-            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts)
+            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts, groups)
         finally:
             withdraw(home, CATALOGUE)
 

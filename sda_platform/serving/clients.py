@@ -103,6 +103,12 @@ class KnownClients:
     is_open: bool = True
     quota: QuotaConfig = field(default_factory=QuotaConfig)
 
+    def are_named(self, name: str, token: str) -> bool:
+        """Tell whether ``token`` is that of the client ``name``; where no clients are declared, any is."""
+        sent = token.encode()
+        named = [client for known, client in self.by_token if hmac.compare_digest(sent, known.encode())]
+        return not self.by_token or any(client.name == name for client in named)
+
     def of(self, request: Request) -> Client:
         """The client that sends ``request``. Raises LoginNeeded and NotAllowed."""
         if not self.by_token:

@@ -17,6 +17,7 @@ from sda_platform.serving.index import Binding, CatalogueIndex
 from sda_platform.serving.kept_views import KeptViews, not_kept
 from sda_platform.serving.pending import PendingSets
 from sda_platform.serving.record import StoredElements
+from sda_platform.serving.satellites import NO_SATELLITES
 from sda_platform.serving.source import CatalogueSource
 from sda_platform.serving.store import IndexStore
 from sda_platform.serving.view import View
@@ -41,6 +42,7 @@ class LiveCatalogue:
         self._followed_after_s: float | None = None
         # Both change in one step.
         self._served: tuple[CatalogueIndex | None, PendingSets] = None, PendingSets()
+        self._satellites = NO_SATELLITES
         self._binding: Binding | None = None
         self._damage: DamagedIndex | None = None
         self.kept = KeptViews()
@@ -74,6 +76,7 @@ class LiveCatalogue:
         """
         newest, served = self.source.newest(), self._binding
         self._take_unconsumed()
+        self._take_satellites()
         self.kept.release()
         self._examine()
         if newest is None or (served is not None and _is_same(newest, served) and self._damage is None):
@@ -107,12 +110,12 @@ class LiveCatalogue:
             return
         # In this order: what the index takes in is dropped from the waiting sets afterwards, so no set is missed; and a
         # state is never dated later than it was first seen.
-        changed_s, (index, pending) = self._changed_s, self._served
+        changed_s, (index, pending), satellites = self._changed_s, self._served, self._satellites
         waiting = pending.waiting
         with ExitStack() as opened:
             try:
                 reader = opened.enter_context(index.at_one_state()) if index else None
-                view = View(reader, waiting, changed_s, self._wall_s())
+                view = View(reader, waiting, changed_s, self._wall_s(), satellites)
                 if snapshot not in (None, view.identity):
                     raise not_kept()
                 yield view
@@ -192,6 +195,12 @@ class LiveCatalogue:
         """Whether the index can be updated; where sets have moved to other objects, it is loaded again."""
         is_later = newest.sequence >= served.sequence and newest.identities == served.identities
         return is_later and self.source.holds(served)
+
+    def _take_satellites(self) -> None:
+        satellites = self.source.satellites()
+        if satellites.identity != self._satellites.identity:
+            self._satellites = satellites
+            self._has_changed()
 
     def _take_unconsumed(self) -> None:
         for sha256, sets in self.source.unconsumed(self._binding, self.pending.segments).items():

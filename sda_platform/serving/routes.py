@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sda_platform.orbits.risk.probability import RISK_LEVELS
-from sda_platform.serving import celestrak, endpoints, scheduled, submissions
+from sda_platform.serving import celestrak, endpoints, scheduled, spacetrack, submissions
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT, Handler
 from sda_platform.serving.scheduled import FORMATS, FRAME_S
+from sda_platform.serving.spacetrack_classes import CLASSES
 
 _FORMAT: Final = {"format": choice("Format of the answer instead of the Accept header", tuple(RENDERINGS))}
 _AFTER: Final = "Where the page begins; the Link header of the page before gives it."
@@ -41,12 +42,21 @@ class Route:
     needs_login: bool = False
     """Where clients are declared, a request has the token of one."""
 
+    @property
+    def pattern(self) -> str:
+        """The path as the server matches it."""
+        return self.path.replace(f"{{{_PREDICATES}}}", f"{{{_PREDICATES}:path}}")
 
+
+_PREDICATES: Final = "predicates"
 _LOGIN: Final = "clientToken"
 _IN_PATHS: Final = {
     "norad_id": number("Catalogue number.", 1),
     "submission_id": Parameter("The id in the answer to a submission."),
+    "name": choice("Class", tuple(CLASSES)),
+    _PREDICATES: Parameter("class/gp/NORAD_CAT_ID/25544/orderby/EPOCH desc/limit/10/format/json, and such."),
 }
+_ROWS: Final = {"type": "array", "items": {"type": "object"}}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
 ROUTES: Final = (
@@ -173,12 +183,37 @@ ROUTES: Final = (
             "INTDES": Parameter("International designator of a launch or an object."),
             "NAME": Parameter("A part of the name."),
             "GROUP": Parameter("A group, such as starlink, geo or fengyun-1c-debris."),
-            "SPECIAL": Parameter("gpz or gpz-plus: the geostationary protected region, or all that reaches it."),
+            "SPECIAL": Parameter(
+                "gpz, gpz-plus: the geostationary protected region, or all that reaches it; decaying."
+            ),
             "FORMAT": Parameter("TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV."),
             **{name.upper(): each for name, each in _AS_OF.items()},
         },
         answers=_SETS,
     ),
+    Route(
+        f"/basicspacedata/query/{{{_PREDICATES}}}",
+        spacetrack.query,
+        "Space-Track's query of the classes gp, gp_history, satcat, decay and cdm_public.",
+        {"anyOf": [_ROWS, {"type": "object", "properties": {"data": _ROWS}}]},
+        _AS_OF,
+        answers=_SETS,
+    ),
+    Route(
+        "/basicspacedata/modeldef/class/{name}",
+        spacetrack.model,
+        "The fields of a class of Space-Track's, and their types.",
+        {"type": "object", "properties": {"data": _ROWS}},
+    ),
+    Route(
+        "/ajaxauth/login",
+        spacetrack.login,
+        "Space-Track's login: `identity` is a client's name, `password` its token.",
+        {"type": ["string", "object"]},
+        method="POST",
+        takes=spacetrack.LOGIN,
+    ),
+    Route("/ajaxauth/logout", spacetrack.logout, "Space-Track's logout; there is no session.", {"type": "string"}),
 )
 
 

@@ -3,7 +3,7 @@
 import logging
 import socket
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import version
 
 import uvicorn
@@ -20,6 +20,7 @@ from sda_platform.http_gate import HttpGate
 from sda_platform.serving.bodies import Bodies
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
+from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
@@ -40,10 +41,12 @@ def application(
     submissions: Submissions,
     clients: KnownClients = ANYONE,
     hosts: Collection[str] = (),
+    groups: Mapping[str, str] = BUILT_IN,
 ) -> Starlette:
     """The endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to ``submissions``.
 
-    ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway.
+    ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway. ``groups``: the queries of
+    groups of objects, by name.
     """
     document = openapi(version("sda-platform"), live.source.row_schemas())
 
@@ -51,7 +54,7 @@ def application(
         return JSONResponse(document)
 
     code_version()  # for the tags: found once, which takes milliseconds
-    routes = [StarletteRoute(r.path, answering(r.handler, r.query), methods=[r.method]) for r in ROUTES]
+    routes = [StarletteRoute(r.pattern, answering(r.handler, r.query), methods=[r.method]) for r in ROUTES]
     gate = Middleware(HttpGate, hosts=hosts)
     app = Starlette(
         routes=[StarletteRoute("/openapi.json", describe), *routes],
@@ -59,6 +62,7 @@ def application(
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.bodies, app.state.answers = Bodies(), KeptAnswers()
+    app.state.groups = groups
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
@@ -105,6 +109,7 @@ def serve(
     listening: socket.socket,
     announce: Callable[[], None],
     hosts: Collection[str] = (),
+    groups: Mapping[str, str] = BUILT_IN,
 ) -> None:
     """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
 
@@ -112,7 +117,7 @@ def serve(
     """
     live.start()
     follower = Follower(live)
-    app = application(live, puts, submissions, clients, hosts)
+    app = application(live, puts, submissions, clients, hosts, groups)
     config = uvicorn.Config(
         app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False
     )

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sda_platform.serving.index import Binding
+from sda_platform.serving.satellites import Satellites
 
 Rows = list[Mapping[str, Any]]
 
@@ -27,6 +28,9 @@ class CatalogueSource(Protocol):
 
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
+
+    def satellites(self) -> Satellites:
+        """What the newest satellite catalogue that may be read knows of objects; the same while it does not change."""
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         """Read acknowledged micro-segments that the catalogue lacks, by hash, except the ``known`` ones."""

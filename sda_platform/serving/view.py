@@ -20,6 +20,7 @@ from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.index import GREATEST_ID, Binding, IndexReader
 from sda_platform.serving.pending import Waiting
 from sda_platform.serving.record import StoredElements
+from sda_platform.serving.satellites import NO_SATELLITES, CataloguedObject, Satellites
 
 
 class Place(NamedTuple):
@@ -33,8 +34,15 @@ class Place(NamedTuple):
 class View:
     """What `LiveCatalogue.view` gives. One thread uses it, while the context lasts."""
 
-    def __init__(self, index: IndexReader | None, waiting: Waiting, changed_s: float, taken_s: float) -> None:
-        self._index, self._waiting = index, waiting
+    def __init__(
+        self,
+        index: IndexReader | None,
+        waiting: Waiting,
+        changed_s: float,
+        taken_s: float,
+        satellites: Satellites = NO_SATELLITES,
+    ) -> None:
+        self._index, self._waiting, self.satellites = index, waiting, satellites
         self.binding: Binding | None = index.binding() if index else None
         self.changed_s, self.taken_s = changed_s, taken_s
         """Wall clock: the state before was served until ``changed_s`` at most; this one is seen at ``taken_s``."""
@@ -44,9 +52,9 @@ class View:
 
     @property
     def identity(self) -> str:
-        """A text that no other state has: the catalogue's version, and what waits."""
+        """A text that no other state has: the versions of both catalogues, and what waits."""
         version = f"{self.binding.version}-{self.binding.manifest_sha256[:16]}" if self.binding else "none"
-        return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}"
+        return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}-{self.satellites.identity}"
 
     @property
     def snapshot(self) -> str:
@@ -67,6 +75,16 @@ class View:
         indexed = (record for record in self._indexed().objects(after + 1, upto) if record.norad_id not in waiting)
         changed = (found for number in sorted(waiting) if (found := self.get(number)))
         return merge(indexed, changed, key=lambda record: record.norad_id)
+
+    def known(self, record: StoredElements) -> CataloguedObject:
+        """The object that a set is of, with what the satellite catalogue knows of it."""
+        return CataloguedObject(record.norad_id, record, self.satellites.of(record.norad_id))
+
+    def every_object(self) -> Iterator[CataloguedObject]:
+        """Find all objects, also those that have no set, by number."""
+        sets = {record.norad_id: record for record in self.objects()}
+        for number in sorted(sets.keys() | self.satellites.by_number.keys()):
+            yield CataloguedObject(number, sets.get(number), self.satellites.of(number))
 
     def found(self, search: Mapping[str, str]) -> Iterator[StoredElements]:
         """The objects with this ``name`` part or ``designator`` beginning, ascending by number."""
@@ -141,11 +159,12 @@ class View:
 class PastView(View):
     """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
 
-    Edits count as they do now.
+    Edits and satellite catalogues count as they do now.
     """
 
     def __init__(self, view: View, as_of_ns: int) -> None:
         self._index, self._waiting, self.binding = view._index, view._waiting, view.binding
+        self.satellites = view.satellites
         self.changed_s, self.taken_s, self.has_more = view.changed_s, view.taken_s, False
         self._present, self.as_of_ns = view, min(as_of_ns, view.as_of_ns)
 

@@ -12,6 +12,7 @@ from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATI
 from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
+from sda_platform.serving.satellites import NO_SATELLITES, Satellites
 from sda_platform.serving.source import Rows
 from sda_platform_tests.unit.serving.catalogues import bound_to, table
 
@@ -44,6 +45,7 @@ class MemorySource:
         self.waiting: dict[str, pa.Table] = {}
         self.approaches: Rows = []
         self.scheduled: Rows = []
+        self.known = NO_SATELLITES
         self.version = 0
         self.reads: list[str] = []
 
@@ -76,6 +78,9 @@ class MemorySource:
 
     def identified(self, sets: pa.Table) -> pa.Table:
         return sets
+
+    def satellites(self) -> Satellites:
+        return self.known
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         return {sha256: sets for sha256, sets in self.waiting.items() if sha256 not in set(known)}

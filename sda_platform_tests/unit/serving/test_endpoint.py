@@ -13,9 +13,11 @@ from jsonschema import Draft202012Validator
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import Origin
+from sda_platform.serving.groups import GroupsError, load_groups
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.routes import ROUTES
+from sda_platform.serving.satellites import Satellites
 from sda_platform.serving.server import application
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.served_sets import BIG, GEO, ISS, NOW_NS, nothing_submitted
@@ -57,7 +59,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
         return NOW_NS
 
     puts = Puts(live, land)
-    with Client(application(live, puts, nothing_submitted(tmp_path))) as client:
+    (tmp_path / "groups.toml").write_text("[groups.mine]\nnorad_ids = [6, 5]\n")
+    groups = load_groups(tmp_path / "groups.toml")
+    with Client(application(live, puts, nothing_submitted(tmp_path), groups=groups)) as client:
         yield Served(client, source, live, segments)
     puts.close()
     live.close()
@@ -371,21 +375,59 @@ def test_celestraks_queries_are_answered(served: Served) -> None:
 
 
 def test_groups_hold_satellites_of_their_generation_and_debris_in_its_own_groups(served: Served) -> None:
-    names = ("IRIDIUM 12", "IRIDIUM 180", "IRIDIUM 33 DEB", "NOAA 7 DEB", "NOAA 19", "GLOBALSTAR R/B")
+    names = {
+        "IRIDIUM 12": "1997-030B", "IRIDIUM 180": "2018-061A", "IRIDIUM 33 DEB": "1997-051P", "NOAA 7 DEB": "1981-059X",
+        "NOAA 19": "2009-005A", "GLOBALSTAR R/B": "1998-008E", "GPS BIIR-2  (PRN 13)": "1997-035A",
+    }  # fmt: skip
+    places = enumerate(names.items(), 100)
     decayed = row(107, object_name="NOAA 20", decay_time_ns=EPOCH_NS)
-    served.source.commit(*(row(100 + n, object_name=name) for n, name in enumerate(names)), decayed)
+    sets = [row(n, object_name=name, international_designator=launched) for n, (name, launched) in places]
+    served.source.commit(*sets, {**sets.pop(), "mean_motion_rev_per_day": 2.0}, decayed)
     served.live.refresh()
     for group, found in (
         ("iridium-next", [101]),
-        ("iridium", [100, 101]),
+        ("iridium", [100]),
         ("iridium-33-debris", [102]),
-        ("noaa", [104, 107]),
+        ("noaa", [104]),
         ("globalstar", []),
+        ("gps-ops", [106]),
+        ("mine", [5, 6]),
     ):
         answer = gp(served, f"GROUP={group}&FORMAT=json")
         assert [each["NORAD_CAT_ID"] for each in json.loads(answer)] == found if found else "No GP" in answer, group
     numbers = {group: gp(served, f"GROUP={group}&FORMAT=csv").count("NOAA 20") for group in ("active", "all")}
     assert numbers == {"active": 0, "all": 1}, "what has decayed is not active"
+
+
+def test_facts_of_the_satellite_catalogue_decide_on_groups_and_special_sets(served: Served) -> None:
+    day = {"launch_time_ns": NOW_NS - DAY_NS, "predicted_decay_time_ns": NOW_NS + DAY_NS}
+    kinds: dict[int, dict[str, Any]] = {
+        1: {"object_type": "DEBRIS"},
+        2: {"object_type": "PAYLOAD", "operational_status": "-"},
+        3: day,
+    }
+    served.source.known = Satellites("1", {**kinds, 4: {"decay_time_ns": NOW_NS - DAY_NS}})
+    served.live.refresh()
+    active = {each["NORAD_CAT_ID"] for each in json.loads(gp(served, "GROUP=active&FORMAT=json"))}
+    assert active & {1, 2, 3, 4, 5} == {3, 5}
+    for query in ("GROUP=last-30-days", "SPECIAL=DECAYING"):
+        assert [each["NORAD_CAT_ID"] for each in json.loads(gp(served, f"{query}&FORMAT=json"))] == [3], query
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[groups.a]\n", "give norad_ids or query"),
+        ("[groups.a]\nquery = 'COLOUR/red'", "no field is named 'COLOUR'"),
+        ("[groups.A]\nnorad_ids = [5]", "groups.A"),
+        ("[groups.a]\nnorad_ids = [0]", "greater than 0"),
+    ],
+)
+def test_a_file_of_groups_that_cannot_be_used_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "groups.toml").write_text(text)
+    with pytest.raises(GroupsError, match=r"groups\.toml") as refused:
+        load_groups(tmp_path / "groups.toml")
+    assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize(

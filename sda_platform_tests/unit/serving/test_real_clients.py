@@ -103,3 +103,21 @@ def test_a_client_of_the_standard_library_is_told_that_nothing_has_changed(base:
     with pytest.raises(urllib.error.HTTPError) as unchanged:
         urllib.request.urlopen(urllib.request.Request(url, headers={"If-None-Match": tag}))
     assert unchanged.value.code == 304
+
+
+def test_the_spacetrack_client_reads_the_catalogue_unchanged__44(base: str, tmp_path: Path) -> None:
+    spacetrack = pytest.importorskip("spacetrack")
+    operators = pytest.importorskip("spacetrack.operators")
+    with spacetrack.SpaceTrackClient("me", "secret", base_url=f"{base}/") as client:
+        (iss,) = client.gp(norad_cat_id=25544, parse_types=True)
+        assert (iss["OBJECT_NAME"], iss["NORAD_CAT_ID"], iss["MEAN_MOTION"]) == ("ISS (ZARYA)", 25544, 15.5)
+        assert iss["EPOCH"].year == AT[0]
+        slow = {"mean_motion": operators.inclusive_range(0.99, 1.01), "eccentricity": operators.less_than(0.01)}
+        assert next(client.gp(**slow, format="3le", iter_lines=True)) == "0 GOES 16"
+        last = client.gp(norad_cat_id=operators.greater_than(2), orderby="norad_cat_id desc", limit=2)
+        assert [each["NORAD_CAT_ID"] for each in last] == ["799500001", "41866"]
+        assert len(client.satcat(limit=3, decay=None)) == 3
+        text = client.gp(norad_cat_id=[25544, 41866], format="3le")
+    (tmp_path / "gp.3le").write_text(text)
+    found = Loader(str(tmp_path), verbose=False).tle_file(str(tmp_path / "gp.3le"))
+    assert [(each.name, each.model.satnum) for each in found] == [("ISS (ZARYA)", 25544), ("GOES 16", 41866)]

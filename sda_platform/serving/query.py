@@ -1,0 +1,232 @@
+"""The query language of Space-Track's API: which rows, in which order, how many, and with which fields.
+
+A query is a path of names and values: ``NORAD_CAT_ID/25544,43013/EPOCH/>now-7/orderby/EPOCH desc/limit/10``. A value is
+compared as the field is: as a number, an instant, a day, or a text of any case. ``null-val`` is a field without value,
+``now-7`` the time seven days ago; a day is its beginning.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import Any, Final, TypeVar
+
+from sda_platform.clock import parse_iso_ns
+from sda_platform.serving.requests import BadRequest
+from sda_platform.units import DAY_NS
+
+T = TypeVar("T")
+NULL: Final = "null-val"
+NUMBER, WHOLE, INSTANT, DAY, TEXT = "double", "bigint", "datetime", "date", "varchar(80)"
+"""The types of fields, by the names of Space-Track's `modeldef`."""
+_NOW: Final = re.compile(r"now(?:([+-])(\d{1,6}(?:\.\d{1,9})?))?", re.ASCII | re.IGNORECASE)
+_SHORT_HOUR: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d:.*)", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_MOST_DIGITS: Final = 40
+_LIMIT: Final = re.compile(r"(\d{1,9})(?:,(\d{1,9}))?", re.ASCII)
+_RANGE: Final = "--"
+_PARTS: Final = (
+    "class",
+    "orderby",
+    "limit",
+    "format",
+    "distinct",
+    "predicates",
+    "metadata",
+    "emptyresult",
+    "favorites",
+)
+
+
+@dataclass(frozen=True)
+class QueryField:
+    """One field of a class: its type, and how its value is found: a number, ns since 1970, or text; None: no value."""
+
+    name: str
+    kind: str
+    value: Callable[[Any], Any]
+    text: Callable[[Any], str] = str
+    """Writes a value."""
+
+    def stated(self, row: Any) -> str | None:
+        """Write the value of a row."""
+        found = self.value(row)
+        return None if found is None else self.text(found)
+
+
+Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class FieldCondition:
+    """What the value of a field must be; ``values`` are those that it must equal one of, where that is all."""
+
+    field: QueryField
+    is_met: Test
+    values: tuple[Any, ...] | None = None
+    low: Any = None
+    high: Any = None
+
+
+@dataclass
+class Query:
+    """A query, read: all conditions hold for a row. ``limit`` and ``offset`` count rows, ``fields`` are those shown."""
+
+    name: str
+    conditions: list[FieldCondition] = field(default_factory=list)
+    order: list[tuple[QueryField, bool]] = field(default_factory=list)
+    """Fields, and whether descending."""
+    limit: int | None = None
+    offset: int = 0
+    fields: Sequence[QueryField] = ()
+    format: str = "json"
+    group: str | None = None
+    is_distinct: bool = False
+    has_metadata: bool = False
+
+    def chosen(self, rows: Iterable[T]) -> list[T]:
+        """The rows that the query asks for, in its order."""
+        found = [row for row in rows if all(each.is_met(each.field.value(row)) for each in self.conditions)]
+        if self.order:
+            found.sort(key=cmp_to_key(self._compared))
+        if self.is_distinct:
+            found = list({tuple(each.stated(row) for each in self.fields): row for row in reversed(found)}.values())[
+                ::-1
+            ]
+        return found[self.offset :][: self.limit]
+
+    def condition(self, name: str) -> FieldCondition | None:
+        """The condition on a field, where there is one alone."""
+        found = [each for each in self.conditions if each.field.name == name]
+        return found[0] if len(found) == 1 else None
+
+    def _compared(self, a: Any, b: Any) -> int:
+        for each, is_descending in self.order:
+            x, y = (_folded(each.value(row)) for row in (a, b))
+            if x != y:
+                # Nothing is before everything.
+                is_before = y is not None and (x is None or x < y)
+                return -1 if is_before != is_descending else 1
+        return 0
+
+
+def parsed(path: Sequence[str], classes: Mapping[str, Sequence[QueryField]], now_ns: int) -> Query:
+    """Read a query from the parts of its path, decoded. Raises BadRequest, which names the part."""
+    parts = list(path)
+    if len(parts) % 2:
+        raise BadRequest(f"{parts[-1][:40]!r} has no value: a query is a path of names and values")
+    pairs = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=True)]
+    named = [value for name, value in pairs if name.lower() == "class"]
+    if len(named) != 1 or named[0].lower() not in classes:
+        raise BadRequest(f"give one class: {', '.join(classes)}")
+    fields = {each.name: each for each in classes[named[0].lower()]}
+    query = Query(named[0].lower(), fields=tuple(fields.values()))
+    for name, value in pairs:
+        if name.lower() in _PARTS:
+            _take(query, name.lower(), value, fields)
+        else:
+            query.conditions.append(condition(_known(fields, name), value, now_ns))
+    return query
+
+
+def condition(of: QueryField, text: str, now_ns: int) -> FieldCondition:
+    """Read what a value must be. Raises BadRequest."""
+    alternatives = [_alternative(of, each, now_ns) for each in text.split(",")]
+    if len(alternatives) == 1:
+        return alternatives[0]
+    tests = [each.is_met for each in alternatives]
+    values = [each.values for each in alternatives]
+    equals = None if None in values else tuple(value for each in values for value in each or ())
+    return FieldCondition(of, lambda value: any(test(value) for test in tests), equals)
+
+
+def _alternative(of: QueryField, text: str, now_ns: int) -> FieldCondition:
+    if text.lower() == NULL:
+        return FieldCondition(of, lambda value: value is None)
+    if text.startswith("<>"):
+        others = text[2:]
+        if others.lower() == NULL:
+            return FieldCondition(of, lambda value: value is not None)
+        unwanted = _value(of, others, now_ns)
+        return FieldCondition(of, lambda value: value is not None and _compared_as(of, value) != unwanted)
+    if text.startswith("~~"):
+        part = text[2:].strip("%").upper()
+        return FieldCondition(of, lambda value: value is not None and part in of.text(value).upper())
+    if text.startswith("^"):
+        begin = text[1:].upper()
+        return FieldCondition(of, lambda value: value is not None and of.text(value).upper().startswith(begin))
+    if text[:1] in ("<", ">"):
+        bound = _value(of, text[1:], now_ns)
+        if text[0] == "<":
+            return FieldCondition(of, lambda value: value is not None and _compared_as(of, value) < bound, high=bound)
+        return FieldCondition(of, lambda value: value is not None and _compared_as(of, value) > bound, low=bound)
+    if _RANGE in text:
+        low, high = (_value(of, each, now_ns) for each in text.split(_RANGE, 1))
+        return FieldCondition(of, lambda v: v is not None and low <= _compared_as(of, v) <= high, low=low, high=high)
+    wanted = _value(of, text, now_ns)
+    return FieldCondition(of, lambda value: value is not None and _compared_as(of, value) == wanted, (wanted,))
+
+
+def _compared_as(of: QueryField, value: Any) -> Any:
+    return value // DAY_NS * DAY_NS if of.kind == DAY else _folded(value)
+
+
+def _folded(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _value(of: QueryField, text: str, now_ns: int) -> Any:
+    """``text`` as a value of a field. Raises BadRequest."""
+    if of.kind == TEXT:
+        return text.upper()
+    if of.kind in (NUMBER, WHOLE):
+        if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
+            raise BadRequest(f"{of.name} is {text[:40]!r}, must be a number")
+        return float(text) if of.kind == NUMBER or not text.isdigit() else int(text)
+    found = _NOW.fullmatch(text)
+    try:
+        if found:
+            days = float(found[2] or 0) * (-1 if found[1] == "-" else 1)
+            time_ns = now_ns + round(days * DAY_NS)
+        else:
+            time_ns = parse_iso_ns(_SHORT_HOUR.sub(r"\1 0\2", text))
+    except (ValueError, OverflowError):
+        raise BadRequest(f"{of.name} is {text[:40]!r}, must be a day, an instant, or like now-7") from None
+    return time_ns // DAY_NS * DAY_NS if of.kind == DAY else time_ns
+
+
+def _take(query: Query, name: str, value: str, fields: Mapping[str, QueryField]) -> None:
+    if name == "orderby":
+        query.order = [_ordered(fields, each) for each in value.split(",")]
+    elif name == "limit":
+        found = _LIMIT.fullmatch(value)
+        if found is None:
+            raise BadRequest(f"limit is {value[:40]!r}, must be a number of rows, or that and an offset: 10,20")
+        query.limit, query.offset = int(found[1]), int(found[2] or 0)
+    elif name == "predicates":
+        names = [] if value.lower() in ("all", "") else value.split(",")
+        query.fields = tuple(_known(fields, each) for each in names) or query.fields
+    elif name == "format":
+        query.format = value.lower()
+    elif name == "favorites":
+        query.group = value
+    elif name in ("distinct", "metadata"):
+        if value.lower() not in ("true", "false"):
+            raise BadRequest(f"{name} is {value[:40]!r}, must be true or false")
+        is_true = value.lower() == "true"
+        query.is_distinct, query.has_metadata = (
+            (is_true, query.has_metadata) if name == "distinct" else (query.is_distinct, is_true)
+        )
+
+
+def _ordered(fields: Mapping[str, QueryField], text: str) -> tuple[QueryField, bool]:
+    name, _, direction = text.strip().partition(" ")
+    if direction.strip().lower() not in ("", "asc", "desc"):
+        raise BadRequest(f"orderby is {text[:40]!r}, must be a field, and asc or desc")
+    return _known(fields, name), direction.strip().lower() == "desc"
+
+
+def _known(fields: Mapping[str, QueryField], name: str) -> QueryField:
+    if name.strip().upper() not in fields:
+        raise BadRequest(f"no field is named {name[:40]!r}; the fields are {', '.join(fields)}")
+    return fields[name.strip().upper()]

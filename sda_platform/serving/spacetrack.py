@@ -1,0 +1,182 @@
+"""Space-Track's API over this catalogue, so that clients written for it need another address only.
+
+`/basicspacedata/query/class/…` takes the query language of `serving.query`, `/basicspacedata/modeldef/class/…` lists
+the fields of a class, and `/ajaxauth/login` takes a client's name and token. As there, every value of JSON is text.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote
+from xml.sax.saxutils import escape
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
+from sda_platform.serving.bodies import bodies_of, media_type_of
+from sda_platform.serving.clients import KnownClients
+from sda_platform.serving.conditional import of_content, of_this_moment, of_view
+from sda_platform.serving.groups import group_of
+from sda_platform.serving.index import GREATEST_ID
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.query import Query, parsed
+from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
+from sda_platform.serving.requests import BadRequest, as_of, view_of
+from sda_platform.serving.satellites import CataloguedObject
+from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns
+from sda_platform.serving.view import View
+
+LOGIN: Final = {"application/x-www-form-urlencoded": "form"}
+_TABLES: Final = ("json", "csv", "xml")
+_OF_SETS: Final = ("tle", "3le", "kvn", "xml")
+"""Formats that write element sets, not rows."""
+_SET_CLASSES: Final = ("gp", "gp_history")
+_MOST_OBJECTS: Final = 1_000
+"""Bound of the objects whose history one query reads."""
+_LINES: Final = {"tle": slice(1, 3), "3le": slice(0, 3)}
+_Found = list[Any]
+
+
+async def login(request: Request) -> Response:
+    """Take a client's name and token; where no clients are declared, any."""
+    clients: KnownClients = request.app.state.clients
+    media_type_of(request, LOGIN)
+    async with bodies_of(request).received(request) as body:
+        form = parse_qs(body.decode("utf-8", "replace"))
+    identity, password = (form.get(name, [""])[0] for name in ("identity", "password"))
+    if not clients.are_named(identity, password):
+        return JSONResponse({"Login": "Failed"}, headers={"Cache-Control": "no-store"})
+    return JSONResponse("", headers={"Cache-Control": "no-store"})
+
+
+async def logout(request: Request) -> Response:
+    """End a login; there is no session."""
+    return of_this_moment(request, JSONResponse("Successfully logged out"))
+
+
+async def model(request: Request) -> Response:
+    """The fields of a class and their types."""
+    name = request.path_params["name"].lower()
+    if name not in CLASSES:
+        raise BadRequest(f"no class is named {name[:40]!r}; there are: {', '.join(CLASSES)}")
+    facts = {"Null": "YES", "Key": "", "Default": None, "Extra": ""}
+    rows = [{"Field": each.name, "Type": each.kind, **facts} for each in CLASSES[name]]
+    document = {"controller": "basicspacedata", "data": rows}
+    return of_content(request, Response(json.dumps(document), 200, media_type="application/json"))
+
+
+async def query(request: Request) -> Response:
+    """Rows of a class by conditions on any field."""
+    return await run_in_threadpool(_query, request)
+
+
+def _query(request: Request) -> Response:
+    with view_of(request) as view:
+        # "now" is the time of the view: what it answers depends on no clock.
+        asked = parsed(_path(request), CLASSES, view.as_of_ns)
+        _require_format(asked)
+        if asked.group is not None:
+            asked.conditions += group_of(request, asked.group, view.as_of_ns).conditions
+        if asked.name == "cdm_public":
+            live: LiveCatalogue = request.app.state.live
+            return of_content(request, _answer(asked, asked.chosen(live.source.alerts(as_of(request)))))
+        return of_view(request, view, asked.format, lambda: _answer(asked, asked.chosen(_rows(asked, view))))
+
+
+def _path(request: Request) -> list[str]:
+    """The parts of the query in the path, decoded one by one: a value may hold a slash."""
+    raw = request.scope.get("raw_path") or request.url.path.encode()
+    text = raw.decode("ascii", "replace").partition("?")[0].partition("/query/")[2]
+    return [unquote(part) for part in text.strip("/").split("/")]
+
+
+def _require_format(asked: Query) -> None:
+    if asked.group is not None and asked.name not in _SET_CLASSES:
+        raise BadRequest("favorites are groups of objects with element sets: ask for class gp or gp_history")
+    formats = [*_TABLES, *(each for each in _OF_SETS if each not in _TABLES and asked.name in _SET_CLASSES)]
+    if asked.format not in formats:
+        raise BadRequest(f"format is {asked.format[:40]!r}, of class {asked.name} must be one of {', '.join(formats)}")
+
+
+def _rows(asked: Query, view: View) -> Iterable[CataloguedObject]:
+    """What a query chooses from; where it names objects, only those."""
+    named = asked.condition("NORAD_CAT_ID")
+    numbers: Sequence[Any] = [] if named is None else named.values or []
+    # What is no number of an object is left to the condition.
+    wanted = sorted({each for each in numbers if isinstance(each, int) and 0 < each <= GREATEST_ID})
+    wanted = wanted if len(numbers) == len(wanted) else []
+    if asked.name == "satcat":
+        return view.every_object()
+    if asked.name == "decay":
+        return (each for each in view.every_object() if decay_epoch_ns(each) is not None)
+    if asked.name == "gp_history":
+        if not 0 < len(wanted) <= _MOST_OBJECTS:
+            raise BadRequest(f"class gp_history needs NORAD_CAT_ID: one object, or up to {_MOST_OBJECTS:,}")
+        epochs = asked.condition("EPOCH")
+        since_ns, until_ns = (epochs.low, epochs.high) if epochs else (None, None)
+        span_ns = (_bounded(since_ns, ALWAYS_NS), _bounded(until_ns, FOREVER_NS))
+        return (view.known(each) for number in wanted for each in view.history(number, *span_ns))
+    if wanted:
+        return (view.known(found) for number in wanted if (found := view.get(number)))
+    return (view.known(each) for each in view.objects())
+
+
+def _bounded(time_ns: int | None, default: int) -> int:
+    return default if time_ns is None else min(max(time_ns, ALWAYS_NS), FOREVER_NS)
+
+
+def _answer(asked: Query, found: _Found) -> Response:
+    if asked.format in _LINES:
+        return _lines(asked.format, found)
+    if asked.name in _SET_CLASSES and asked.format in _OF_SETS:
+        try:
+            body, media_type, left_out = rendered(asked.format, [each.record for each in found])
+        except NotAcceptable as error:
+            raise BadRequest(str(error)) from None
+        return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, media_type)
+    rows = [{each.name: each.stated(row) for each in asked.fields} for row in found]
+    write, media_type = _WRITERS[asked.format]
+    return Response(write(asked, rows), 200, media_type=media_type)
+
+
+def _lines(name: str, found: Sequence[CataloguedObject]) -> Response:
+    lines = [each.lines[_LINES[name]] for each in found if each.lines]
+    left_out = len(found) - len(lines)
+    body = "".join(f"{line}\r\n" for each in lines for line in each)
+    return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, "text/plain")
+
+
+Rows = Sequence[Mapping[str, str | None]]
+
+
+def _as_json(asked: Query, rows: Rows) -> bytes:
+    facts = {"Total": len(rows), "Limit": asked.limit, "LimitOffset": asked.offset, "ReturnedRows": len(rows)}
+    document = {"request_metadata": facts, "data": rows} if asked.has_metadata else rows
+    return json.dumps(document).encode()
+
+
+def _as_csv(asked: Query, rows: Rows) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [each.name for each in asked.fields], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def _as_xml(_: Query, rows: Rows) -> bytes:
+    items = (
+        "".join(f"<{name}>{escape(value)}</{name}>" for name, value in row.items() if value is not None) for row in rows
+    )
+    body = "".join(f"<item>{item}</item>" for item in items)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<xml>{body}</xml>\n'.encode()
+
+
+_WRITERS: Final[Mapping[str, tuple[Callable[[Query, Rows], bytes], str]]] = {
+    "json": (_as_json, "application/json"),
+    "csv": (_as_csv, "text/csv"),
+    "xml": (_as_xml, "application/xml"),
+}

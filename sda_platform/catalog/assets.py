@@ -193,8 +193,8 @@ def _applied(
 ) -> pa.Table:
     """Apply ``transform`` to the element sets that the plan judges and the ``current`` rows of its table.
 
-    The sets have the numbers of the objects that they are of. ``identities``: those before the plan, and with it. Of the
-    objects ``again`` all sets are judged.
+    The sets have the numbers of the objects that they are of. ``identities``: those before the plan, and with it. Of
+    the objects ``again`` all sets are judged.
     """
     before, now = identities
     in_play = transforms.in_play(

@@ -168,18 +168,22 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
     if plan.is_empty and not came_into_force:
         return nothing_new(store, plan)
     before, identities = identities_around(store, plan)
+    changed, moved = changed_entries(store, plan, before, identities)
+    if plan.is_empty and not changed.num_rows:
+        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
+    counts = {CAME_INTO_FORCE: came_into_force}
+    return materialized(store, store.replace(plan, changed, removed=moved, counts=counts), **counts)
+
+
+def changed_entries(store: Lake, plan: Plan, before: Identities, identities: Identities) -> tuple[pa.Table, pa.Table]:
+    """The entries of the catalogue that a plan changes or adds, and those that edits gave or took sets."""
     known, moved = moved_entries(store.current_rows(plan), identities, before)
     decays = known_decays(store, plan)
     again = objects_with_other_decays(store, plan, known, decays)
     known = known.filter(pc.invert(pc.is_in(known["norad_id"], pa.array(sorted(again), pa.int64()))))
     improvements = partial(transforms.improvements, as_of_ns=plan.as_of_ns)
     found = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities), again)
-    changed = with_decays(found, decays)
-    changed = error_history.with_error_scales(store, plan, changed, known, identities)
-    if plan.is_empty and not changed.num_rows:
-        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
-    counts = {CAME_INTO_FORCE: came_into_force}
-    return materialized(store, store.replace(plan, changed, removed=moved, counts=counts), **counts)
+    return error_history.with_error_scales(store, plan, with_decays(found, decays), known, identities), moved
 
 
 def _applied(

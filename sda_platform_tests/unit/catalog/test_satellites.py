@@ -1,19 +1,26 @@
 """What is known of satellites does not depend on how statements came in batches, and edits decide on decays."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.catalog.assets import changed_entries
 from sda_platform.catalog.edit_decoding import facts_of
 from sda_platform.catalog.edits import next_edit
+from sda_platform.catalog.identity import identities_around
 from sda_platform.catalog.satellites import changed_satellites, with_decays
-from sda_platform.catalog.tables import SATELLITE_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.edits import DECAY, IN_ORBIT, Edit
 from sda_platform.formats.satcat import FACTS, SatelliteRecord
+from sda_platform.lake.lake import Lake
+from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.segments import START_NS
+from sda_platform_tests.support.small_catalogue import sets_of, small_catalogue
 
 LATE = "2025-05-05T00:00:00Z"
 
@@ -96,3 +103,27 @@ def test_entries_take_the_decays_that_are_known() -> None:
     entries = pa.table({"norad_id": [1, 2, 3, 4], "decay_time_ns": pa.array([9, 9, None, None], pa.int64())})
     decays = pa.table({"norad_id": [4, 2, 8], "decay_time_ns": pa.array([7, None, 1], pa.int64())})
     assert with_decays(entries, decays)["decay_time_ns"].to_pylist() == [9, None, None, 7]
+
+
+def entries_after(lake: Lake) -> dict[int, int | None]:
+    """The decays of the catalogue entries that the next commit of the catalogue changes."""
+    plan = lake.plan(ORBITAL_CATALOG)
+    before, identities = identities_around(lake, plan)
+    changed, _ = changed_entries(lake, plan, before, identities)
+    return dict(zip(changed["norad_id"].to_pylist(), changed["decay_time_ns"].to_pylist(), strict=True))
+
+
+def satellite(norad_id: int, decay_ns: int | None, *, is_decided: bool = False) -> dict[str, Any]:
+    (row,) = changed_satellites([], rows(SatelliteRecord(norad_id, decay_time_ns=decay_ns)), [])
+    return {**row, "decay_is_decided": is_decided}
+
+
+def test_the_catalogue_takes_decays_with_new_sets_and_without(tmp_path: Path) -> None:
+    lake = small_catalogue(tmp_path, [5, 11, 25544])
+    lake.reads_unverified = True
+    assert entries_after(lake) == {}
+    commit(lake, SATELLITE_CATALOG, [satellite(5, 70), satellite(11, None), satellite(77, 80)])
+    assert entries_after(lake) == {5: 70}, "no set is new, and 77 has none"
+    newer = sets_of([5, 11], epoch_time_ns=START_NS - 1, segment_sha256="cd" * 32)
+    commit(lake, ELEMENT_SETS, newer)
+    assert entries_after(lake) == {5: 70, 11: None}

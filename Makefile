@@ -31,7 +31,7 @@ endif
 
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; MUTANTS=1 changes of the code that tests must find
 ifdef RACE
-	@RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
+	@SOAK=1 RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef ATTACK
 	@ATTACK=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_hostile_partner.py
 else ifdef UNITS

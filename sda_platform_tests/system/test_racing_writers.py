@@ -20,6 +20,7 @@ from sda_platform_tests.support import injections
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
+from sda_platform_tests.support.sampling import sampled
 
 CONTROL_COMMITS = 24
 COMMITS = int(os.environ.get("RACE_COMMITS", CONTROL_COMMITS))
@@ -100,7 +101,7 @@ def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> No
     assert len(told) == WRITERS and sum(each["lost"] for each in told) >= 1, "they did race"
 
 
-@pytest.mark.parametrize("engine", ["spark", "spark-files"])
+@pytest.mark.parametrize("engine", sampled(["spark", "spark-files"], "spark-files"))
 def test_two_real_engines_commit_each_sequence_once_S0(tmp_path: Path, engine: str) -> None:
     sequences, rows, told = raced(tmp_path, engine, ENGINE_COMMITS, racers=2)
     assert sequences == list(range(ENGINE_COMMITS, 0, -1))
@@ -109,7 +110,7 @@ def test_two_real_engines_commit_each_sequence_once_S0(tmp_path: Path, engine: s
     assert len(told) == 2 and sum(each["lost"] for each in told) >= 1, "they did race"
 
 
-@pytest.mark.parametrize("engine", ["unchecked", "unchecked-files"])
+@pytest.mark.parametrize("engine", sampled(["unchecked", "unchecked-files"], "unchecked-files"))
 def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path, engine: str) -> None:
     sequences, rows, _ = raced(tmp_path, engine, CONTROL_COMMITS)
     assert len(sequences) > len(set(sequences)) and len(rows) > len(set(rows))

@@ -35,6 +35,7 @@ from sda_platform.settings import (
 )
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.sampling import sampled
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,9 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name_spec_114(name: str,
     with pytest.raises(UnknownSetting) as refused:
         require_known_variables({name: "secret", "SDA_HOME": "/tmp", "PATH": "/bin"})
     assert str(refused.value) == f"{name} is not a setting: {remedy}"
+
+
+MODULES = ["definitions", "runtime.run_workers", "runtime.verification", "runtime.warm_up"]
 
 
 def test_every_setting_and_every_other_variable_is_known_spec_114() -> None:
@@ -70,7 +74,7 @@ def test_the_definitions_do_not_load_with_it_spec_114(monkeypatch: pytest.Monkey
         build_defs()
 
 
-@pytest.mark.parametrize("module", ["definitions", "runtime.run_workers", "runtime.verification", "runtime.warm_up"])
+@pytest.mark.parametrize("module", sampled(MODULES, "runtime.verification"))
 def test_no_process_of_the_platform_starts_with_it_spec_114(module: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", f"sda_platform.{module}"],

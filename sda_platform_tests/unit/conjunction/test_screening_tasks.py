@@ -13,6 +13,7 @@ from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform_tests.support.object_shell import BEGIN_NS, shell
+from sda_platform_tests.support.sampling import sampled
 
 END_NS = BEGIN_NS + 3 * 3_600_000_000_000
 SPHERE = Volume.sphere(40.0)
@@ -41,7 +42,7 @@ def events(
 
 
 @pytest.mark.parametrize("volumes", [SPHERE, BOXES], ids=["sphere", "boxes"])
-@pytest.mark.parametrize("scope", ["all", "fleet"])
+@pytest.mark.parametrize("scope", sampled(["all", "fleet"], "fleet"))
 def test_screening_what_changed_finds_what_a_full_run_finds_of_it(
     scope: Scope, volumes: dict[str, Volume] | Volume
 ) -> None:

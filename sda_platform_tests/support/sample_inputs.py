@@ -108,6 +108,25 @@ MAPPED: Final = (
 """A radar's own columns, and the mapping of them."""
 
 
+_SATCAT_HEADER = (
+    b"OBJECT_NAME,OBJECT_ID,NORAD_CAT_ID,OBJECT_TYPE,OPS_STATUS_CODE,OWNER,LAUNCH_DATE,LAUNCH_SITE,DECAY_DATE,PERIOD,"
+    b"INCLINATION,APOGEE,PERIGEE,RCS,DATA_STATUS_CODE,ORBIT_CENTER,ORBIT_TYPE\r\n"
+)
+_CELESTRAK = (
+    _SATCAT_HEADER
+    + b"""ISS (ZARYA),1998-067A,25544,PAY,+,ISS,1998-11-20,TYMSC,,92.9,51.6,420,418,399.05,,EA,ORB\r
+SL-1 R/B,1957-001A,1,R/B,D,CIS,1957-10-04,TYMSC,1957-12-01,96.2,65.1,938,214,20.42,,EA,IMP\r
+"STRANGE, ONE",2026-001C,270001,UNK,,TBD,,,,,,,,,NEA,EA,ORB\r
+"""
+)
+_SPACE_TRACK = b"""[{"INTLDES":"1998-067A","NORAD_CAT_ID":"25544","OBJECT_TYPE":"PAYLOAD",
+"SATNAME":"ISS (ZARYA)","COUNTRY":"ISS",
+"LAUNCH":"1998-11-20","SITE":"TTMTR","DECAY":null,"PERIOD":"92.9","INCLINATION":"51.6","APOGEE":"420","PERIGEE":"418",
+"COMMENT":null,"COMMENTCODE":null,"RCSVALUE":"0","RCS_SIZE":"LARGE","FILE":"8321","LAUNCH_YEAR":"1998",
+"LAUNCH_NUM":"67","LAUNCH_PIECE":"A","CURRENT":"Y","OBJECT_NAME":"ISS (ZARYA)","OBJECT_ID":"1998-067A",
+"OBJECT_NUMBER":"25544"}]"""
+
+
 def _samples() -> dict[str, bytes]:
     """By format."""
     csv = (_FIELD / "026-tle-one-number-too-large.csv").read_bytes().replace(b"799501299", b"25545")
@@ -133,6 +152,8 @@ def _samples() -> dict[str, bytes]:
         "meme-ephemeris": ("# OBJECT_ID = 25544\n" + MEME).encode(),
         "cpf": CPF,
         "sp3": sp3_of_jason(5).encode(),
+        "satcat-csv": _CELESTRAK,
+        "satcat-json": _SPACE_TRACK,
         "optical-jsonl": encode_optical_record(seen) + b"\n",
     }
 

@@ -106,7 +106,7 @@ def test_the_asset_graph_is_the_one_that_was_agreed() -> None:
 
 def test_the_spark_session_is_a_resource_of_its_own_which_the_lake_uses() -> None:
     """So it is found under Deployment, Resources."""
-    shown = {each.name: each for each in RepositorySnap.from_def(defs.get_repository_def()).resources}
+    shown = {each.name: each for each in RepositorySnap.from_def(defs.get_repository_def()).resources or ()}
     assert shown["spark"].is_top_level and shown["spark"].parent_resources == {"lake": "spark"}
 
 

@@ -57,8 +57,8 @@ def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: i
 
     A turn of a source is a quarter of the segments of a batch, or a thirty-second of what it may cost: bytes, or
     records where they are small. Its segments beyond come after the first turns of all others. While other sources
-    wait, a batch has no more than one turn of cost of each, or one segment: a large file of one partner, or one of
-    records that cannot be read, makes the batches of the others hardly longer.
+    wait, a batch has no more than one turn of cost of each, or one segment. So a large file of one partner, or one of
+    records that cannot be read, adds little to the batches of the others.
     """
     due = sorted(found, key=lambda s: (s.due_time_ns, s.feed, s.name))
     used: dict[str, list[int]] = {}

@@ -31,7 +31,20 @@ class Page:
 
     def __init__(self, tab: Any, url: str) -> None:
         self._tab, self._url = tab, url
+        self._told: list[str] = []
+        self.elsewhere: list[str] = []
+        """What the page asked of another origin."""
+        tab.on("dialog", self._dismiss)
+        tab.on("request", self._requested)
         tab.set_default_timeout(_TIMEOUT_MS)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self._told.append(dialog.message)
+        dialog.dismiss()
+
+    def _requested(self, request: Any) -> None:
+        if not request.url.startswith((self._url, "data:", "blob:")):
+            self.elsewhere.append(request.url)
 
     def goto(self, path: str) -> None:
         """Open a page of the UI."""
@@ -59,15 +72,19 @@ class Page:
         """Wait until this text is not on the page."""
         self._tab.get_by_text(text).first.wait_for(state="detached")
 
+    def settle(self, drawing_ms: float = _DRAWING_MS) -> None:
+        """Wait until it is drawn."""
+        self._tab.wait_for_timeout(drawing_ms)
+
     def save(self, path: Path) -> None:
         """Write the visible part of the page as a PNG, once it is drawn."""
-        self._tab.wait_for_timeout(_DRAWING_MS)
+        self.settle()
         self._tab.screenshot(path=path)
 
     @property
     def dialogs(self) -> int:
-        """How many dialogs lie over the page."""
-        return int(self._tab.locator("[role=dialog], .bp5-dialog, .bp4-dialog").count())
+        """How many dialogs lie over the page, or were opened by a script."""
+        return len(self._told) + int(self._tab.locator("[role=dialog], .bp5-dialog, .bp4-dialog").count())
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def events(home: Path) -> list[AuditEvent]:
 
 
 def user() -> str:
-    """The user of this process; its number where it has no name."""
+    """Return the user of this process; its number where it has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have a number only

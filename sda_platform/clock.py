@@ -34,7 +34,7 @@ class MissionClock:
 
     @classmethod
     def load(cls, home: Path) -> "MissionClock":
-        """The clock saved in ``home``, or wall time where none was saved."""
+        """Return the clock saved in ``home``, or wall time where none was saved."""
         path = home / CLOCK_FILE
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
@@ -51,7 +51,9 @@ class MissionClock:
         return self.mission_epoch_ns + round((wall - self.wall_epoch_ns) * self.rate)
 
     def wall_ns(self, mission_ns: int) -> int | None:
-        """The wall time, ns since 1970 UTC, at which this clock shows ``mission_ns``; None if the clock is stopped."""
+        """Return the wall time, ns since 1970 UTC, at which this clock shows ``mission_ns``; None if the clock is
+        stopped.
+        """
         return self.wall_epoch_ns + round((mission_ns - self.mission_epoch_ns) / self.rate) if self.rate else None
 
 

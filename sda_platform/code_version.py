@@ -18,7 +18,8 @@ _TIMEOUT_S = 10.0
 
 @cache
 def code_version() -> str:
-    """The version of the code in this process, as ``0.1.0+<revision> iers <version>``; found once, at the first call.
+    """Return the version of the code in this process, as ``0.1.0+<revision> iers <version>``; found once, at the first
+    call.
 
     A checkout with uncommitted changes has ``.modified`` after its revision. An image has no checkout: its build
     records the revision in the file `RECORDED`. An unknown revision is left out. The last part is the version of the
@@ -37,7 +38,7 @@ def _version_of(package: str) -> str:
 
 
 def _installed_revision() -> str:
-    """The revision that pip installed the package from, as the installed package records it (PEP 610)."""
+    """Return the revision that pip installed the package from, as the installed package records it (PEP 610)."""
     try:
         record = importlib.metadata.distribution(_PACKAGE).read_text("direct_url.json")
         return str(json.loads(record or "{}").get("vcs_info", {}).get("commit_id", ""))[:_DIGITS]
@@ -46,7 +47,7 @@ def _installed_revision() -> str:
 
 
 def _recorded_revision(root: Path) -> str:
-    """The revision that the build of an image recorded; empty where none did."""
+    """Return the revision that the build of an image recorded; empty where none did."""
     try:
         return (root / RECORDED).read_text().strip()
     except OSError:
@@ -54,7 +55,7 @@ def _recorded_revision(root: Path) -> str:
 
 
 def _checked_out_revision(root: Path) -> str:
-    """The revision of the checkout at ``root``; empty where ``root`` is none, or git cannot read it."""
+    """Return the revision of the checkout at ``root``; empty where ``root`` is none, or git cannot read it."""
     if not (root / ".git").exists():
         return ""
     # A git hook sets variables that point to its own repository.

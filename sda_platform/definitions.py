@@ -40,7 +40,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
 
 
 def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
-    """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
+    """Return the definitions, with some resources replaced (for tests) or other settings than the environment's."""
     chosen = settings or Settings()
     parts = [*(package.defs(chosen) for package in PACKAGES), history_definitions(TABLES, chosen)]
     provided = {**default_resources(chosen), **(resources or {})}

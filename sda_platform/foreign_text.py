@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether ``text`` has no control character, line break or change of direction: what a name may have."""
+    """Return whether ``text`` has no control character, line break or change of direction: what a name may have."""
     return not _NOT_PLAIN.search(text)
 
 

@@ -80,5 +80,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def with_deadline(headers_s: float = HEADERS_S, stalled_s: float = STALLED_S) -> type[DeadlineProtocol]:
-    """The protocol with other deadlines, seconds; uvicorn makes one of this class for each connection."""
+    """Return the protocol with other deadlines, seconds; uvicorn makes one of this class for each connection."""
     return type("DeadlineProtocol", (DeadlineProtocol,), {"headers_s": headers_s, "stalled_s": stalled_s})

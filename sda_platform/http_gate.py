@@ -61,13 +61,13 @@ def _without_frames(send: Send) -> Send:
 
 
 def refusal(scope: Scope, hosts: Collection[str]) -> str | None:
-    """Why the request of ``scope`` may not pass; None if it may."""
+    """Return why the request of ``scope`` may not pass; None if it may."""
     sent = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
     return refusal_of(scope.get("method", "WEBSOCKET"), sent, hosts)
 
 
 def refusal_of(method: str, sent: Sequence[tuple[str, str]], hosts: Collection[str] = ()) -> str | None:
-    """Why a request with the headers ``sent`` may not pass; None if it may."""
+    """Return why a request with the headers ``sent`` may not pass; None if it may."""
     names = [name.lower() for name, _ in sent]
     if any(names.count(name) > 1 for name in _ONCE):
         return "the request has a header twice that says who sends it"
@@ -91,7 +91,7 @@ def _server_of(origin: str) -> str | None:
 
 
 def is_own_host(host: str, hosts: Collection[str]) -> bool:
-    """Whether a server may be reached as ``host`` (name or address, with or without a port).
+    """Return whether a server may be reached as ``host`` (name or address, with or without a port).
 
     An address and a name without a dot cannot be the name of an attacker's page.
     """
@@ -110,7 +110,7 @@ def is_own_host(host: str, hosts: Collection[str]) -> bool:
 
 
 def headers_of(scope: Scope) -> Mapping[str, str]:
-    """The headers of a request by their names in lower case; of a repeated one the last."""
+    """Return the headers of a request by their names in lower case; of a repeated one the last."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 

@@ -33,13 +33,15 @@ def published(home: Path, service: str) -> str | None:
 
 
 def is_stopping(home: Path) -> bool:
-    """Whether the platform of ``home`` ends its processes now; what a killed supervisor left counts for nothing."""
+    """Return whether the platform of ``home`` ends its processes now; what a killed supervisor left counts for
+    nothing.
+    """
     found = _content(home, PLATFORM)
     return bool(found.get("is_stopping")) and Path(f"/proc/{found.get('pid')}").exists()
 
 
 def _content(home: Path, service: str) -> dict[str, Any]:
-    """What the file holds; nothing where it is absent or damaged."""
+    """Return what the file holds; nothing where it is absent or damaged."""
     try:
         found = json.loads((home / f"{service}.json").read_text())
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ class UnknownTable(LookupError):
 
 
 def tables_named(name: str) -> tuple[Table, ...]:
-    """The table ``name``, or every table for ``all``. Raises UnknownTable."""
+    """Return the table ``name``, or every table for ``all``. Raises UnknownTable."""
     chosen = tuple(table for table in TABLES if name in (table.name, "all"))
     if not chosen:
         known = ", ".join(sorted(table.name for table in TABLES))
@@ -24,7 +24,7 @@ def tables_named(name: str) -> tuple[Table, ...]:
 
 
 def modules_named(name: str) -> tuple[ModuleType, ...]:
-    """The modules ``name`` of the platform's packages: `tables`, `assets` or `defs`, imported."""
+    """Return the modules ``name`` of the platform's packages: `tables`, `assets` or `defs`, imported."""
     found = (path.parent.name for root in sda_platform.__path__ for path in Path(root).glob(f"*/{name}.py"))
     return tuple(import_module(f"sda_platform.{package}.{name}") for package in sorted(found))
 
@@ -38,5 +38,5 @@ FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TAB
 
 
 def landing_zones(landing_uri: str) -> dict[str, list[LandingZone]]:
-    """The zones of FEEDS at ``landing_uri``, by the table's name."""
+    """Return the zones of FEEDS at ``landing_uri``, by the table's name."""
     return {table: [LandingZone(landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}

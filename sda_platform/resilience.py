@@ -27,7 +27,8 @@ class Transient(Exception):
 
 
 def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
-    """Seconds to wait after failed ``attempt`` (from 1): each drawn between ``base_s`` and thrice the one before.
+    """Return seconds to wait after failed ``attempt`` (from 1): each drawn between ``base_s`` and thrice the one
+    before.
 
     Decorrelated jitter, so that clients that failed together do not return together (AWS architecture blog,
     "Exponential Backoff And Jitter", 2015). A pure function of its arguments: who remembers only how often it tried
@@ -40,12 +41,12 @@ def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
 
 
 def doubling_s(attempt: int, *, base_s: float, cap_s: float) -> float:
-    """Seconds to wait before ``attempt`` (from 1): ``base_s``, twice that, and so on up to ``cap_s``."""
+    """Return seconds to wait before ``attempt`` (from 1): ``base_s``, twice that, and so on up to ``cap_s``."""
     return min(cap_s, base_s * 2.0 ** min(attempt - 1, 32))
 
 
 def retry_after_s(header: str | None, *, now: datetime, cap_s: float) -> float:
-    """Seconds in a Retry-After header, given as seconds or as a date, at most ``cap_s``; 0 for any other text.
+    """Return seconds in a Retry-After header, given as seconds or as a date, at most ``cap_s``; 0 for any other text.
 
     RFC 9110, section 10.2.3.
     """
@@ -74,14 +75,16 @@ class RetryPolicy:
     longest_pause_s: float = 30.0
 
     def pause_after(self, attempt: int, error: Transient, seed: str) -> float:
-        """Seconds to wait after ``attempt`` (from 1) failed with ``error``. Raises ``error`` after the last one."""
+        """Return seconds to wait after ``attempt`` (from 1) failed with ``error``. Raises ``error`` after the
+        last one.
+        """
         if attempt >= self.attempts:
             raise error
         drawn_s = pause_s(attempt, base_s=self.first_pause_s, cap_s=self.longest_pause_s, seed=seed)
         return min(max(drawn_s, error.retry_after_s), self.longest_pause_s)
 
     def call(self, attempt: Callable[[], _Answer], *, seed: str, sleep: Callable[[float], object]) -> _Answer:
-        """The answer of ``attempt``, which is called until it answers. Raises its last error."""
+        """Return the answer of ``attempt``, which is called until it answers. Raises its last error."""
         made = 0
         while True:
             made += 1
@@ -114,7 +117,7 @@ class RestartBudget:
     _spent_s: deque[float] = field(default_factory=deque)  # at most `restarts` long
 
     def spend(self, now_s: float) -> bool:
-        """Whether one more restart is allowed at ``now_s``; counts it if so."""
+        """Return whether one more restart is allowed at ``now_s``; counts it if so."""
         while self._spent_s and now_s - self._spent_s[0] >= self.window_s:
             self._spent_s.popleft()
         if len(self._spent_s) >= self.restarts:
@@ -140,7 +143,7 @@ class RetryBudget:
         self._calls_s.append(now_s)
 
     def allows_retry(self, now_s: float) -> bool:
-        """Whether one more retry is within the budget at ``now_s``; counts it if so."""
+        """Return whether one more retry is within the budget at ``now_s``; counts it if so."""
         for times in (self._calls_s, self._retries_s):
             while times and now_s - times[0] >= self.window_s:
                 times.popleft()
@@ -224,7 +227,7 @@ class BreakerRecord:
 
     @classmethod
     def load(cls, place: Path) -> "BreakerRecord":
-        """The record in the file at ``place``."""
+        """Return the record in the file at ``place``."""
         try:
             return cls(**json.loads(place.read_text()))
         except (OSError, TypeError, ValueError):
@@ -263,7 +266,7 @@ class Breaker:
         return BreakerState.OPEN if now_s - self._opened_s < self.cooldown_s else BreakerState.HALF_OPEN
 
     def allows(self, now_s: float) -> bool:
-        """Whether a call may be made at ``now_s``; in the half-open state only one, the probe."""
+        """Return whether a call may be made at ``now_s``; in the half-open state only one, the probe."""
         state = self.state(now_s)
         if state is not BreakerState.HALF_OPEN:
             return state is BreakerState.CLOSED

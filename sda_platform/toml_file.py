@@ -10,7 +10,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
-    """The file at ``path`` as ``model``. Raises ``error`` with the file and the reason."""
+    """Return the file at ``path`` as ``model``. Raises ``error`` with the file and the reason."""
     try:
         return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as problem:

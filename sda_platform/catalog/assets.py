@@ -176,7 +176,7 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
 
 
 def changed_entries(store: Lake, plan: Plan, before: Identities, identities: Identities) -> tuple[pa.Table, pa.Table]:
-    """The entries of the catalogue that a plan changes or adds, and those that edits gave or took sets."""
+    """Return the entries of the catalogue that a plan changes or adds, and those that edits gave or took sets."""
     known, moved = moved_entries(store.current_rows(plan), identities, before)
     decays = known_decays(store, plan)
     again = objects_with_other_decays(store, plan, known, decays)
@@ -271,7 +271,7 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 
 def _came_into_force(store: Lake, plan: Plan) -> int:
-    """The number of usable sets, consumed by an earlier commit, that came into force since the last commit.
+    """Return the number of usable sets, consumed by an earlier commit, that came into force since the last commit.
 
     It is read from the stored table, without the engine.
     """

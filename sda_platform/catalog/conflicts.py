@@ -29,7 +29,7 @@ SET_COLUMNS = (*_FROM_SETS, "originator", "error_kind")
 
 
 def element_claims(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) -> pa.Table:
-    """The rows of `catalog_conflicts` about elements that change.
+    """Return the rows of `catalog_conflicts` about elements that change.
 
     ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: the rows of
     `catalog_conflicts` about elements of their objects. Of each source of an affected object the best set is a claim;
@@ -72,7 +72,7 @@ def _groups(claims: pa.Table) -> IntArray:
 
 
 def _is_new(judged: pa.Table, current: pa.Table) -> BoolArray:
-    """Whether each claim differs from the current one of its object and source, or there is none."""
+    """Return whether each claim differs from the current one of its object and source, or there is none."""
     keys = [
         pc.binary_join_element_wise(pc.cast(each["norad_id"], pa.string()), each[CLAIMANT], "/").combine_chunks()
         for each in (judged, current)
@@ -82,7 +82,8 @@ def _is_new(judged: pa.Table, current: pa.Table) -> BoolArray:
 
 
 def edit_claims(new: pa.Table, current: pa.Table) -> pa.Table:
-    """Rows of `catalog_conflicts` that change because of ``new`` rows of `catalog_edits`, given the ``current`` ones.
+    """Return rows of `catalog_conflicts` that change because of ``new`` rows of `catalog_edits`, given the ``current``
+    ones.
 
     Different edits are concurrent if neither site had received the other's. All remain current until a later edit that
     follows all of them decides.
@@ -102,7 +103,7 @@ def _key(row: dict[str, Any]) -> tuple[int, str]:
 
 
 def _judged(rows: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """The claims of one attribute of one object."""
+    """Yield the claims of one attribute of one object."""
     arrived: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda r: (r["received_time_ns"], r["segment_sha256"], r["record_number"])):
         arrived.setdefault(edit_of(row).edit_id, row)  # of a second delivery the first counts

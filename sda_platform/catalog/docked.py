@@ -27,7 +27,7 @@ _READ = tuple(dict.fromkeys((*MERGE_COLUMNS, *ELEMENT_COLUMNS, *SET_KEY)))
 
 
 def docked_pairs(current: pa.Table, published: pa.Table) -> ObjectPairs:
-    """The pairs of objects whose newest published sets are equal, of which at least one has no set of our own.
+    """Return the pairs of objects whose newest published sets are equal, of which at least one has no set of our own.
 
     ``current`` are the sets in force, one an object; ``published`` the newest sets of other originators, of those
     objects that have one of our own. Where we have determined both objects, their sets tell how far they are apart.
@@ -42,7 +42,9 @@ def docked_pairs(current: pa.Table, published: pa.Table) -> ObjectPairs:
 
 
 def published_sets(store: Lake, current: pa.Table, sequence: int, as_of_ns: int, identities: Identities) -> pa.Table:
-    """The newest sets of other originators, of commits up to ``sequence``, of objects in force with one of our own."""
+    """Return the newest sets of other originators, of commits up to ``sequence``, of objects in force with one of our
+    own.
+    """
     own = current["norad_id"].filter(_is_own(current))
     epoch, originator = ds.field("epoch_time_ns"), ds.field("originator")
     where = (epoch > as_of_ns - PUBLISHED_WITHIN_NS) & (ds.field(COMMIT_SEQUENCE) <= sequence)

@@ -27,7 +27,7 @@ decode = record_decoder(CATALOG_EDITS, EDITS_FEED, facts_of)
 
 
 def edit_of(row: dict[str, Any]) -> Edit:
-    """The edit of a row of `catalog_edits`, or of a claim."""
+    """Return the edit of a row of `catalog_edits`, or of a claim."""
     return Edit(
         row["norad_id"],
         row["attribute"],

@@ -25,7 +25,7 @@ class Ordering(Enum):
 
 
 def compare(a: Vector, b: Vector) -> Ordering:
-    """The order of ``a`` relative to ``b``: before it, after it, equal, or concurrent with it."""
+    """Return the order of ``a`` relative to ``b``: before it, after it, equal, or concurrent with it."""
     below = any(count < b.get(origin, 0) for origin, count in a.items()) or any(
         count > a.get(origin, 0) for origin, count in b.items()
     )
@@ -38,7 +38,7 @@ def compare(a: Vector, b: Vector) -> Ordering:
 
 
 def merged(*vectors: Vector) -> dict[str, int]:
-    """The least vector that has seen what each of ``vectors`` has: the maximum by origin, without zeros."""
+    """Return the least vector that has seen what each of ``vectors`` has: the maximum by origin, without zeros."""
     origins = sorted({origin for vector in vectors for origin in vector})
     greatest = {origin: max(vector.get(origin, 0) for vector in vectors) for origin in origins}
     return {origin: count for origin, count in greatest.items() if count}
@@ -83,7 +83,8 @@ def reconcile(edits: Iterable[Edit]) -> EditVerdict:
 def next_edit(
     known: Iterable[Edit], *, norad_id: int, attribute: str, value: str, origin: str, editor: str, edited_time_ns: int
 ) -> Edit:
-    """The edit that ``origin`` makes after it has seen the ``known`` edits of this attribute; it supersedes them.
+    """Return the edit that ``origin`` makes after it has seen the ``known`` edits of this attribute; it supersedes
+    them.
 
     What is held back it has not seen.
     """
@@ -96,7 +97,7 @@ def next_edit(
 
 
 def _is_founded(edit: Edit, arrived: Vector) -> bool:
-    """Whether all that ``edit`` claims to have seen has arrived; its own site's edits are counted one by one."""
+    """Return whether all that ``edit`` claims to have seen has arrived; its own site's edits are counted one by one."""
     own = arrived.get(edit.origin, 0) + 1
     return all(count <= (own if site == edit.origin else arrived.get(site, 0)) for site, count in edit.vector.items())
 

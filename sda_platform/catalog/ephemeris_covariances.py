@@ -26,7 +26,7 @@ _MOST_MADE: Final = 200
 
 
 def frame_named(text: str, keyword: str, allowed: Collection[str] = FRAMES) -> str:
-    """The frame that a message names so. Raises RecordError for one that cannot be turned."""
+    """Return the frame that a message names so. Raises RecordError for one that cannot be turned."""
     name = frame_of(text)
     if name is None:
         raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:40]}, must be one of {', '.join(allowed)}")
@@ -36,7 +36,7 @@ def frame_named(text: str, keyword: str, allowed: Collection[str] = FRAMES) -> s
 def with_covariances(
     ephemeris: EphemerisSegment, pieces: Sequence[Ephemeris], frame_epoch_ns: int | None, created_ns: int | None
 ) -> tuple[list[Ephemeris], str]:
-    """The pieces of a path with the covariances of its message, else with assumed ones, and whose they are.
+    """Return the pieces of a path with the covariances of its message, else with assumed ones, and whose they are.
 
     One in a gap is left out. A piece without any has the nearest one, carried to its states. Raises RecordError.
     """
@@ -71,7 +71,9 @@ def _given(ephemeris: EphemerisSegment) -> tuple[IntArray, FloatArray]:
 def _stated(
     ephemeris: EphemerisSegment, piece: Ephemeris, at_ns: IntArray, given: FloatArray, frame_epoch_ns: int | None
 ) -> Ephemeris:
-    """The piece with the covariances that are given in its span; an orbital frame is that of the state at the time."""
+    """Return the piece with the covariances that are given in its span; an orbital frame is that of the state at the
+    time.
+    """
     inside = np.flatnonzero((at_ns >= piece.state_time_ns[0]) & (at_ns <= piece.state_time_ns[-1]))
     at_ns, given, turned = at_ns[inside], given[inside], np.empty((len(inside), 6, 6))
     own = ephemeris.value("REF_FRAME").upper()
@@ -98,7 +100,7 @@ def _carried(piece: Ephemeris, known: Sequence[Ephemeris]) -> Ephemeris:
 
 
 def _sampled(piece: Ephemeris) -> IntArray:
-    """The rows of the states that covariances are made for."""
+    """Return the rows of the states that covariances are made for."""
     count = len(piece.state_time_ns)
     return np.unique(np.linspace(0, count - 1, min(count, _MOST_MADE)).round().astype(np.int64))
 

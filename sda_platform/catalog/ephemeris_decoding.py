@@ -49,7 +49,8 @@ NO_COVARIANCE: Final = "it has no covariance, without which no Pc follows from i
 
 
 def decoder(numbers_of: NumbersOf, is_catalogued: Callable[[int], bool] | None = None) -> SegmentDecoder:
-    """The decoder of segments of ephemerides; ``numbers_of`` finds the objects that messages name by a designator.
+    """Return the decoder of segments of ephemerides; ``numbers_of`` finds the objects that messages name by a
+    designator.
 
     ``is_catalogued``: whether the catalogue has a number, where that can be asked. One that only a file's name says
     must be there. An ephemeris of an object that cannot be found is an error: nothing would use it.
@@ -111,7 +112,7 @@ def _facts(
 
 
 def _frame_epoch_ns(ephemeris: EphemerisSegment, frame: str) -> int | None:
-    """The instant of the frame's axes by REF_FRAME_EPOCH; None: they are those of the date, or of no date."""
+    """Return the instant of the frame's axes by REF_FRAME_EPOCH; None: they are those of the date, or of no date."""
     text = ephemeris.value("REF_FRAME_EPOCH")
     if not text:
         return None
@@ -125,7 +126,9 @@ def _frame_epoch_ns(ephemeris: EphemerisSegment, frame: str) -> int | None:
 
 
 def _pieces(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatArray) -> list[Ephemeris]:
-    """The path (n, 6) as states, without covariances: in one piece, or what lies between gaps. Raises RecordError."""
+    """Return the path (n, 6) as states, without covariances: in one piece, or what lies between gaps. Raises
+    RecordError.
+    """
     rows = [slice(0, len(time_ns))]
     if fault := fault_of_path(time_ns, states):
         rows = pieces_of_path(time_ns, states) if fault.is_between else []
@@ -150,7 +153,7 @@ def _require_whole(ephemeris: EphemerisSegment, last_ns: int, step_ns: int) -> N
 
 
 def _propagated(message: EphemerisSegment | ParameterMessage, ephemeris: EphemerisSegment, at: Ephemeris) -> Ephemeris:
-    """The path from the one state of a message, up to its first manoeuvre. Raises RecordError."""
+    """Return the path from the one state of a message, up to its first manoeuvre. Raises RecordError."""
     epoch_ns, spacecraft, until_ns = at.usable_from_ns, dict[str, str](), None
     if isinstance(message, ParameterMessage):
         spacecraft = message.section("spacecraftParameters")
@@ -203,7 +206,7 @@ def _instant_ns(ephemeris: EphemerisSegment, text: str, keyword: str) -> int:
 
 
 def _norad_id(object_id: str, numbers_of: NumbersOf) -> int:
-    """The catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3).
+    """Return the catalogue number of an OBJECT_ID: that number itself, or the international designator (502.0-B-3).
 
     Of navigation satellites also their number in their system, as the catalogue's names state it now.
     """

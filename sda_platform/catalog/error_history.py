@@ -55,8 +55,8 @@ def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
 
 
 def _consumed_history(store: Lake, plan: Plan, identities: Identities, *parts: pa.Table) -> pa.Table:
-    """The usable sets that the plan has consumed, of the objects of the entries in ``parts``; none is missing of the
-    HISTORY_NS before each entry's epoch.
+    """Return the usable sets that the plan has consumed, of the objects of the entries in ``parts``; none is missing of
+    the HISTORY_NS before each entry's epoch.
 
     Some objects have had no set for years. Entries are read by the month of their epochs, so that such an object does
     not extend the others' histories.

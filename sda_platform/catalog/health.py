@@ -62,7 +62,7 @@ def catalogue_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignor
 
 
 def report(store: Lake) -> dg.MaterializeResult[Any]:
-    """The plots and tables as metadata, and the check."""
+    """Return the plots and tables as metadata, and the check."""
     try:
         rows = with_orbits(store)
     except UnknownObject as error:
@@ -125,7 +125,9 @@ def edits_are_founded(claims: list[dict[str, Any]]) -> dg.AssetCheckResult:
 
 
 def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:
-    """The jumps among the usable sets of the last JUMP_DAYS, the largest first, and how many sets were judged."""
+    """Return the jumps among the usable sets of the last JUMP_DAYS, the largest first, and how many sets were
+    judged.
+    """
     since_ns = store.clock.now_ns() - JUMP_DAYS * DAY_NS
     recent = (ds.field("epoch_time_ns") >= since_ns) & ds.field("error_kind").is_null()
     rows = store.log(ELEMENT_SETS).rows([*dict.fromkeys([*_COLUMNS, *SET_KEY]), "object_name", "originator"], recent)
@@ -167,7 +169,7 @@ def _plots(rows: pa.Table) -> dict[str, Any]:
 
 
 def largest_family(names: list[str]) -> str | None:
-    """The parent with the most fragments in the catalogue, by their names; None where none has 20."""
+    """Return the parent with the most fragments in the catalogue, by their names; None where none has 20."""
     parents = Counter(found[1] for name in names if (found := _DEBRIS.match(name)))
     most = parents.most_common(1)
     return most[0][0] if most and most[0][1] >= _LEAST_FRAGMENTS else None

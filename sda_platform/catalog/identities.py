@@ -36,17 +36,17 @@ class Identities:
         return bool(self.merges or self.corrections)
 
     def of(self, number: int, segment_sha256: str = "", record: int = -1) -> int:
-        """The object of a set that was published under ``number``."""
+        """Return the object of a set that was published under ``number``."""
         return self.corrections.get((number, segment_sha256, record), self.merges.get(number, number))
 
     def sources(self, objects: Iterable[int]) -> set[int]:
-        """The numbers under which sets of ``objects`` may have been published."""
+        """Return the numbers under which sets of ``objects`` may have been published."""
         wanted = set(objects)
         merged = {number for number, into in self.merges.items() if into in wanted}
         return wanted | merged | {key[0] for key, number in self.corrections.items() if number in wanted}
 
     def changed(self, before: "Identities") -> set[int]:
-        """The objects that have gained or lost sets since ``before``."""
+        """Return the objects that have gained or lost sets since ``before``."""
         numbers = self.merges.keys() | before.merges.keys()
         keys = [(number, "", -1) for number in numbers] + [*self.corrections.keys(), *before.corrections.keys()]
         found = [(key[0], before.of(*key), self.of(*key)) for key in keys]

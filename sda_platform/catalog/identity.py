@@ -22,13 +22,13 @@ SET_KEY = ("norad_id", "segment_sha256", "record_number")
 
 
 def identities_at(store: Lake, manifest: CommitManifest | None) -> Identities:
-    """The identities by which a commit of `orbital_catalog` or `catalog_conflicts` was made."""
+    """Return the identities by which a commit of `orbital_catalog` or `catalog_conflicts` was made."""
     window = manifest.window(CATALOG_EDITS.name) if manifest else None
     return _upto(store, window.upto_sequence if window else 0)
 
 
 def identities_around(store: Lake, plan: Plan) -> tuple[Identities, Identities]:
-    """The identities before ``plan``, and with the edits that it consumes.
+    """Return the identities before ``plan``, and with the edits that it consumes.
 
     A plan that repeats a commit of a version without edits consumes none.
     """

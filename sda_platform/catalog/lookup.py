@@ -43,7 +43,7 @@ class UnknownObject(LookupError):
 
 
 def with_orbits(lake: Lake, version: int | None = None, where: ds.Expression | None = None) -> pa.Table:
-    """Rows of the catalogue by number, with perigee and apogee altitude (km), regime and age (days) added.
+    """Return rows of the catalogue by number, with perigee and apogee altitude (km), regime and age (days) added.
 
     Raises UnknownObject where there is no catalogue.
     """
@@ -65,7 +65,7 @@ def with_orbits(lake: Lake, version: int | None = None, where: ds.Expression | N
 
 
 def regimes(elements: ElementSets, perigee_km: Any, apogee_km: Any) -> list[str]:
-    """The regime of each orbit, one of REGIMES."""
+    """Return the regime of each orbit, one of REGIMES."""
     is_geo = (np.abs(perigee_km - _GEO_ALTITUDE_KM) < _GEO_WIDTH_KM) & (
         np.abs(apogee_km - _GEO_ALTITUDE_KM) < _GEO_WIDTH_KM
     )
@@ -80,7 +80,7 @@ def regimes(elements: ElementSets, perigee_km: Any, apogee_km: Any) -> list[str]
 
 
 def one_object(lake: Lake, norad_id: int) -> dict[str, Any]:
-    """The set in force of an object with its orbit, the numbers merged into it, and the claims on it.
+    """Return the set in force of an object with its orbit, the numbers merged into it, and the claims on it.
 
     Raises UnknownObject.
     """
@@ -101,7 +101,7 @@ def one_object(lake: Lake, norad_id: int) -> dict[str, Any]:
 
 
 def satellite(lake: Lake, norad_id: int) -> dict[str, str]:
-    """The facts about an object that the satellite catalogue knows, for people."""
+    """Return the facts about an object that the satellite catalogue knows, for people."""
     names = [name for name in FACTS if name not in ("norad_id", "object_name", "international_designator")]
     if lake.log(SATELLITE_CATALOG).version() < 0:
         return {}
@@ -114,7 +114,7 @@ def satellite(lake: Lake, norad_id: int) -> dict[str, str]:
 
 
 def found_objects(rows: pa.Table, text: str) -> pa.Table:
-    """The rows whose number, name or designator contains ``text``, whatever its case."""
+    """Return the rows whose number, name or designator contains ``text``, whatever its case."""
     columns = (
         pc.cast(rows.column("norad_id"), pa.string()),
         rows.column("object_name"),

@@ -18,7 +18,7 @@ MERGE_COLUMNS: Final = ("norad_id", "epoch_time_ns", *RANK_COLUMNS)
 
 
 def best_sets(sets: pa.Table, as_of_ns: int, ids: IntArray | None = None) -> IntArray:
-    """Positions in ``sets``, which has MERGE_COLUMNS, of the set in force of each object, objects ascending.
+    """Return positions in ``sets``, which has MERGE_COLUMNS, of the set in force of each object, objects ascending.
 
     Of equal sets the first counts. Text is read only where all numbers are equal. With ``ids`` (n,), numbers of groups,
     of each group instead.
@@ -29,7 +29,7 @@ def best_sets(sets: pa.Table, as_of_ns: int, ids: IntArray | None = None) -> Int
 
 
 def reasons_lost(sets: pa.Table, losers: IntArray, winners: IntArray, as_of_ns: int) -> list[str | None]:
-    """Why the set in each of the positions ``losers`` is not that in ``winners``; None: they are equal.
+    """Return why the set in each of the positions ``losers`` is not that in ``winners``; None: they are equal.
 
     It is the first part of the order in which it is below.
     """

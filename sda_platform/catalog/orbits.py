@@ -76,7 +76,7 @@ class Catalogue:
         return are_among(self.docked, self.norad_id[first], self.norad_id[second])
 
     def rows_in_force(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
-        """The row of each object (n,), all of them in the catalogue, that is in force at ``time_ns`` (n,)."""
+        """Return the row of each object (n,), all of them in the catalogue, that is in force at ``time_ns`` (n,)."""
         row = np.searchsorted(self.norad_id, norad_id)
         while self.terms is not None and (has_ended := time_ns >= self.terms.until_ns[row]).any():
             row = row + has_ended
@@ -93,14 +93,14 @@ class Catalogue:
 
 
 def catalogue_at(store: Lake, version: int) -> Catalogue:
-    """The catalogue as of a version of its table: the set in force of each object."""
+    """Return the catalogue as of a version of its table: the set in force of each object."""
     return _catalogue(store.log(ORBITAL_CATALOG).rows(_COLUMNS, version=version).sort_by("norad_id"))
 
 
 def catalogue_ahead(
     store: Lake, version: int, element_sets: TableSnapshot, until_ns: int, *, finds_docked: bool = True
 ) -> Catalogue:
-    """The catalogue as of a version of its table, with the sets that come into force from then to ``until_ns``.
+    """Return the catalogue as of a version of its table, with the sets that come into force from then to ``until_ns``.
 
     ``element_sets`` is what is read of that table. Sets of objects that are not in the catalogue yet are left out.
     Without ``finds_docked`` no docked objects are looked for: a search must know them, an assessment need not.
@@ -153,7 +153,7 @@ def sets_ahead(
 
 
 def identities_in(store: Lake, version: int) -> Identities:
-    """The identities by which a version of the catalogue was made."""
+    """Return the identities by which a version of the catalogue was made."""
     commit = next(store.log(ORBITAL_CATALOG).commits_from(version), None)
     return identities_at(store, commit.manifest if commit else None)
 
@@ -164,7 +164,9 @@ def _catalogue(rows: pa.Table, terms: Terms | None = None, docked: ObjectPairs =
 
 
 def propagator_of(rows: pa.Table) -> Propagator:
-    """Rows with the columns of ElementSets as a propagator, with their objects' error scales where these are known."""
+    """Return rows with the columns of ElementSets as a propagator, with their objects' error scales where these are
+    known.
+    """
     columns = arrays(rows, ORBIT_COLUMNS)
     unknown = np.ones(rows.num_rows)
     scale = np.stack([np.asarray(columns.get(name, unknown), dtype=np.float64) for name in ERROR_SCALES], axis=1)
@@ -178,7 +180,7 @@ def _ranks(rows: pa.Table, tie: Tie) -> IntArray:
 
 
 def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[int]]:
-    """The catalogue numbers by international designator, as of a version of the catalogue; none without one.
+    """Return the catalogue numbers by international designator, as of a version of the catalogue; none without one.
 
     Also by the number within a navigation system (G01), where the object's name states it.
     """
@@ -194,5 +196,5 @@ def designated(lake: Lake, version: int | None = None) -> Mapping[str, Sequence[
 
 
 def catalogued(lake: Lake, version: int | None = None) -> frozenset[int]:
-    """The numbers of all objects, as of a version of the catalogue."""
+    """Return the numbers of all objects, as of a version of the catalogue."""
     return frozenset(lake.log(ORBITAL_CATALOG).rows(["norad_id"], version=version)["norad_id"].to_pylist())

@@ -38,7 +38,7 @@ decode = record_decoder(SATELLITE_RECORDS, SATELLITES_FEED, _facts)
 def changed_satellites(
     current: Iterable[Row], records: Iterable[Row], edits: Iterable[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The rows of `satellite_catalog` that ``records`` and ``edits`` change or add.
+    """Return the rows of `satellite_catalog` that ``records`` and ``edits`` change or add.
 
     ``records``: new usable rows of `satellite_records`. ``edits``: all usable rows of `catalog_edits` about decays.
     """
@@ -63,7 +63,7 @@ def changed_satellites(
 
 
 def decay_edits(store: Lake, plan: Plan) -> list[dict[str, Any]]:
-    """The usable edits of decays that a plan has consumed, its window included."""
+    """Return the usable edits of decays that a plan has consumed, its window included."""
     upto = plan.window(CATALOG_EDITS).upto_sequence
     where = (ds.field(COMMIT_SEQUENCE) <= upto) & ds.field("error_kind").is_null() & (ds.field("attribute") == DECAY)
     found: list[dict[str, Any]] = store.log(CATALOG_EDITS).rows(None, where).to_pylist() if upto else []
@@ -71,7 +71,7 @@ def decay_edits(store: Lake, plan: Plan) -> list[dict[str, Any]]:
 
 
 def known_decays(store: Lake, plan: Plan) -> pa.Table:
-    """The decays that `satellite_catalog` has at the end of a plan's window, null: the object is in orbit.
+    """Return the decays that `satellite_catalog` has at the end of a plan's window, null: the object is in orbit.
 
     Only objects of which that is known have a row: ``norad_id`` and ``decay_time_ns``.
     """
@@ -92,7 +92,9 @@ def with_decays(entries: pa.Table, decays: pa.Table) -> pa.Table:
 
 
 def objects_with_other_decays(store: Lake, plan: Plan, current: pa.Table, decays: pa.Table) -> set[int]:
-    """The objects in ``current`` entries whose decay may be another one since the plan's window on the satellites."""
+    """Return the objects in ``current`` entries whose decay may be another one since the plan's window on the
+    satellites.
+    """
     if all(each.table != SATELLITE_CATALOG.name for each in plan.windows):
         return set()
     touched = store.new_rows(plan, SATELLITE_CATALOG, ["norad_id"])["norad_id"]
@@ -121,6 +123,6 @@ def _blank(row: Row) -> dict[str, Any]:
 
 
 def _content(row: Row | None) -> list[tuple[str, Any]] | None:
-    """What a row says, without the record that said it last."""
+    """Return what a row says, without the record that said it last."""
     ignored = {*_PROVENANCE, COMMIT_SEQUENCE}
     return None if row is None else sorted((name, value) for name, value in row.items() if name not in ignored)

@@ -70,7 +70,9 @@ def served_state(home: Path, store: Lake) -> ExternalState | None:
 
 
 def judged(health: dict[str, Any], head: Head, rows: int, wall_s: float) -> ExternalState:
-    """The state of an index with this ``health``, where ``head`` is the newest verified commit of ``rows`` objects."""
+    """Return the state of an index with this ``health``, where ``head`` is the newest verified commit of ``rows``
+    objects.
+    """
     served = health["catalogue"] or {"version": -1, "manifest_sha256": "", "objects": 0, "sets": 0}
     is_behind = head.commit is not None and served["manifest_sha256"] != head.manifest_sha256
     lag_s = wall_s - head.commit.timestamp_ms / 1000 if is_behind and head.commit else 0.0

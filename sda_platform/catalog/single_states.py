@@ -22,7 +22,7 @@ _LARGEST_M2_KG: Final = 100.0
 
 
 def propagated(epoch_ns: int, state: FloatArray, covariance: FloatArray, spacecraft: Mapping[str, str]) -> Ephemeris:
-    """The path for a day from a state (6,) with its covariance (6, 6), TEME, km and km/s.
+    """Return the path for a day from a state (6,) with its covariance (6, 6), TEME, km and km/s.
 
     ``spacecraft``: values of the message by keyword. Raises RecordError for an orbit that meets the ground.
     """

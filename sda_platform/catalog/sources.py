@@ -20,5 +20,7 @@ def source_priority(originator: str | None) -> int:
 
 
 def assumes_planned_manoeuvre(object_name: str | None) -> bool:
-    """Whether the name marks a set that assumes a planned manoeuvre, as in CelesTrak's supplemental data: "X [PM]"."""
+    """Return whether the name marks a set that assumes a planned manoeuvre, as in CelesTrak's supplemental data: "X
+    [PM]".
+    """
     return _PLANNED_MANOEUVRE in (object_name or "").upper()

@@ -57,7 +57,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         return self.as_recorded({"days": {day: values for day, values in days.items() if values}})
 
     def dynamics(self) -> Dynamics:
-        """The numerical model in the weather of the days."""
+        """Return the numerical model in the weather of the days."""
         days = {
             date.fromisoformat(day): tuple(_value(values, name) for name in _QUANTITIES)
             for day, values in (self.days or {}).items()

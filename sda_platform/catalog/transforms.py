@@ -18,7 +18,8 @@ SET_COLUMNS = (*_COLUMNS, "error_kind")
 
 
 def improvements(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) -> pa.Table:
-    """The catalogue entries that ``element_sets`` replace or add: of each object the set in force, unless it has that.
+    """Return the catalogue entries that ``element_sets`` replace or add: of each object the set in force, unless it has
+    that.
 
     ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: the rows of
     `orbital_catalog` of their objects. The result has the columns of `orbital_catalog` without ``commit_sequence``, one

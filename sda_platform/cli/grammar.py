@@ -95,7 +95,7 @@ class Commands(click.Group):
 
 
 def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
-    """The options of a command that lists rows; the command gets them as ``output``.
+    """Return the options of a command that lists rows; the command gets them as ``output``.
 
     ``other_forms`` are those that it has besides. ``limit``: the most rows of a table, where it has ``--limit``. JSON
     and CSV have all rows, unless ``--limit`` is given.
@@ -127,7 +127,7 @@ def all_of(*options: Decorator) -> Decorator:
 
 
 def moment_option(default: str, text: str) -> Decorator:
-    """The option of a command that reads all tables as they stood at one moment."""
+    """Return the option of a command that reads all tables as they stood at one moment."""
     return click.option("--as-of", default=default, show_default=bool(default), help=f"{text}: {MOMENT}.")
 
 

@@ -34,7 +34,7 @@ class ListedColumn:
     """Whether its cells are never wrapped."""
 
     def shown(self, row: Any) -> str | Text:
-        """The cell of ``row``, a mapping or an object."""
+        """Return the cell of ``row``, a mapping or an object."""
         if not isinstance(self.cell, str):
             return self.cell(row)
         return cell(self.cell, row[self.cell] if isinstance(row, Mapping) else getattr(row, self.cell))
@@ -80,7 +80,7 @@ class Output:
 
 
 def grid(columns: Sequence[ListedColumn], rows: Iterable[Any], caption: str = "", *, title: str | None = None) -> Grid:
-    """The table of ``rows``, mappings or objects, for the terminal."""
+    """Return the table of ``rows``, mappings or objects, for the terminal."""
     made = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, title=title, caption=caption or None)
     made.caption_justify = "left"
     for column in columns:
@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
 
 
 def cell(name: str, value: Any) -> str:
-    """The value of a field as a cell: instants in ISO 8601, six digits of a number, at most 40 characters."""
+    """Return the value of a field as a cell: instants in ISO 8601, six digits of a number, at most 40 characters."""
     if isinstance(value, int) and name.endswith("_ns") and abs(value) > 10**15:
         return iso(value)
     if isinstance(value, float):

@@ -45,7 +45,7 @@ def main(context: click.Context, home: Path | None) -> None:
 
 
 def _refusals(error: ValidationError) -> Iterator[str]:
-    """What is wrong with which variable, for each value that ``error`` refuses."""
+    """Yield what is wrong with which variable, for each value that ``error`` refuses."""
     variables = {setting.path: setting.variable for setting in declared_settings()}
     for each in error.errors():
         place = tuple(map(str, each["loc"]))

@@ -53,7 +53,8 @@ console = PeopleConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _
 def lake_of(
     settings: Settings, session: Callable[[], Any] | None = None, run_id: str = "none", *, may_be_new: bool = False
 ) -> Any:
-    """The lake of ``settings``, with ``session`` or read without an engine. Raises PlatformError as `require_used`.
+    """Return the lake of ``settings``, with ``session`` or read without an engine. Raises PlatformError as
+    `require_used`.
 
     ``may_be_new``: for commands that write, and whose answer rests on nothing that the home holds.
     """

@@ -9,7 +9,7 @@ class UnknownAlert(LookupError):
 
 
 def complete_alert_id(lake: Lake, prefix: str) -> str:
-    """The id that begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
+    """Return the id that begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
     alert, at, revision = prefix.partition("@")
     if at:
         raise UnknownAlert(

@@ -28,7 +28,8 @@ def assessment_message(
     objects: StatedObjects = MappingProxyType({}),
     origins: Mapping[Key, DataOrigin] = MappingProxyType({}),
 ) -> Cdm:
-    """The message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged it.
+    """Return the message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged
+    it.
 
     ``objects``: what else is known of its objects (`stated_objects`). ``origins``: whose data their states are, which
     is a comment of each object. States are in ITRF: the standard has no TEME.

@@ -52,7 +52,8 @@ class AlertPolicy:
         return round(self.settings.dilution_within_h * HOUR_NS)
 
     def levels(self, events: Columns, previous: npt.ArrayLike, as_of_ns: int) -> npt.NDArray[np.int64]:
-        """The level (n,) of each event at ``as_of_ns``: GREEN, YELLOW or RED; ``previous`` is the level of its alert.
+        """Return the level (n,) of each event at ``as_of_ns``: GREEN, YELLOW or RED; ``previous`` is the level of its
+        alert.
 
         ``events`` has LEVEL_COLUMNS, each (n,), and `stated_probability`, unless only our own assessment is meant. A
         level is kept until the event falls below its thresholds by the hysteresis.
@@ -154,25 +155,31 @@ def reported(alert: Fact) -> str:
 
 
 def urgency(alert: Fact) -> tuple[int, float, int, str]:
-    """The key that sorts alerts for people: the highest level first, then the largest Pc, then the nearest TCA."""
+    """Return the key that sorts alerts for people: the highest level first, then the largest Pc, then the
+    nearest TCA.
+    """
     level = RISK_LEVELS.index(alert["risk"])
     return -level, -largest_reported(alert), alert["tca_time_ns"], alert["event_id"]
 
 
 def most_urgent(alerts: Sequence[FactT], limit: int) -> list[FactT]:
-    """The first ``limit`` alerts by `urgency`, and every red one beyond: a list for people never cuts a red alert."""
+    """Return the first ``limit`` alerts by `urgency`, and every red one beyond: a list for people never cuts a red
+    alert.
+    """
     ordered = sorted(alerts, key=urgency)
     red = sum(alert["risk"] == RISK_LEVELS[RED] for alert in ordered)
     return ordered[: max(limit, red)]
 
 
 def _highest(levels: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """The highest level (n,) of all rules."""
+    """Return the highest level (n,) of all rules."""
     found: npt.NDArray[np.int64] = np.max(np.stack(list(levels.values())), axis=0)
     return found
 
 
 def _suspected(events: Columns) -> Iterator[bool]:
-    """Whether one object of each event is suspected of a manoeuvre; columns with gaps are of floats, or of objects."""
+    """Yield whether one object of each event is suspected of a manoeuvre; columns with gaps are of floats, or of
+    objects.
+    """
     for times in zip(events["manoeuvre_time_1_ns"], events["manoeuvre_time_2_ns"], strict=True):
         yield any(at_ns is not None and at_ns > 0 for at_ns in times)

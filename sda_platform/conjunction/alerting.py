@@ -51,7 +51,7 @@ Row = Mapping[str, Any]
 
 
 def alerts_of(events: pa.Table, policy: AlertPolicy, as_of_ns: int) -> pa.Table:
-    """The alerts that hold at ``as_of_ns``; an event without one is left out.
+    """Return the alerts that hold at ``as_of_ns``; an event without one is left out.
 
     ``events`` has ASSESSED_COLUMNS, null where the event is not assessed, `STATED` and `SENT`. Our assessment comes
     before what others state; an event that only messages have is as they state it. An alert is closed, with its
@@ -94,7 +94,7 @@ def with_statements(events: pa.Table) -> pa.Table:
 
 
 def events_table(assessed: Mapping[str, Row], stated: Statements, sent: Mapping[str, Row] | None = None) -> pa.Table:
-    """The events of any of these, each by event id, in order of ids: what `alerts_of` takes.
+    """Return the events of any of these, each by event id, in order of ids: what `alerts_of` takes.
 
     ``assessed`` has ASSESSED_COLUMNS, ``sent`` the content of alerts.
     """
@@ -113,7 +113,7 @@ def _is_closed(sent: Row | None) -> bool:
 def _alert(
     fact: Row, sent: Row | None, level: int, rule: str, policy: AlertPolicy, as_of_ns: int
 ) -> dict[str, Any] | None:
-    """The alert of an assessed event; None where it has none."""
+    """Return the alert of an assessed event; None where it has none."""
     has_passed = fact["tca_time_ns"] <= as_of_ns
     known = None if sent is None else {"event_id": fact["event_id"], **sent}
     if has_passed and (sent is None or _is_closed(sent)):
@@ -147,7 +147,7 @@ def _quality(fact: Row) -> str:
 
 
 def _rounded(fact: Row) -> dict[str, Any]:
-    """The numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
+    """Return the numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
     return {
         "tca_time_ns": round(fact["tca_time_ns"] / 1e6) * 1_000_000,
         "miss_distance_km": round(fact["miss_distance_km"], 3),

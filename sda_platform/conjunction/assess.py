@@ -116,7 +116,7 @@ def _typed(column: Any, of_type: pa.DataType) -> pa.Array | pa.ChunkedArray:
 
 
 def _refused(sides: tuple[BestStates, BestStates]) -> list[list[str]]:
-    """The covariances of each event that were refused, with the number of the object."""
+    """Return the covariances of each event that were refused, with the number of the object."""
     texts = zip(*(side.refused.tolist() for side in sides), strict=True)
     return [[f"{text}_{number}" for number, text in enumerate(both, 1) if text] for both in texts]
 

@@ -141,7 +141,7 @@ class BestStates:
         tracks: Tracks,
         ephemerides: OperatorEphemerides,
     ) -> BestStates:
-        """The same without ephemerides.
+        """Return the same without ephemerides.
 
         The track is propagated numerically to ``time_ns``. It is used up to a day ahead, where its position error is
         below that of element sets. If the object has manoeuvred since the set's epoch, the track is used however far
@@ -257,7 +257,7 @@ class BestStates:
 
 
 def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What the element sets predict, with the covariance of their errors."""
+    """Return what the element sets predict, with the covariance of their errors."""
     _, r, v = catalogue.propagator.at(index, time_ns)
     return r, v, rtn_to_teme(element_covariance_rtn(catalogue.propagator, index, time_ns, r, v), r, v)
 

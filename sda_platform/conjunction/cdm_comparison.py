@@ -65,14 +65,16 @@ class SecondOpinion:
 
 
 def reported_probability(message: Row) -> float | None:
-    """The Pc that a message reports: the stated one, else the one that follows from its states and covariances."""
+    """Return the Pc that a message reports: the stated one, else the one that follows from its states and
+    covariances.
+    """
     stated: float | None = message["stated_probability"]
     recomputed: float | None = message["recomputed_probability"]
     return recomputed if stated is None else stated
 
 
 def reported_ns(message: Row) -> int:
-    """The creation time of the message, or the time of its arrival if it has none; ns since the Unix epoch."""
+    """Return the creation time of the message, or the time of its arrival if it has none; ns since the Unix epoch."""
     created: int | None = message["created_time_ns"]
     return int(message["received_time_ns"]) if created is None else created
 
@@ -89,7 +91,9 @@ def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
 
 
 def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
-    """The newest message of each originator about each encounter after ``now_ns``, by TCA, with our assessment."""
+    """Return the newest message of each originator about each encounter after ``now_ns``, by TCA, with our
+    assessment.
+    """
     ahead = newest(lake.log(RECEIVED_CDMS).rows(_SAID, ds.field("tca_time_ns") > now_ns).to_pylist())
     named = sorted({each[name] for each in ahead for name in ("norad_id_1", "norad_id_2") if each[name]})
     events = defaultdict(list)
@@ -101,7 +105,7 @@ def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
 
 
 def newest(messages: Iterable[Row]) -> list[Row]:
-    """The last message of each originator about each encounter, in the order of TCAs."""
+    """Return the last message of each originator about each encounter, in the order of TCAs."""
     last: dict[object, list[Row]] = defaultdict(list)
     for message in sorted(messages, key=age_of, reverse=True):
         kept = last[message["originator"], pair_of(message)]

@@ -22,7 +22,7 @@ _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 def decoder(numbers_of: NumbersOf) -> SegmentDecoder:
-    """The decoder of segments of messages; ``numbers_of`` finds objects that messages name by a designator."""
+    """Return the decoder of segments of messages; ``numbers_of`` finds objects that messages name by a designator."""
     return record_decoder(RECEIVED_CDMS, MESSAGES_FEED, partial(_facts, numbers_of=numbers_of))
 
 
@@ -112,7 +112,9 @@ def _of_object(message: Cdm, number: int, numbers_of: NumbersOf) -> dict[str, An
 
 
 def _norad_id(fields: Mapping[str, str], numbers_of: NumbersOf) -> int | None:
-    """The number of an object: its designator, or the only object of the catalogue with its international one."""
+    """Return the number of an object: its designator, or the only object of the catalogue with its
+    international one.
+    """
     stated = fields.get("OBJECT_DESIGNATOR") or ""
     if number := catalogue_number(stated):
         return number

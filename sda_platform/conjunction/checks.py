@@ -106,7 +106,7 @@ def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Comm
 
 
 def _touched(store: Lake, log: TableLog, commits: Sequence[Commit], source: Table) -> list[str]:
-    """Ids of the events that ``commits`` consumed of ``source``, or wrote."""
+    """Return ids of the events that ``commits`` consumed of ``source``, or wrote."""
     consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
     written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
     ids: list[str] = pc.unique(pa.chunked_array([*consumed.chunks, *written.chunks], pa.string())).to_pylist()

@@ -17,7 +17,7 @@ _SAMPLES = 181
 
 
 def czml(assessment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The packets of one row of ``conjunction_assessments``: a clock, and a path of each object.
+    """Return the packets of one row of ``conjunction_assessments``: a clock, and a path of each object.
 
     States are TEME at TCA. Two-body motion propagates them for a revolution of the slower object, half before TCA and
     half after, at most twelve hours each. CZML's inertial frame is that of ICRF; TEME of date differs from it by

@@ -64,7 +64,7 @@ class DataOrigin:
 
 
 def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOrigin]:
-    """The origins of the current assessments of these events; an event without one has none."""
+    """Return the origins of the current assessments of these events; an event without one has none."""
     wanted = sorted(set(event_ids))
     if not wanted or lake.log(CONJUNCTION_ASSESSMENTS).version() < 0:
         return {}
@@ -80,7 +80,7 @@ def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str
 
 
 def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin]:
-    """The origin of each state of ``assessments``, one of each event.
+    """Return the origin of each state of ``assessments``, one of each event.
 
     Of an element set the sender is that of the set in force now; of a track the sensors are those of its newest window.
     """

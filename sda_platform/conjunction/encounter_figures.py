@@ -47,7 +47,7 @@ def history_figure(history: EventHistory) -> str:
 
 
 def plane_figure(assessment: Mapping[str, Any]) -> str:
-    """The plane across the relative velocity: both objects with their covariances, and the combined one.
+    """Return the plane across the relative velocity: both objects with their covariances, and the combined one.
 
     The x axis points along the miss. Ellipses are one sigma of each object and one and three sigma of both combined.
     """

@@ -26,7 +26,7 @@ def event_picture(history: EventHistory) -> bytes:
 
 
 def event_figure(history: EventHistory) -> Figure:
-    """The picture: Pc with the levels that apply, miss distance, and the geometry at TCA."""
+    """Return the picture: Pc with the levels that apply, miss distance, and the geometry at TCA."""
     figure = Figure(figsize=(10.5, 7.0), dpi=90)
     (risk, along), (miss, across) = figure.subplots(2, 2, width_ratios=(3, 2))
     figure.subplots_adjust(left=0.08, right=0.98, top=0.85, bottom=0.08, hspace=0.35, wspace=0.2)

@@ -41,7 +41,7 @@ class ProtectedObject:
 
 
 def protected_fleet(path: Path | None = None) -> tuple[ProtectedObject, ...]:
-    """The protected fleet in file order, from ``path`` or the list shipped with the package.
+    """Return the protected fleet in file order, from ``path`` or the list shipped with the package.
 
     The file is CSV with the header ``norad_id,name,operator``; each id is a positive integer and occurs once. Columns
     ``radius_m,mass_kg,manoeuvrable,contact,yellow_pc,red_pc`` may follow, some or all; an empty field states nothing.

@@ -38,7 +38,7 @@ Pair = tuple[Object, Object]
 
 
 def slots_ns(first: ElementSets, second: ElementSets) -> IntArray:
-    """The length of the slots, ns (n,), in which the encounters of ``first[i]`` and ``second[i]`` are named."""
+    """Return the length of the slots, ns (n,), in which the encounters of ``first[i]`` and ``second[i]`` are named."""
     slow = np.ones(len(first.norad_id), dtype=np.bool_)
     for elements in (first, second):
         slow &= elements.mean_motion_rev_per_day < _SLOW_BELOW_REV_PER_DAY
@@ -47,7 +47,7 @@ def slots_ns(first: ElementSets, second: ElementSets) -> IntArray:
 
 
 def event_ids(pair: Pair, encounters: Sequence[tuple[int, int]], known: Sequence[tuple[int, str]] = ()) -> list[str]:
-    """The id of each encounter ``(TCA, slot length)``, ns, of a pair, whichever object comes first.
+    """Return the id of each encounter ``(TCA, slot length)``, ns, of a pair, whichever object comes first.
 
     ``known`` are its events so far, withdrawn ones included, as ``(last TCA, id)``. No id is given twice.
     """
@@ -80,7 +80,7 @@ def in_order(pair: Pair) -> Pair:
 
 
 def identified(found: pa.Table, known: pa.Table) -> pa.Table:
-    """The approaches ``found``, of whole pairs, each with its ``event_id``.
+    """Return the approaches ``found``, of whole pairs, each with its ``event_id``.
 
     They have ``slot_ns``, the length of their slots. ``known`` are the events of these pairs so far, each once.
     """

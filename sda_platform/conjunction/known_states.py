@@ -42,7 +42,7 @@ class KnownStates:
                    tracks.dynamics)  # fmt: skip
 
     def of(self, norad_id: IntArray, time_ns: IntArray) -> BestStates:
-        """The best states of objects ``norad_id`` (n,) near ``time_ns`` (n,), chosen as for an assessment."""
+        """Return the best states of objects ``norad_id`` (n,) near ``time_ns`` (n,), chosen as for an assessment."""
         return BestStates.of(norad_id, time_ns, self.catalogue, self.tracks, self.ephemerides)
 
 

@@ -53,7 +53,8 @@ def least_burn(
     *,
     burn_times: int = _BURN_TIMES,
 ) -> Avoidance | Obstacle:
-    """The smallest burn along the track within ``window`` (ns) after which every later event is at or below ``goal``.
+    """Return the smallest burn along the track within ``window`` (ns) after which every later event is at or below
+    ``goal``.
 
     Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
     ones are then integrated numerically and screened in full, in their order. The first one without an event above the
@@ -99,7 +100,7 @@ class _Later:
     tca_ns: IntArray
 
     def smallest(self, time_ns: int, sign: float, goal: float, most_m_s: float) -> tuple[float, float, int | None]:
-        """The smallest burn along the track, m/s, that brings all encounters to ``goal``.
+        """Return the smallest burn along the track, m/s, that brings all encounters to ``goal``.
 
         Without one: the largest burn, what it leaves, and the position of that encounter.
         """

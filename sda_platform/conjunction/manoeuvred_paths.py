@@ -48,7 +48,7 @@ def suspected_tracks(store: Lake, plan: Plan, *, is_wanted: bool) -> tuple[pa.Ta
 def paths_by_tracks(
     rows: pa.Table, catalogue: Catalogue, ephemerides: OperatorEphemerides, dynamics: Dynamics, as_of_ns: int
 ) -> OperatorEphemerides:
-    """The paths of at most MOST_OBJECTS objects for a day from ``as_of_ns``, each after its suspected manoeuvre.
+    """Return the paths of at most MOST_OBJECTS objects for a day from ``as_of_ns``, each after its suspected manoeuvre.
 
     Left out are objects whose element set or ephemeris is newer than the manoeuvre. A path ends where another set comes
     into force.
@@ -75,7 +75,7 @@ def paths_by_tracks(
 
 
 def _path(tracks: Tracks, row: int, until_ns: int, as_of_ns: int) -> Ephemeris:
-    """The path of a track as an ephemeris."""
+    """Return the path of a track as an ephemeris."""
     rows = np.array([row])
     begin_ns = max(as_of_ns, int(tracks.epoch_ns[row]))
     orbit = orbits_of_teme(tracks.epoch_ns[rows], tracks.state[rows], tracks.areas[rows], tracks.covariance[rows])

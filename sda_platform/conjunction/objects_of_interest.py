@@ -23,7 +23,7 @@ class InterestResource(RefinementResource):
 
     @override
     def objects_of_interest(self, store: Lake) -> Sequence[int]:
-        """The fleet, then the objects of events ahead by falling maximum probability; at most MOST_OBJECTS."""
+        """Return the fleet, then the objects of events ahead by falling maximum probability; at most MOST_OBJECTS."""
         fleet = sorted(member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None))
         is_ahead = ds.field("tca_time_ns") > store.clock.now_ns()
         columns = ["norad_id_1", "norad_id_2", "tca_time_ns", "maximum_probability"]

@@ -78,7 +78,9 @@ class OperatorEphemerides:
         )
 
     def covering(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
-        """The number of the best ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or NONE."""
+        """Return the number of the best ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or
+        NONE.
+        """
         found = np.full(len(norad_id), NONE)
         for number in np.flatnonzero(np.isin(self.norad_id, norad_id)).tolist():
             each = self.ephemerides[number]
@@ -97,7 +99,7 @@ class OperatorEphemerides:
         return state, covariance
 
     def states(self, number: IntArray, time_ns: IntArray) -> FloatArray:
-        """The states of `at` alone, (n, 6)."""
+        """Return the states of `at` alone, (n, 6)."""
         state = np.full((len(number), 6), np.nan)
         for each, rows in self._used(number):
             state[rows] = each.states(time_ns[rows])
@@ -117,7 +119,7 @@ class OperatorEphemerides:
 
 
 def ephemerides_read(store: Lake, plan: Plan) -> OperatorEphemerides:
-    """The ephemerides that the plan has consumed and that reach beyond its ``as_of``; read without the engine.
+    """Return the ephemerides that the plan has consumed and that reach beyond its ``as_of``; read without the engine.
 
     None where the plan repeats a commit of a version that did not consume them.
     """
@@ -130,7 +132,7 @@ def ephemerides_read(store: Lake, plan: Plan) -> OperatorEphemerides:
 
 
 def objects_with_new_ephemerides(store: Lake, plan: Plan) -> list[int]:
-    """The objects of the ephemerides in the plan's window."""
+    """Return the objects of the ephemerides in the plan's window."""
     if not any(each.table == EPHEMERIDES.name for each in plan.windows):
         return []
     ids: pa.ChunkedArray = store.new_rows(plan, EPHEMERIDES, ["norad_id"]).column("norad_id")

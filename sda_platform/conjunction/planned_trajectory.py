@@ -156,7 +156,7 @@ class _Moved:
 
 
 def _of_errors(before: Unchanged, burn: Burn, errors: BurnErrors, time_ns: IntArray) -> FloatArray:
-    """Covariances (n, 6, 6) at ``time_ns`` (n,) from the errors of a burn; zero before it."""
+    """Return covariances (n, 6, 6) at ``time_ns`` (n,) from the errors of a burn; zero before it."""
     r, v = _state(before, burn.time_ns)
     dv = np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)[0]
     along, across = errors.size**2, errors.direction_rad**2
@@ -200,7 +200,7 @@ class Stated:
 
 
 def burned(before: Unchanged, burns: Sequence[Burn], errors: BurnErrors) -> Burned:
-    """The path after ``burns``, displaced by numerical integration with and without them."""
+    """Return the path after ``burns``, displaced by numerical integration with and without them."""
     ordered = tuple(sorted(burns, key=lambda each: each.time_ns))
     return Burned(before, ordered, _Integrated(before, ordered), errors)
 

@@ -42,7 +42,7 @@ def decide(
     refresh_ns: int,
     manoeuvred: Set[int] = frozenset(),
 ) -> Screening | None:
-    """The screening that ``plan`` requires; None if nothing changed and the last full screening is recent.
+    """Return the screening that ``plan`` requires; None if nothing changed and the last full screening is recent.
 
     Other settings than those of the last commit, the fleet's file among them, are a full screening at once.
     ``manoeuvred`` objects changed without a new set: their tracks show it. They alone are screened as far ahead as
@@ -63,7 +63,7 @@ def decide(
 
 
 def settings_changed(previous: CommitManifest | None, settings: Settings | None) -> bool:
-    """Whether a commit under these recorded ``settings`` screens otherwise than ``previous`` did.
+    """Return whether a commit under these recorded ``settings`` screens otherwise than ``previous`` did.
 
     A setting that is newer than the commit had its default then, so an upgrade alone changes nothing.
     """

@@ -107,7 +107,9 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
 
 
 def _level(message: Cdm, probability: float, flags: Sequence[str]) -> str:
-    """The level of a probability; no message is green whose states or covariances cannot be those of the encounter."""
+    """Return the level of a probability; no message is green whose states or covariances cannot be those of the
+    encounter.
+    """
     level = str(risk_level(probability))
     position = np.stack([each.covariance_rtn[:3, :3] for each in message.objects])
     is_wrong = DISAGREES in flags or is_indefinite(position).any()
@@ -125,7 +127,7 @@ def _passes(message: Cdm, radius_m: float) -> Encounters:
 
 
 def _in_their_frame(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArray]:
-    """The state as it is, at rest among the stars: which way both are turned together changes nothing."""
+    """Return the state as it is, at rest among the stars: which way both are turned together changes nothing."""
     r, v = each.position_km, each.velocity_km_s
     if each.frame == EARTH_FIXED_FRAME:
         return itrf_to_teme(r, time_ns), velocity_itrf_to_teme(r, v, time_ns)
@@ -152,7 +154,9 @@ def _require_an_orbit(each: CdmObject, r_km: FloatArray, v_km_s: FloatArray) -> 
 
 
 def _radius(message: Cdm) -> tuple[float, str]:
-    """The combined radius and where it comes from: the message's combined radius, else the sum of the objects' own."""
+    """Return the combined radius and where it comes from: the message's combined radius, else the sum of the objects'
+    own.
+    """
     if message.hard_body_radius_m is not None:
         return message.hard_body_radius_m, "message, combined radius"
     radii, sources = zip(*map(_radius_of_object, message.objects), strict=True)

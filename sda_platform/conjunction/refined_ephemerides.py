@@ -31,7 +31,7 @@ REFINED_COLUMNS: Final = (*_COLUMNS, *_SIGMAS)
 
 
 def refined_read(store: Lake, plan: Plan) -> pa.Table:
-    """The rows of `refined_ephemerides` that the plan has consumed and that reach beyond its ``as_of``.
+    """Return the rows of `refined_ephemerides` that the plan has consumed and that reach beyond its ``as_of``.
 
     At most as many as `orbit_determination` holds. None where the plan repeats a commit that did not consume them.
     """
@@ -44,21 +44,23 @@ def refined_read(store: Lake, plan: Plan) -> pa.Table:
 
 
 def objects_with_new_refined(store: Lake, plan: Plan) -> list[int]:
-    """The objects of our ephemerides in the plan's window."""
+    """Return the objects of our ephemerides in the plan's window."""
     if not any(each.table == REFINED_EPHEMERIDES.name for each in plan.windows):
         return []
     return sorted(store.new_rows(plan, REFINED_EPHEMERIDES, ["norad_id"]).column("norad_id").to_pylist())
 
 
 def of_fleet(rows: pa.Table, fleet: npt.ArrayLike) -> pa.Table:
-    """The ephemerides on which the fleet is screened: at most MOST_SCREENED, the largest gains over sets first."""
+    """Return the ephemerides on which the fleet is screened: at most MOST_SCREENED, the largest gains over sets
+    first.
+    """
     own = rows.filter(pa.array(np.isin(rows["norad_id"].to_numpy(), np.asarray(fleet, dtype=np.int64))))
     gain = own["published_sigma_m"].to_numpy() / np.maximum(own["position_sigma_m"].to_numpy(), 1e-3)
     return own.take(pa.array(np.sort(np.argsort(-gain, kind="stable")[:MOST_SCREENED])))
 
 
 def refined_ephemerides(rows: pa.Table, catalogue: Catalogue, tracks: pa.Table, as_of_ns: int) -> OperatorEphemerides:
-    """Rows of `refined_ephemerides` as ephemerides that may be used.
+    """Return rows of `refined_ephemerides` as ephemerides that may be used.
 
     Objects that are not in the catalogue are left out. So are those that ``tracks`` (columns norad_id and
     manoeuvre_time_ns) suspect of a manoeuvre at the ephemeris' epoch or later. One ends where a set with a later epoch

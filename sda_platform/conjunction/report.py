@@ -49,7 +49,8 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
 
 
 def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
-    """The list of current alerts and pictures of the first of them as metadata, highest level first; received CDMs.
+    """Return the list of current alerts and pictures of the first of them as metadata, highest level first; received
+    CDMs.
 
     The alerts' reports are written below ``pages``.
     """
@@ -110,7 +111,9 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _lineage(store: Lake, history: EventHistory) -> list[str]:
-    """The element sets in force of both objects, with their segments; `sda alert report` also lists observations."""
+    """Return the element sets in force of both objects, with their segments; `sda alert report` also lists
+    observations.
+    """
     ids = [history.last[f"norad_id_{n}"] for n in (1, 2)]
     columns = ["norad_id", "epoch_time_ns", "segment_name", "record_number", "segment_sha256"]
     rows = store.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(ids)).sort_by("norad_id").to_pylist()

@@ -26,7 +26,7 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     @override
     def listed(self) -> object:
-        """The fleet, the volumes and the sizes."""
+        """Return the fleet, the volumes and the sizes."""
         volumes = sorted(screening_volumes(self.volumes).items()) if self.volumes else []
         return self.fleet_norad_ids(), volumes, *self.sizes().listed()
 
@@ -36,7 +36,7 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
         return " and ".join(filter(None, files))
 
     def sizes(self) -> ObjectSizes:
-        """The hard-body radii that files state. Raises ListingError where one cannot be used."""
+        """Return the hard-body radii that files state. Raises ListingError where one cannot be used."""
         return object_sizes(self.fleet, self.satellite_catalogue)
 
     def fleet_norad_ids(self) -> list[int]:
@@ -84,7 +84,7 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
         return {**super().recorded(), "members": {str(norad_id): list(own[norad_id]) for norad_id in sorted(own)}}
 
     def policy(self) -> AlertPolicy:
-        """The policy. Raises ListingError where the fleet file cannot be used."""
+        """Return the policy. Raises ListingError where the fleet file cannot be used."""
         settings = AlertSettings(**{name: getattr(self, name) for name in AlertSettings.model_fields})
         if self.members is not None:
             return AlertPolicy(settings, {int(number): (pair[0], pair[1]) for number, pair in self.members.items()})
@@ -103,7 +103,7 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
 
 
 def policy_in_force(lake: Lake) -> AlertPolicy:
-    """The alert policy that the newest commit of alerts records; without one, the default policy."""
+    """Return the alert policy that the newest commit of alerts records; without one, the default policy."""
     commit = lake.log(CONJUNCTION_ALERTS).head().commit
     recorded = (commit.manifest.settings or {}).get("alerting") if commit else None
     return AlertingResource().as_recorded(recorded).policy() if recorded else AlertPolicy(AlertSettings())

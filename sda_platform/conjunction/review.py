@@ -16,7 +16,7 @@ from sda_platform.recovery.verification import current_keys
 
 
 def due_events(store: Lake, plan: Plan, policy: AlertPolicy) -> list[str]:
-    """Ids of events to judge again although nothing was assessed anew, in order.
+    """Return ids of events to judge again although nothing was assessed anew, in order.
 
     They are: open alerts whose TCA has passed; events to which the rule of dilution applies now, and did not at the
     last commit; and all events ahead, where the policy differs from that of the last commit. Read from the stored
@@ -45,7 +45,7 @@ def events_to_assess(store: Lake, plan: Plan, objects: Sequence[int]) -> list[st
 
 
 def events_to_judge(store: Lake, plan: Plan, due: Sequence[str]) -> list[str]:
-    """Ids of the events that were assessed anew, and ``due`` ones; in order."""
+    """Return ids of the events that were assessed anew, and ``due`` ones; in order."""
     fresh = store.new_rows(plan, CONJUNCTION_ASSESSMENTS, ["event_id"])
     return sorted({*fresh.column("event_id").to_pylist(), *due})
 

@@ -30,9 +30,9 @@ def sweeps(
     manoeuvre_sigmas: float = 0.0,
     reach_km: float = 0.0,
 ) -> list[Sweep]:
-    """What to screen: the fleet and all objects with an ephemeris, or everything, against everything; where only some
-    objects ``changed``, just the pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so many
-    primaries.
+    """Return what to screen: the fleet and all objects with an ephemeris, or everything, against everything; where only
+    some objects ``changed``, just the pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so
+    many primaries.
 
     Objects suspected of a manoeuvre are screened against the fleet and objects with an ephemeris. Such a pair also
     counts where its miss, within ``reach_km``, is at most ``manoeuvre_sigmas``."""
@@ -77,7 +77,7 @@ def sweeps(
 def _pairs_with(
     is_part: bool, moved: IntArray, first: IntArray, second: IntArray, *, by_regime: bool
 ) -> list[tuple[IntArray, IntArray]]:
-    """The pairs of ``first`` and ``second`` of which one is ``moved``, as lists of which each pairs with each.
+    """Return the pairs of ``first`` and ``second`` of which one is ``moved``, as lists of which each pairs with each.
 
     Where not just a part has moved, one pair of lists holds all of them. So it is where the two are equal, unless the
     volume is that of the first one's regime.
@@ -120,7 +120,7 @@ def findings(
 
 
 def approaches(found: DataFrame) -> DataFrame:
-    """The events among ``found``: an approach a row."""
+    """Return the events among ``found``: an approach a row."""
     return found.where(F.col("kind") == EVENT).drop("kind", "reason")
 
 

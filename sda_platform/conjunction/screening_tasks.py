@@ -73,7 +73,7 @@ class Sweep:
 def searcher(
     paths: StatedPaths, fleet: IntArray, work: list[Sweep], *, fleet_internal: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
+    """Return the function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
     propagator, terms = paths.catalogue.propagator, paths.catalogue.terms
     # Tasks are sent without the names, and without paths that none of them needs.
     nameless = replace(paths, catalogue=replace(paths.catalogue, object_names=()))

@@ -31,7 +31,7 @@ class ObjectSizes:
     by_cross_section_m: Mapping[int, float] = field(default_factory=dict)
 
     def radius_m(self, norad_id: int, name: str | None) -> tuple[float, str]:
-        """The radius of an object and its source, one of SIZE_SOURCES; the first source that has one counts."""
+        """Return the radius of an object and its source, one of SIZE_SOURCES; the first source that has one counts."""
         if norad_id in self.stated_m:
             return self.stated_m[norad_id], FLEET
         if norad_id in self.by_cross_section_m:
@@ -39,7 +39,7 @@ class ObjectSizes:
         return HARD_BODY_RADIUS_M[object_type(name)], DEFAULT
 
     def of(self, norad_ids: Sequence[int], names: Sequence[str | None]) -> tuple[list[float], list[str]]:
-        """The radii of objects, m, and their sources."""
+        """Return the radii of objects, m, and their sources."""
         found = [self.radius_m(*each) for each in zip(norad_ids, names, strict=True)]
         return [radius for radius, _ in found], [source for _, source in found]
 
@@ -49,7 +49,7 @@ class ObjectSizes:
 
 
 def object_sizes(fleet: str, satellite_catalogue: str) -> ObjectSizes:
-    """The sizes by a fleet file and a satellite catalogue; empty: the shipped fleet, and no catalogue.
+    """Return the sizes by a fleet file and a satellite catalogue; empty: the shipped fleet, and no catalogue.
 
     Raises:
         ListingError: a file cannot be read or breaks its form.
@@ -62,7 +62,7 @@ def object_sizes(fleet: str, satellite_catalogue: str) -> ObjectSizes:
 
 
 def _by_cross_section(path: Path) -> dict[int, float]:
-    """The radius of the sphere whose cross-section is that of the radar: sqrt(RCS / pi).
+    """Return the radius of the sphere whose cross-section is that of the radar: sqrt(RCS / pi).
 
     The optical limit. It holds from about ten centimetres on; the results are kept within ``_RADII_M``.
     """

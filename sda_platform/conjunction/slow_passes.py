@@ -18,7 +18,7 @@ _OFFSETS_NS = np.arange(-NEIGHBOURHOOD_NS, NEIGHBOURHOOD_NS + 1, _SAMPLE_NS)
 
 
 def slow_tca_ns(sides: tuple[BestStates, BestStates], row: int, tca_ns: int) -> int:
-    """The closest approach of pair ``row`` that is reached downhill from ``tca_ns``; without one, ``tca_ns``."""
+    """Return the closest approach of pair ``row`` that is reached downhill from ``tca_ns``; without one, ``tca_ns``."""
     place, _ = _sampled(sides, row, tca_ns)
     square = np.asarray((place**2).sum(axis=-1))
     here = len(square) // 2

@@ -79,7 +79,9 @@ class StatedEncounter:
 
 
 def encounters_of(messages: Iterable[Row]) -> list[StatedEncounter]:
-    """The encounters of ``messages`` with _MESSAGE, each of which continues the nearest known one of its pair."""
+    """Return the encounters of ``messages`` with _MESSAGE, each of which continues the nearest known one of its
+    pair.
+    """
     found: dict[Pair, dict[str, StatedEncounter]] = defaultdict(dict)
     for message in sorted(messages, key=lambda m: (m[COMMIT_SEQUENCE], m["segment_sha256"], m["record_number"])):
         pair, tca_ns = pair_of(message), message["tca_time_ns"]
@@ -149,13 +151,14 @@ def statements_read(
 
 
 def as_rows(stated: Statements) -> pa.Table:
-    """The result of `statements` as columns event_id and `STATED`."""
+    """Return the result of `statements` as columns event_id and `STATED`."""
     columns = {"event_id": pa.array(list(stated), pa.string()), STATED: pa.array(list(stated.values()), STATED_TYPE)}
     return pa.table(columns)
 
 
 def named_by_messages(store: Lake, plan: Plan, from_ns: int) -> pa.Table:
-    """The ids that messages alone have given to encounters of two catalogue numbers, as known events of a screening.
+    """Return the ids that messages alone have given to encounters of two catalogue numbers, as known events of a
+    screening.
 
     By what ``plan``, one of the candidates, reads.
     """
@@ -191,7 +194,9 @@ def alert_ids(lake: Lake, now_ns: int) -> dict[tuple[str, int], str] | None:
 
 
 def _messages(store: Lake, upto_sequence: int, from_ns: int) -> list[dict[str, Any]]:
-    """The usable messages of the first commits whose TCA is not long before ``from_ns``; read without the engine."""
+    """Return the usable messages of the first commits whose TCA is not long before ``from_ns``; read without the
+    engine.
+    """
     if not upto_sequence:
         return []
     where = (ds.field(COMMIT_SEQUENCE) <= upto_sequence) & ds.field("error_kind").is_null()
@@ -203,7 +208,7 @@ def _messages(store: Lake, upto_sequence: int, from_ns: int) -> list[dict[str, A
 def _own_events(
     store: Lake, encounters: Sequence[StatedEncounter], upto_sequence: int
 ) -> dict[Pair, list[dict[str, Any]]]:
-    """The last entries of our own events of the same pairs in the first commits of the candidates, by pair."""
+    """Return the last entries of our own events of the same pairs in the first commits of the candidates, by pair."""
     numbers = sorted({number for each in encounters for number in each.pair if isinstance(number, int)})
     found: dict[Pair, list[dict[str, Any]]] = defaultdict(list)
     if numbers and upto_sequence:
@@ -217,7 +222,9 @@ def _own_events(
 
 
 def _first_ns(store: Lake, plan: Plan, due: Sequence[str]) -> int:
-    """The instant from which on TCAs count: that of the plan, or the earliest TCA of an alert that is ``due``."""
+    """Return the instant from which on TCAs count: that of the plan, or the earliest TCA of an alert that is
+    ``due``.
+    """
     if not due:
         return plan.as_of_ns
     rows = store.log(CONJUNCTION_ALERTS).rows(["tca_time_ns"], ds.field("event_id").isin(pa.array(due, pa.string())))

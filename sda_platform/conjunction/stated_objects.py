@@ -52,7 +52,7 @@ def _windows(lake: Lake, fits: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _tracking(window: Mapping[str, Any]) -> dict[str, str]:
-    """The last observations lie in the window, whose middle is the epoch of its fit."""
+    """Return the last observations lie in the window, whose middle is the epoch of its fit."""
     start_ns, middle_ns = int(window["window_start_ns"]), int(window["epoch_time_ns"])
     used = sum(int(window[name]) for name in _COUNTS[:-1])
     return {

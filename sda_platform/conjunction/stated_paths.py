@@ -110,7 +110,9 @@ class StatedPaths:
         return self.ephemerides.covering(self.catalogue.norad_id[rows], time_ns)
 
     def _covariance(self, rows: IntArray, time_ns: IntArray) -> FloatArray:
-        """Covariances (n, 3, 3) of the positions: of the ephemeris that covers the time, else of the element set."""
+        """Return covariances (n, 3, 3) of the positions: of the ephemeris that covers the time, else of the element
+        set.
+        """
         propagator = self.catalogue.propagator
         _, r, v = propagator.at(rows, time_ns)
         modelled = rtn_to_teme(element_covariance_rtn(propagator, rows, time_ns, r, v), r, v)
@@ -119,7 +121,9 @@ class StatedPaths:
         return np.asarray(np.where(is_stated, stated, modelled)[:, :3, :3])
 
     def _at(self, rows: IntArray, time_ns: IntArray) -> Side:
-        """Positions and velocities (n, 3): by the ephemeris that covers the time, else by the row of the catalogue."""
+        """Return positions and velocities (n, 3): by the ephemeris that covers the time, else by the row of the
+        catalogue.
+        """
         _, r, v = self.catalogue.propagator.at(rows, time_ns)
         stated = self.ephemerides.at(self._covering(rows, time_ns), time_ns)[0]
         is_stated = np.all(np.isfinite(stated), axis=1, keepdims=True)
@@ -142,7 +146,7 @@ def _paths(ephemerides: OperatorEphemerides, norad_id: int) -> Iterator[PathSets
 
 
 def _with_paths(catalogue: Catalogue, stated: dict[int, list[PathSets]]) -> Catalogue:
-    """The catalogue with these sets in force; the object's own ones fill the time before, between and after."""
+    """Return the catalogue with these sets in force; the object's own ones fill the time before, between and after."""
     count = len(catalogue)
     terms = catalogue.terms or Terms(np.arange(count), np.full(count, ALWAYS_NS), np.full(count, FOREVER_NS))
     own = np.flatnonzero(~np.isin(catalogue.norad_id, list(stated)))
@@ -178,7 +182,7 @@ def _taken(catalogue: Catalogue, rows: IntArray) -> ElementSets:
 
 
 def _left(begin_ns: int, end_ns: int, paths: list[PathSets]) -> list[tuple[int, int]]:
-    """What of [begin, end) no path covers."""
+    """Return what of [begin, end) no path covers."""
     left = []
     for path in paths:
         until_ns = min(end_ns, int(path.from_ns[0]))

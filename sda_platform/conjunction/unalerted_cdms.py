@@ -31,7 +31,9 @@ class UnalertedCdm:
 
 
 def unalerted_cdms(lake: Lake, now_ns: int) -> Iterator[UnalertedCdm]:
-    """The newest message of each originator about each encounter after ``now_ns`` that no alert of ours matches."""
+    """Yield the newest message of each originator about each encounter after ``now_ns`` that no alert of ours
+    matches.
+    """
     policy, levels, alerts = policy_in_force(lake), _alert_levels(lake), alert_ids(lake, now_ns)
     for opinion in open_comparisons(lake, now_ns):
         message, event = opinion.message, opinion.event

@@ -12,7 +12,7 @@ _COLUMNS = ("regime", "shape", "radial_km", "in_track_km", "cross_track_km")
 
 
 def screening_volumes(source: str) -> dict[str, Volume]:
-    """The volume of each regime from the CSV ``source``, or from the shipped one where it is `STANDARD`.
+    """Return the volume of each regime from the CSV ``source``, or from the shipped one where it is `STANDARD`.
 
     A line a regime: its name, `box` or `ellipsoid`, and half-axes in km. Orbits of a regime that has no line are not
     screened as primaries.

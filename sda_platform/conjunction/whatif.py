@@ -117,7 +117,7 @@ class Scene:
         return self.judged(path, catalogue.norad_id[rows], found.tca_time_ns)
 
     def _near_shell(self, own: ElementSets, searched_km: float) -> IntArray:
-        """Rows of other objects whose heights meet those of the primary."""
+        """Return rows of other objects whose heights meet those of the primary."""
         catalogue, margin_km = self.known.paths.catalogue, searched_km + _SHELL_MARGIN_KM
         elements = catalogue.propagator.elements
         meets = perigee_altitude_km(elements) <= apogee_altitude_km(own).max() + margin_km
@@ -127,7 +127,7 @@ class Scene:
         return np.flatnonzero(meets & (catalogue.norad_id != self.primary) & ~moves_with_it)
 
     def judged(self, path: Trajectory, norad_id: IntArray, tca_ns: IntArray) -> tuple[Encounter, ...]:
-        """The encounters with objects ``norad_id`` (n,) near ``tca_ns`` (n,) that count, by TCA."""
+        """Return the encounters with objects ``norad_id`` (n,) near ``tca_ns`` (n,) that count, by TCA."""
         if not len(norad_id):
             return ()
         other, span = self.known.of(norad_id, tca_ns), path.span(self.start_ns, self.end_ns)
@@ -204,5 +204,5 @@ def compared(before: Sequence[Encounter], after: Sequence[Encounter]) -> list[Ou
 
 
 def total(encounters: Sequence[Encounter], after_ns: int = ALWAYS_NS) -> float:
-    """The sum of Pc of encounters later than ``after_ns``."""
+    """Return the sum of Pc of encounters later than ``after_ns``."""
     return float(np.nansum([each.probability for each in encounters if each.tca_ns > after_ns]))

@@ -70,6 +70,6 @@ def _late_letters(store: Lake, plan: Plan) -> pa.Table:
 
 
 def _columns(landing: Table) -> list[str]:
-    """The columns of a landing table that a dead letter has, too."""
+    """Return the columns of a landing table that a dead letter has, too."""
     held = set(landing.arrow_schema.names)
     return [name for name in (*rejected.COLUMNS, "reprocess_count") if name in held]

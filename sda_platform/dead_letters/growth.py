@@ -57,13 +57,13 @@ class Growth:
 
 
 def recent_letters(lake: Lake, now_ns: int) -> pa.Table:
-    """The dead letters of records that came within the time that `growing` judges at mission time ``now_ns``."""
+    """Return the dead letters of records that came within the time that `growing` judges at mission time ``now_ns``."""
     since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * MINUTE_NS
     return lake.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
 
 
 def growing(lake: Lake, letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth]:
-    """The kinds of ``letters`` that grow at mission time ``now_ns``, the one with most letters first."""
+    """Return the kinds of ``letters`` that grow at mission time ``now_ns``, the one with most letters first."""
     usual_min = min(_recorded_min(lake, letters, now_ns) - SUSTAINED_MIN, BASELINE_MIN)
     if usual_min < SUSTAINED_MIN:
         return []

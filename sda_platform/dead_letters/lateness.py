@@ -11,7 +11,7 @@ from sda_platform.lake.selections import Near
 
 
 def raw_records_of(store: Lake, observations: pa.Table) -> pa.Table:
-    """The raw records of the segments that these observations came in."""
+    """Return the raw records of the segments that these observations came in."""
     near = Near("received_time_ns", observations["received_time_ns"]).expression()
     near &= ds.field("segment_sha256").isin(pc.unique(observations["segment_sha256"]).to_pylist())
     columns = ["segment_sha256", "record_number", *LETTER_COLUMNS]

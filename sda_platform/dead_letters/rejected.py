@@ -54,12 +54,14 @@ class DeadLetterRecord:
 
 
 def class_of(error_kind: str) -> str:
-    """The class of an error of this kind: the column ``error_class``."""
+    """Return the class of an error of this kind: the column ``error_class``."""
     return _CLASS_OF_KIND.get(error_kind, Disposition.PERMANENT.value)
 
 
 def rejected_records(*landed: pa.Table, stages: Sequence[str], as_of_ns: int) -> pa.Table:
-    """The rows with an error of the landing tables ``stages``, as dead letters that were refused at ``as_of_ns``."""
+    """Return the rows with an error of the landing tables ``stages``, as dead letters that were refused at
+    ``as_of_ns``.
+    """
     letters = [_letters(rows, stage, as_of_ns) for rows, stage in zip(landed, stages, strict=True)]
     return pa.concat_tables(letters)
 
@@ -100,7 +102,9 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
 
 
 def _with_constants(rows: pa.Table, added: Mapping[str, Any]) -> pa.Table:
-    """The columns of a dead letter from ``rows`` and ``added``, whose values may be one of all rows; else null."""
+    """Return the columns of a dead letter from ``rows`` and ``added``, whose values may be one of all rows;
+    else null.
+    """
     schema, columns = DEAD_LETTERS.content_schema, []
     for field in schema:
         if field.name in added:
@@ -115,7 +119,8 @@ def _with_constants(rows: pa.Table, added: Mapping[str, Any]) -> pa.Table:
 
 
 def refused_letters(store: Lake, windows: Iterable[tuple[Table, TableWindow]], as_of_ns: int) -> pa.Table:
-    """The rows that the commits of these windows left out because they break their table's contract, as dead letters.
+    """Return the rows that the commits of these windows left out because they break their table's contract, as dead
+    letters.
 
     Their bytes are JSON.
     """

@@ -65,7 +65,7 @@ class ReprocessConfig(dg.Config):
     dry_run: bool = True
 
     def chosen(self) -> DeadLetterFilter:
-        """The filter. Raises ValueError for a text that is no ISO 8601 instant."""
+        """Return the filter. Raises ValueError for a text that is no ISO 8601 instant."""
         return DeadLetterFilter(
             frozenset(self.kinds),
             frozenset(self.stages),

@@ -71,7 +71,7 @@ class DeadLetterFilter:
         return reduce(and_, wanted) if wanted else None
 
     def takes(self, letter: DeadLetterRecord) -> bool:
-        """Whether ``letter`` is chosen; a source is a sensor or a landing zone."""
+        """Return whether ``letter`` is chosen; a source is a sensor or a landing zone."""
         return (
             (not self.kinds or letter.error_kind in self.kinds)
             and (not self.stages or letter.stage in self.stages)
@@ -121,7 +121,7 @@ class _Origin:
 
 
 def returns_of(letters: Iterable[DeadLetterRecord], landing_root: str) -> tuple[list[Return], list[Skipped]]:
-    """The segments that bring ``letters``, in canonical order, back to the zones below ``landing_root``.
+    """Return the segments that bring ``letters``, in canonical order, back to the zones below ``landing_root``.
 
     Of letters with the same bytes the first goes back: the others are repeated deliveries, or earlier returns that
     were refused again.
@@ -215,7 +215,9 @@ def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
 
 
 def _sender(consumed: _Consumed, letter: DeadLetterRecord) -> Sender | None:
-    """Who brought the record of ``letter``, with the rank that its segment states; None where it was not recorded."""
+    """Return who brought the record of ``letter``, with the rank that its segment states; None where it was not
+    recorded.
+    """
     if letter.source_name is None:
         return None
     segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)

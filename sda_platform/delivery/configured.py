@@ -15,7 +15,7 @@ from sda_platform.settings import Settings
 
 
 def subscriber_of(settings: Settings) -> Subscriber:
-    """The subscriber of ``settings``. Raises as `chosen_subscriber`."""
+    """Return the subscriber of ``settings``. Raises as `chosen_subscriber`."""
     return chosen_subscriber(
         settings.subscriber,
         settings.home,
@@ -25,7 +25,7 @@ def subscriber_of(settings: Settings) -> Subscriber:
 
 
 def chosen_subscriber(setting: str, home: Path, *, keys: str = "", is_plain_allowed: bool = False) -> Subscriber:
-    """The subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
+    """Return the subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
 
     ``home`` is where the default subscriber has its file. A webhook signs with ``keys``. Raises SubscriberMisconfigured
     for any other setting, unusable keys, and a webhook of plain HTTP on another machine, unless that is allowed.

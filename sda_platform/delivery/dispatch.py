@@ -73,7 +73,9 @@ def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
 
 
 def _pending(store: Lake, plan: Plan, subscriber: Subscriber) -> tuple[list[DeliveryBatch], int]:
-    """The batches to send, in order, and how many inherited alerts stay open that the correction log does not have."""
+    """Return the batches to send, in order, and how many inherited alerts stay open that the correction log does not
+    have.
+    """
     epoch = epoch_of(plan.previous)
     alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
     before = partial(withdrawals, store, plan, subscriber)

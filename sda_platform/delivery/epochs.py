@@ -41,7 +41,7 @@ _EPOCH, _BEGAN_NS, _TO_CORRECT, _OPEN = "epoch", "epoch_began_ns", "to_correct",
 
 
 def epoch_of(ledger_head: CommitManifest | None) -> int:
-    """The epoch of the entries that follow this commit of the ledger."""
+    """Return the epoch of the entries that follow this commit of the ledger."""
     return ledger_head.counts.get(_EPOCH, 0) if ledger_head else 0
 
 
@@ -51,7 +51,7 @@ def inherited_open(ledger_head: CommitManifest | None) -> int:
 
 
 def first_counts(plan: Plan, foreign: Sequence[AlertEntry]) -> dict[str, int]:
-    """The counts with which the commit that records ``foreign`` entries begins the next epoch."""
+    """Return the counts with which the commit that records ``foreign`` entries begins the next epoch."""
     epoch = max(epoch_of(plan.previous), *(entry.epoch for entry in foreign)) + 1
     return {_EPOCH: epoch, _BEGAN_NS: plan.as_of_ns, _TO_CORRECT: len(foreign), _OPEN: len(foreign)}
 
@@ -79,7 +79,7 @@ def recording(plan: Plan) -> Plan:
 
 
 def inherited_rows(foreign: Sequence[AlertEntry], subscriber: str, as_of_ns: int) -> pa.Table:
-    """The ledger's rows for what a subscriber holds of an earlier history."""
+    """Return the ledger's rows for what a subscriber holds of an earlier history."""
     rows = [
         ledger_row(entry, INHERITED, INHERITED, INHERITED, subscriber=subscriber, as_of_ns=as_of_ns)
         for entry in foreign
@@ -122,7 +122,7 @@ def withdrawals(
 
 
 def unknown_open(store: Lake, plan: Plan) -> list[Delivered]:
-    """The open inherited alerts whose TCA is ahead and which the correction log does not have with ``plan``."""
+    """Return the open inherited alerts whose TCA is ahead and which the correction log does not have with ``plan``."""
     if not inherited_open(plan.previous):
         return []
     ahead = last_delivered(store, plan, ds.field("tca_time_ns") > plan.as_of_ns)
@@ -149,7 +149,7 @@ def _open(delivered: Mapping[str, Delivered]) -> list[Delivered]:
 
 
 def _unknown(store: Lake, delivered: Sequence[Delivered], commit: int) -> list[Delivered]:
-    """The entries ``delivered`` that the correction log does not have up to ``commit``."""
+    """Return the entries ``delivered`` that the correction log does not have up to ``commit``."""
     if not delivered:
         return []
     chosen = ds.field("event_id").isin(pa.array([each.stamp.alert_id for each in delivered], pa.string()))
@@ -158,7 +158,7 @@ def _unknown(store: Lake, delivered: Sequence[Delivered], commit: int) -> list[D
 
 
 def _has_screened(store: Lake, since_ns: int) -> bool:
-    """Whether a full screening that began after ``since_ns`` (mission time) has reached the alerts."""
+    """Return whether a full screening that began after ``since_ns`` (mission time) has reached the alerts."""
     candidates = store.head(CONJUNCTION_CANDIDATES).commit
     if candidates is None or candidates.manifest.watermarks.get(SCREENED_FROM, 0) <= since_ns:
         return False

@@ -50,7 +50,7 @@ def ledger(sent: Sequence[DeliveryBatch], outcomes: Sequence[Outcome], *, subscr
 def ledger_row(
     entry: AlertEntry, outcome: str, batch_id: str, cause: str, *, subscriber: str, as_of_ns: int
 ) -> dict[str, object]:
-    """The row of `alert_deliveries` for one entry; an alert of another system may have no TCA (0)."""
+    """Return the row of `alert_deliveries` for one entry; an alert of another system may have no TCA (0)."""
     return {
         **entry.stamp._asdict(),
         "subscriber": subscriber,
@@ -63,7 +63,8 @@ def ledger_row(
 
 
 def last_delivered(store: Lake, plan: Plan | None = None, where: ds.Expression | None = None) -> dict[str, Delivered]:
-    """The last entry of each alert in the ledger as ``plan``, one of its own, found it; without a plan, as it is now.
+    """Return the last entry of each alert in the ledger as ``plan``, one of its own, found it; without a plan, as it is
+    now.
 
     ``where`` restricts the rows; it must select all rows of an alert that are later than those that it leaves out.
     """
@@ -81,7 +82,7 @@ def last_delivered(store: Lake, plan: Plan | None = None, where: ds.Expression |
 
 
 def replaced_by(store: Lake, plan: Plan, sent: Sequence[AlertEntry]) -> dict[str, EntryStamp]:
-    """The last delivered entry of each alert of ``sent`` that had one."""
+    """Return the last delivered entry of each alert of ``sent`` that had one."""
     first: dict[str, AlertEntry] = {}
     for entry in sent:
         first.setdefault(entry.alert_id, entry)
@@ -99,7 +100,7 @@ def replaced_by(store: Lake, plan: Plan, sent: Sequence[AlertEntry]) -> dict[str
 
 
 def near(first_ns: int, last_ns: int) -> ds.Expression:
-    """Rows of encounters that may be one with an encounter whose TCA is between these times."""
+    """Return rows of encounters that may be one with an encounter whose TCA is between these times."""
     tca = ds.field("tca_time_ns")
     return (tca > first_ns - SAME_EVENT_NS) & (tca < last_ns + SAME_EVENT_NS)
 
@@ -132,7 +133,7 @@ def _all(sent: Iterable[DeliveryBatch]) -> Iterable[AlertEntry]:
 
 
 def _circumstances(sent: Iterable[DeliveryBatch]) -> Iterable[tuple[str, str]]:
-    """The group id and the cause of each entry, in the order of `_all`."""
+    """Yield the group id and the cause of each entry, in the order of `_all`."""
     for batch in sent:
         causes = iter(batch.causes())
         for group_id, group in batch.groups():
@@ -147,7 +148,7 @@ def _delivered(row: Mapping[str, Any], contents: Mapping[tuple[str, int, str], s
 
 
 def _contents(store: Lake, names: Sequence[str]) -> dict[tuple[str, int, str], str]:
-    """The content hashes of entries that an earlier version of the platform recorded without."""
+    """Return the content hashes of entries that an earlier version of the platform recorded without."""
     if not names:
         return {}
     rows = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id").isin(pa.array(sorted(names), pa.string())))

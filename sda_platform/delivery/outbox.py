@@ -64,7 +64,7 @@ def planned_batches(
     epoch: int = 0,
     before: Callable[[Sequence[AlertEntry], int], Sequence[AlertEntry]] = lambda _sent, _commit: (),
 ) -> list[DeliveryBatch]:
-    """The batches to send of ``alerts``: one for each commit that has entries, in the order of the commits.
+    """Return the batches to send of ``alerts``: one for each commit that has entries, in the order of the commits.
 
     A batch depends on its commit and the epoch only, not on the plan that sends it. An interrupted delivery is
     therefore repeated with the same batches, even after later commits, and each entry gets its first outcome. The id
@@ -97,7 +97,7 @@ def entries(alerts: pa.Table, epoch: int = 0) -> list[AlertEntry]:
 def marks_along(
     sent: Iterable[DeliveryBatch], before: EntriesMark, replaced: Mapping[str, EntryStamp]
 ) -> list[EntriesMark]:
-    """The marks of a subscriber before these batches and after each of them.
+    """Return the marks of a subscriber before these batches and after each of them.
 
     ``before``: its mark before them. ``replaced``: the last entry before them of each alert that has one.
     """

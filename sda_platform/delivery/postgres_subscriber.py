@@ -110,7 +110,7 @@ class _PostgresTransaction:
 
 
 def _tls(host: str, parameters: Mapping[str, str]) -> ssl.SSLContext | None:
-    """How a server at ``host`` is verified; None: without TLS."""
+    """Return how a server at ``host`` is verified; None: without TLS."""
     if unknown := sorted(parameters.keys() - {"sslmode", _ROOTS}):
         known = f"there are sslmode and {_ROOTS}"
         raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: no parameter is named {unknown[0]!r}; {known}")

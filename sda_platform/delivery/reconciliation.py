@@ -82,7 +82,7 @@ def foreign_entries(
 
 
 def expected_marks(store: Lake, plan: Plan, pending: Sequence[DeliveryBatch]) -> list[EntriesMark]:
-    """The marks that a subscriber may have that lost nothing: an attempt may have ended after any batch."""
+    """Return the marks that a subscriber may have that lost nothing: an attempt may have ended after any batch."""
     return marks_along(pending, delivered_mark(plan.previous), replaced_by(store, plan, _entries(pending)))
 
 
@@ -91,7 +91,7 @@ def _entries(batches: Sequence[DeliveryBatch]) -> list[AlertEntry]:
 
 
 def delivered_mark(ledger_head: CommitManifest | None) -> EntriesMark:
-    """The mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
+    """Return the mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
     return EntriesMark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else EntriesMark()
 
 
@@ -121,7 +121,7 @@ def compare(
 
 
 def _was_delivered(held: AlertEntry, last: EntryStamp | None) -> bool:
-    """Whether ``held`` is the entry delivered ``last``, or an earlier one."""
+    """Return whether ``held`` is the entry delivered ``last``, or an earlier one."""
     if last is None or held.order > last.order:
         return False
     return held.order < last.order or held.stamp.content in (last.content, UNSTATED)

@@ -39,7 +39,7 @@ _EARLIER = ("alerts", "receipts")
 
 
 def migration(exists: Callable[[str], bool], triggers: Sequence[str], digest: str) -> Iterator[str]:
-    """The statements that make the tables, within one transaction, and take over those of an earlier version.
+    """Yield the statements that make the tables, within one transaction, and take over those of an earlier version.
 
     ``exists``: whether there is a table of this name. ``digest``: `entry_digest` of an earlier alert in SQL; its epoch
     is 0.
@@ -90,7 +90,7 @@ class Transaction(Protocol):
     """An open transaction; it commits when its context is left without an error."""
 
     def run(self, statement: str, **values: Any) -> Sequence[Sequence[Any]]:
-        """The rows that ``statement``, with its ``:names`` bound to ``values``, returns."""
+        """Return the rows that ``statement``, with its ``:names`` bound to ``values``, returns."""
         ...
 
 

@@ -126,18 +126,20 @@ def canonical(facts: Mapping[str, object]) -> str:
 
 
 def content_hash(body: str) -> str:
-    """The SHA-256, in hexadecimal, of an alert's text."""
+    """Return the SHA-256, in hexadecimal, of an alert's text."""
     return hashlib.sha256(body.encode()).hexdigest()
 
 
 def entry_digest(alert_id: str, epoch: int, sequence: int, op: str, content: str) -> int:
-    """The first 60 bits of the MD5 of ``alert_id:epoch:sequence:op:content``, which every database can compute."""
+    """Return the first 60 bits of the MD5 of ``alert_id:epoch:sequence:op:content``, which every database can
+    compute.
+    """
     text = f"{alert_id}:{epoch}:{sequence}:{op}:{content}".encode()
     return int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:_DIGEST_HEX_DIGITS], 16)
 
 
 def mark_of(stamps: Iterable[EntryStamp]) -> EntriesMark:
-    """The mark of entries with these stamps."""
+    """Return the mark of entries with these stamps."""
     digests = [entry_digest(*stamp) for stamp in stamps]
     return EntriesMark(len(digests), sum(digests) % _DIGEST_MODULUS)
 
@@ -159,9 +161,9 @@ class Subscriber(Protocol):
         ...
 
     def mark(self, prefix: str = "") -> EntriesMark:
-        """The mark of what it holds, tombstones included, of the alerts whose id begins with ``prefix``."""
+        """Return the mark of what it holds, tombstones included, of the alerts whose id begins with ``prefix``."""
         ...
 
     def held(self, prefix: str = "") -> list[AlertEntry]:
-        """The last entry of each of these alerts, by its own account, tombstones included."""
+        """Return the last entry of each of these alerts, by its own account, tombstones included."""
         ...

@@ -53,7 +53,9 @@ class DeliveryRetries(RetryPolicy):
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates that are trusted; loading them takes longer than most answers, so a process does it once."""
+    """Return the certificates that are trusted; loading them takes longer than most answers, so a process does
+    it once.
+    """
     return httpx.create_ssl_context()
 
 
@@ -103,7 +105,7 @@ class WebhookSubscriber(Subscriber):
         return self._outcomes(self._settle(client, key, [entry]), [entry])[0]
 
     def _settle(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> WebhookAnswer | None:
-        """The answer to a batch, given earlier or now; None when its content is refused."""
+        """Return the answer to a batch, given earlier or now; None when its content is refused."""
         return self._patiently(lambda: self._first_answer(client, batch_id) or self._send(client, batch_id, entries))
 
     def _first_answer(self, client: httpx.Client, batch_id: str) -> WebhookAnswer | None:
@@ -160,7 +162,7 @@ class WebhookSubscriber(Subscriber):
         return response
 
     def _parsed(self, response: httpx.Response, kind: type[_Message]) -> _Message:
-        """The message in an answer that the contract foresees. Raises SubscriberUnavailable for any other.
+        """Return the message in an answer that the contract foresees. Raises SubscriberUnavailable for any other.
 
         A login, a page or an error of a proxy before the receiver looks like one, and ends when the proxy is mended.
         """

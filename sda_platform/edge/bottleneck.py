@@ -22,7 +22,7 @@ class Occupancy:
         self._samples.append(shares)
 
     def bottleneck(self) -> str | None:
-        """The name of the edge; None where no edge is full."""
+        """Return the name of the edge; None where no edge is full."""
         recent = list(self._samples)[-SAMPLES // 3 :]
         if not recent:
             return None

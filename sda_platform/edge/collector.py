@@ -167,14 +167,14 @@ class Collector:
         return left
 
     def entry(self, zone: str) -> ZoneEntry:
-        """The entry of a zone; its sealers start with it."""
+        """Return the entry of a zone; its sealers start with it."""
         if zone not in self._entries:
             self._entries[zone] = ZoneEntry(zone, self.topology, self.ledger)
             self._start_sealers(zone)
         return self._entries[zone]
 
     def zones(self) -> dict[str, ZoneEntry]:
-        """The zones that are in use."""
+        """Return the zones that are in use."""
         return dict(self._entries)
 
     @property

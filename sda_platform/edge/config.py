@@ -79,7 +79,7 @@ class RadarConfig(_ListeningConfig):
     receive_buffer_bytes: int = Field(4 * 2**20, gt=0, description="Size of the socket's receive buffer.")
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         return RadarSource(
             name, services, bind=self.bind, receive_buffer_bytes=self.receive_buffer_bytes, allowed=self.senders
         )
@@ -115,7 +115,7 @@ class FramedConfig(_ListeningConfig):
         return not self.allow and self.certificate is None
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         made = LinkSource if self.kind == "isl" else TelemetrySource
         return made(
             name,
@@ -143,7 +143,7 @@ class StationConfig(_Model):
     refresh_s: float = Field(600.0, ge=60.0, description="Time between two requests of that set, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         refresh = None
         if self.elements_url and self.norad_id is not None:
             refresh = ElementRefresh(self.elements_url, self.norad_id, interval_s=self.refresh_s)
@@ -161,7 +161,7 @@ class OpticalConfig(_Model):
     archive_s: float = Field(86_400.0, gt=0.0, description="How long the archive keeps a record, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         options = self.model_dump(exclude={"kind"})
         return OpticalSource(name, services, **options)
 
@@ -182,7 +182,7 @@ class FolderConfig(_Model):
     rank: Rank = None
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         return FolderSource(
             name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s, rank=self.rank
         )
@@ -204,7 +204,7 @@ class UploadConfig(_Model):
         return self
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         token = os.environ.get(self.token_variable, "") if self.token_variable else ""
         return UploadSource(
             name, services, bind=self.bind, hosts=self.hosts, token=token, max_bytes=self.max_bytes, rank=self.rank
@@ -231,7 +231,7 @@ class PullConfig(_Model):
         return self
 
     def build(self, name: str, services: Services) -> Source:
-        """The source that this describes."""
+        """Return the source that this describes."""
         login = Login() if self.login else None
         return PullSource(
             name, services, url=self.url, zone=self.zone, segment_format=self.format, interval_s=self.interval_s,
@@ -308,7 +308,7 @@ class CollectorConfig(_Model):
 
 
 def load_config(path: Path) -> CollectorConfig:
-    """The configuration in the file at ``path``. Raises ConfigError."""
+    """Return the configuration in the file at ``path``. Raises ConfigError."""
     return read_toml(path, CollectorConfig, ConfigError)
 
 

@@ -85,7 +85,7 @@ class DatagramReader:
         self._is_allowed = np.ones(at_once, bool)
 
     def read(self, opened: socket.socket) -> Frames:
-        """The datagrams that wait at a non-blocking socket, none if none does. Raises OSError."""
+        """Return the datagrams that wait at a non-blocking socket, none if none does. Raises OSError."""
         while True:
             count = self._read_many(opened) if self._reads_many else self._read_alone(opened)
             frames = Frames(self._buffer, self._starts[:count], self._received[:count].astype(np.int64))

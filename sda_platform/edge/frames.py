@@ -29,7 +29,7 @@ class Frames:
         return len(self.starts)
 
     def where(self, chosen: NDArray[Any]) -> "Frames":
-        """The rows that ``chosen`` selects: a mask (n,) or row numbers, in that order; no payload is moved."""
+        """Return the rows that ``chosen`` selects: a mask (n,) or row numbers, in that order; no payload is moved."""
         return Frames(self.buffer, self.starts[chosen], self.lengths[chosen])
 
     def payload(self, row: int) -> bytes:

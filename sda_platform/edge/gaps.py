@@ -22,7 +22,7 @@ class SequenceGaps:
         self._count = 0
 
     def count(self, frames: Frames, rows: NDArray[np.int64]) -> tuple[int, int]:
-        """How many frames are missing before these new ones, and how many of these were missing until now.
+        """Return how many frames are missing before these new ones, and how many of these were missing until now.
 
         ``rows`` are in order of time. A counter that restarted has no gap; one gap counts a million at most.
         """

@@ -34,7 +34,7 @@ class Sockets:
         return {key.partition(" ")[0] for key in self._inherited}
 
     def listen(self, key: str, make: Callable[[], socket.socket]) -> socket.socket:
-        """The socket of ``key``, which was handed over or is made. Raises OSError."""
+        """Return the socket of ``key``, which was handed over or is made. Raises OSError."""
         number = self._inherited.get(key) if key not in self._open else None
         self._open[key] = make() if number is None else socket.socket(fileno=number)
         return self._open[key]
@@ -51,7 +51,7 @@ class Sockets:
             os.close(self._inherited.pop(key))
 
     def environment(self) -> dict[str, str]:
-        """The environment of the next process; the sockets stay open in it."""
+        """Return the environment of the next process; the sockets stay open in it."""
         for each in self._open.values():
             os.set_inheritable(each.fileno(), True)
         return {**os.environ, VARIABLE: json.dumps({key: each.fileno() for key, each in self._open.items()})}

@@ -27,7 +27,9 @@ class HostLimits:
         self._path, self._spacing_s = UPath(directory / "hosts.json"), spacing_s
 
     def wait_s(self, host: str, now_s: float) -> float:
-        """Seconds until a request to ``host`` may be sent, 0: now; a day at most, should the clock be set back."""
+        """Return seconds until a request to ``host`` may be sent, 0: now; a day at most, should the clock be
+        set back.
+        """
         return min(max(self._next_s().get(host, 0.0) - now_s, 0.0), _LONGEST_S)
 
     def take(self, host: str, now_s: float, requests: int = 1) -> None:

@@ -154,7 +154,7 @@ class HttpClient:
             self._breaker.record(is_failure, began_s=began_s, now_s=time.monotonic())
 
     async def _response(self, request: httpx.Request, shown: str) -> httpx.Response:
-        """The response, after at most three redirects at the same server. Raises HttpRefused for others."""
+        """Return the response, after at most three redirects at the same server. Raises HttpRefused for others."""
         for _ in range(_MOST_REDIRECTS + 1):
             if self._has_proxy:
                 await _judged(request.url, self._internal)
@@ -197,7 +197,7 @@ class HttpClient:
 
 
 def _is_same_server(one: httpx.URL, other: httpx.URL) -> bool:
-    """Whether both name one server; a server may lead from plain HTTP to HTTPS at the usual ports."""
+    """Return whether both name one server; a server may lead from plain HTTP to HTTPS at the usual ports."""
     to_tls = (one.scheme, one.port, other.scheme, other.port) == ("http", None, "https", None)
     return one.host == other.host and ((one.scheme, one.port) == (other.scheme, other.port) or to_tls)
 
@@ -230,7 +230,7 @@ class _JudgedTransport(httpx.AsyncBaseTransport):
 
 
 async def _judged(url: httpx.URL, internal: Collection[str]) -> list[str]:
-    """The addresses of the name in ``url``, in the order of the resolver.
+    """Return the addresses of the name in ``url``, in the order of the resolver.
 
     Raises HttpRefused where one of them is this machine, or is private and the name is not ``internal``; HttpFailed for
     an unknown name. `localhost`, addresses, and names without a dot are meant as they are written.

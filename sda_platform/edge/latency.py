@@ -30,7 +30,7 @@ class Latency:
         return found
 
     def quantile(self, share: float) -> float | None:
-        """The upper bound of the bucket in which this share of the records is reached; None without records."""
+        """Return the upper bound of the bucket in which this share of the records is reached; None without records."""
         total, reached = sum(self.counts), 0
         for bound, count in zip((*BOUNDS_S, float("inf")), self.counts, strict=True):
             reached += count

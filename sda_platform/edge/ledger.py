@@ -34,7 +34,7 @@ class Ledger:
         self._accounts: defaultdict[tuple[str, Priority], Account] = defaultdict(Account)
 
     def account(self, source: str, priority: Priority) -> Account:
-        """The account of a source's records of one priority."""
+        """Return the account of a source's records of one priority."""
         return self._accounts[source, priority]
 
     def accounts(self) -> dict[tuple[str, Priority], Account]:
@@ -42,7 +42,7 @@ class Ledger:
         return dict(self._accounts)
 
     def of_source(self, source: str) -> Account:
-        """The sum over all priorities of a source."""
+        """Return the sum over all priorities of a source."""
         found = [account for (name, _), account in self._accounts.items() if name == source]
         return Account(*(sum(getattr(each, name) for each in found) for name in Account.__dataclass_fields__))
 

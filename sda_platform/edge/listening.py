@@ -65,5 +65,5 @@ class ListeningLog:
         return found
 
     def last_of(self, source: str) -> NotListened | None:
-        """The newest entry of ``source``."""
+        """Return the newest entry of ``source``."""
         return next((each for each in reversed(self.entries) if each.source == source), None)

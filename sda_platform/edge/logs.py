@@ -18,7 +18,7 @@ class Log:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def bind(self, **facts: Any) -> "Log":
-        """The same log with more facts in every line."""
+        """Return the same log with more facts in every line."""
         return Log(self.stream, {**self.facts, **facts})
 
     def info(self, event: str, **facts: Any) -> None:

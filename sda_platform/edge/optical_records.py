@@ -84,7 +84,7 @@ def _piece(records: list[Record], rest: bytes | None, *, has_begun: bool = True)
 
 
 def _element(text: str, at: int) -> tuple[Any, int] | None:
-    """The element at ``at`` (None where it cannot be decoded) and its end; None while the end is not there."""
+    """Return the element at ``at`` (None where it cannot be decoded) and its end; None while the end is not there."""
     value: Any = None
     try:
         value, end = _DECODER.raw_decode(text, at)

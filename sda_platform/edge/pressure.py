@@ -30,7 +30,7 @@ class Pressure:
         return max(used / capacity, self.backlog)
 
     def saturated(self) -> bool:
-        """Whether low priority is deferred now."""
+        """Return whether low priority is deferred now."""
         mark = LOW_WATER if self.is_saturated else HIGH_WATER
         self.is_saturated = self.share > mark
         return self.is_saturated

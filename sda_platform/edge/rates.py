@@ -23,5 +23,5 @@ class Rates:
             self._rates[name] = rate + weight * ((count - before) / (now_s - before_s) - rate)
 
     def of(self, name: str) -> float:
-        """The rate of a source, 0 for one that is not known."""
+        """Return the rate of a source, 0 for one that is not known."""
         return self._rates.get(name, 0.0)

@@ -9,7 +9,7 @@ from sda_platform.edge.priority import Priority
 
 
 def report_sources(collector: Collector) -> dict[str, Any]:
-    """The sources, the zones that are saturated, and the bottleneck; plain values for JSON."""
+    """Return the sources, the zones that are saturated, and the bottleneck; plain values for JSON."""
     now_s = asyncio.get_running_loop().time()
     return {
         "sources": [_source(collector, name, now_s) for name in collector.supervised],

@@ -15,7 +15,7 @@ class NoReport(Exception):
 
 
 def fetch_report(control: str) -> dict[str, Any]:
-    """The report of the collector at ``control`` (host:port). Raises NoReport."""
+    """Return the report of the collector at ``control`` (host:port). Raises NoReport."""
     try:
         report = dict(_answer(control, "/sources").json())
         if not {"sources", "problems"} <= report.keys():
@@ -26,7 +26,7 @@ def fetch_report(control: str) -> dict[str, Any]:
 
 
 def fetch_metrics(control: str) -> str:
-    """What the collector at ``control`` (host:port) exports, in Prometheus' text format. Raises NoReport."""
+    """Return what the collector at ``control`` (host:port) exports, in Prometheus' text format. Raises NoReport."""
     return _answer(control, "/metrics").text
 
 

@@ -37,7 +37,9 @@ class SealedLog:
             self._lines += 1
 
     def payloads(self, most: int) -> Iterator[list[bytes]]:
-        """The records of the segments that were sealed last, ``most`` of them or a few more, oldest segment first."""
+        """Yield the records of the segments that were sealed last, ``most`` of them or a few more, oldest segment
+        first.
+        """
         found: list[list[bytes]] = []
         for line in reversed(self._shorten()):
             if sum(map(len, found)) >= most:

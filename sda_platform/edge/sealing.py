@@ -96,7 +96,9 @@ class Sealer:
         return data, meta
 
     def _attempt(self, data: bytes, meta: SegmentMeta) -> bool:
-        """Whether the segment is durable now. Errors of the disk are logged; others are faults of ours and raised."""
+        """Return whether the segment is durable now. Errors of the disk are logged; others are faults of ours and
+        raised.
+        """
         stem = f"{self.zone}-{meta.sealed_time_ns}"
         if self.sealed_log is not None:
             self.sealed_log.note(segment_name(meta, stem), meta.sha256)
@@ -116,7 +118,7 @@ class Sealer:
 
 
 def _origins(batches: Iterable[ReceivedBatch]) -> Iterator[Origin]:
-    """The runs of batches of one source and peer."""
+    """Yield the runs of batches of one source and peer."""
     for (source, peer, is_conflict), run in groupby(batches, lambda each: (each.source, each.peer, each.is_conflict)):
         yield Origin(sum(batch.records for batch in run), source, peer, is_conflict)
 

@@ -27,7 +27,7 @@ class AllowedSenders:
         return bool(self._networks)
 
     def allows(self, host: str) -> bool:
-        """Whether the address ``host`` may send."""
+        """Return whether the address ``host`` may send."""
         if not self._networks:
             return True
         packed = ipaddress.ip_address(host.partition("%")[0]).packed

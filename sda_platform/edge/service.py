@@ -42,7 +42,7 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
 
 
 def _usable_config(config_path: Path, home: Path) -> CollectorConfig:
-    """The configuration; a collector can start with it and with the mappings of ``home``.
+    """Return the configuration; a collector can start with it and with the mappings of ``home``.
 
     Raises ConfigError, MappingError.
     """

@@ -60,7 +60,7 @@ class Supervised:
         self.source.log.info("stopped")
 
     def problem(self) -> str | None:
-        """What a person must know of the source now; None: nothing."""
+        """Return what a person must know of the source now; None: nothing."""
         source, now_s = self.source, asyncio.get_running_loop().time()
         found = source.problem(now_s)
         is_down = source.state is SourceState.RETRYING or now_s - self._began_s < RECOVERED_S

@@ -56,7 +56,7 @@ class Topology:
         self._channels: dict[tuple[str, Priority], Channel[ReceivedBatch]] = {}
 
     def lane(self, zone: str, priority: Priority) -> Channel[ReceivedBatch]:
-        """The channel of a zone's records of one priority; the same for every caller."""
+        """Return the channel of a zone's records of one priority; the same for every caller."""
         key = (zone, priority)
         if key not in self._channels:
             self._channels[key] = Channel(_edge(zone, priority))
@@ -76,7 +76,7 @@ class Topology:
 
 
 def declared_edges(zones: Iterable[str]) -> list[Edge]:
-    """The edges that a collector of these zones has."""
+    """Return the edges that a collector of these zones has."""
     return [_edge(zone, priority) for zone in zones for priority in Priority]
 
 

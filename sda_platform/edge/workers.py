@@ -34,7 +34,7 @@ class Worker:
         self._executor = start()
 
     async def run(self, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
-        """The result of a module's ``function``. Raises what it raises; OSError if the process died."""
+        """Return the result of a module's ``function``. Raises what it raises; OSError if the process died."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **options))
 
     def close(self) -> None:

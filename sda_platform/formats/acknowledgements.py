@@ -23,7 +23,7 @@ class AlertAcknowledgement:
 
 
 def read_acknowledgement(record: RawRecord) -> AlertAcknowledgement:
-    """The acknowledgement on one line; raises RecordError."""
+    """Return the acknowledgement on one line; raises RecordError."""
     fields = json_object(record.payload)
     comment = fields.get("comment", "")
     if not isinstance(comment, str):

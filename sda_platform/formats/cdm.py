@@ -131,23 +131,25 @@ class _Section:
         return value * scale[found.unit]
 
     def texts(self) -> dict[str, str]:
-        """The values by keyword, numbers in the unit of the standard; without those of a unit that cannot be one."""
+        """Return the values by keyword, numbers in the unit of the standard; without those of a unit that cannot be
+        one.
+        """
         found = {keyword: _in_unit_of_standard(entry) for keyword, entry in self.entries.items()}
         return {keyword: value for keyword, value in found.items() if value is not None}
 
     def remarks(self) -> tuple[str, ...]:
-        """The comments, and as comments the values that no unit of the standard can hold."""
+        """Return the comments, and as comments the values that no unit of the standard can hold."""
         others = (entry for entry in self.entries.values() if _in_unit_of_standard(entry) is None)
         return (*self.comments, *(f"{entry.keyword} = {entry.value} [{entry.unit}]" for entry in others))
 
     def radius(self) -> StatedRadius | None:
-        """The hard-body radius given as a keyword or in a comment, if there is one."""
+        """Return the hard-body radius given as a keyword or in a comment, if there is one."""
         if "HBR" in self.entries:
             return StatedRadius(require_radius(self.number("HBR", LENGTHS_M), self.name), is_combined=False)
         return hard_body_radius(self.comments, self.name)
 
     def exclusion_volume_radius_m(self) -> float | None:
-        """The exclusion volume radius given in a comment, if there is one."""
+        """Return the exclusion volume radius given in a comment, if there is one."""
         found = exclusion_volume_radius(self.comments, self.name)
         return found.radius_m if found else None
 
@@ -159,7 +161,7 @@ class _Section:
                 following.comments.append(comment)
 
     def area_pc_m2(self) -> float | None:
-        """The area for the probability of collision; None where it is absent, zero or no number."""
+        """Return the area for the probability of collision; None where it is absent, zero or no number."""
         try:
             area_m2 = self.number("AREA_PC", _AREAS)
         except RecordError:
@@ -168,12 +170,12 @@ class _Section:
 
 
 def read_cdm_record(record: RawRecord) -> Cdm:
-    """The one message of a record, see `read_cdm`."""
+    """Return the one message of a record, see `read_cdm`."""
     return read_cdm(record.payload, record.line_of)
 
 
 def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
-    """The one message of a KVN or XML file.
+    """Return the one message of a KVN or XML file.
 
     Raises RecordError, naming the line or element and the keyword, for no message, several messages, or a message
     without the values that a probability requires; in version 1.0 also for a keyword outside the standard.
@@ -188,7 +190,9 @@ def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
 
 
 def _xml_entries(message: Element) -> list[KeywordEntry]:
-    """The entries of an XML message; OBJECT begins the entries of its segment, and so its comments are its own."""
+    """Return the entries of an XML message; OBJECT begins the entries of its segment, and so its comments are
+    its own.
+    """
     entries = leaves(message)
     segments = [leaves(segment) for segment in message.iter("segment")]
     before = len(entries) - sum(map(len, segments))
@@ -197,7 +201,7 @@ def _xml_entries(message: Element) -> list[KeywordEntry]:
 
 
 def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = True) -> Cdm:
-    """The message of these entries; ``must_come_first``: its version begins it. Raises RecordError."""
+    """Return the message of these entries; ``must_come_first``: its version begins it. Raises RecordError."""
     whole, *objects = _sections(message, _version(message, must_come_first=must_come_first))
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
@@ -220,7 +224,7 @@ def cdm_of_entries(message: Sequence[KeywordEntry], *, must_come_first: bool = T
 
 
 def _radii(whole: _Section, objects: Sequence[_Section]) -> tuple[float | None, list[float | None]]:
-    """The combined hard-body radius and those of the objects, in metres, as far as they are given.
+    """Return the combined hard-body radius and those of the objects, in metres, as far as they are given.
 
     A comment directly before the first object may be of the encounter or of the object: of the object, where only the
     other one has a radius of its own.

@@ -48,7 +48,7 @@ def encode_cdm_json(messages: Sequence[Cdm | CdmSummary]) -> bytes:
 
 
 def _entries(values: Mapping[str, Any]) -> Iterator[KeywordEntry]:
-    """The message as a list of keywords: of the encounter, then of each object."""
+    """Yield the message as a list of keywords: of the encounter, then of each object."""
     parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
     for name, value in values.items():
         found = _OF_OBJECT.fullmatch(name)

@@ -31,7 +31,7 @@ def encode_cdms(messages: Sequence[Cdm], encoding: str) -> bytes:
 
 
 def flat_entries(message: Cdm) -> Iterator[KeywordEntry]:
-    """The message as a list of keywords in the order of the standard."""
+    """Yield the message as a list of keywords in the order of the standard."""
     yield _VERSION
     yield from _rows(HEADER, message.fields)
     yield from _comments(_remarks(message))  # not before OBJECT, where a radius could be of that object
@@ -72,7 +72,7 @@ def _add_group(parent: Element, name: str, entries: Sequence[KeywordEntry]) -> N
 
 
 def _remarks(each: Cdm | CdmObject) -> Sequence[str]:
-    """The comments; among them the radius that a message gave as a keyword, which the standard does not have."""
+    """Return the comments; among them the radius that a message gave as a keyword, which the standard does not have."""
     if "HBR" not in each.fields:
         return each.comments
     return (*each.comments, f"HBR = {each.hard_body_radius_m!r} [m]")

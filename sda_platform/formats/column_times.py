@@ -18,7 +18,7 @@ _YEAR_DAY: Final = re.compile(r"(?:(\d{4}|\d\d)[-/: ]+(\d{1,3}(?:\.\d*)?)|(\d{4}
 
 
 def _counted(unit_ns: int | Decimal, first: str = "0") -> Callable[[str], int]:
-    """The reader of a number of units since ``first``, in units, of 1970."""
+    """Return the reader of a number of units since ``first``, in units, of 1970."""
 
     def read(text: str) -> int:
         if not _NUMBER.fullmatch(text):

@@ -17,12 +17,12 @@ _SEXAGESIMAL: Final = re.compile(
 
 
 def is_unit_of(unit: str, wanted: str) -> bool:
-    """Whether a number in ``unit`` can be given in the unit ``wanted``."""
+    """Return whether a number in ``unit`` can be given in the unit ``wanted``."""
     return converted("1", "deg" if unit in _ANGLES else unit, wanted) is not None
 
 
 def number_in(text: str, unit: str, wanted: str, name: str) -> str:
-    """The number ``text``, given in ``unit``, in the unit ``wanted``. Raises RecordError, with ``name``."""
+    """Return the number ``text``, given in ``unit``, in the unit ``wanted``. Raises RecordError, with ``name``."""
     if unit in (SEXAGESIMAL_HOURS, SEXAGESIMAL_DEGREES):
         text = str(_degrees(text, name) * (_DEGREES_PER_HOUR if unit == SEXAGESIMAL_HOURS else 1))
     else:

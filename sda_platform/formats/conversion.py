@@ -27,7 +27,7 @@ class Conversion:
 
 
 def converted(data: bytes, source: str, target: str) -> Conversion:
-    """The records of ``data``, in the format ``source``, that can be read, written in the format ``target``.
+    """Return the records of ``data``, in the format ``source``, that can be read, written in the format ``target``.
 
     A record that does not fit into the target is refused like one that cannot be read. Raises UnknownFormat, and
     ConversionError where the contents of the formats differ, or no record can be written.
@@ -68,7 +68,7 @@ def _unwritable(values: Sequence[Any], write: Writer) -> str | None:
 
 
 def targets_of(source: str) -> list[str]:
-    """The formats that a file of the format ``source`` can be converted to. Raises UnknownFormat."""
+    """Return the formats that a file of the format ``source`` can be converted to. Raises UnknownFormat."""
     if not isinstance(known_format(source), RecordFormat):
         return []
     content = known_format(source).content
@@ -77,7 +77,9 @@ def targets_of(source: str) -> list[str]:
 
 
 def target_named(name: str, source: str) -> str:
-    """The format that ``name`` means for a file of the format ``source``: ``xml`` for an OEM in KVN is ``oem-xml``."""
+    """Return the format that ``name`` means for a file of the format ``source``: ``xml`` for an OEM in KVN is
+    ``oem-xml``.
+    """
     short = [target for target in targets_of(source) if target == name or target.endswith(f"-{name}")]
     return short[0] if len(short) == 1 else known_format(name).name
 

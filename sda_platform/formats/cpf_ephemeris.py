@@ -25,7 +25,7 @@ _FRAME_AT: Final = 18  # of the words of H2: after ids (3), two instants (12), s
 
 
 def read_cpf(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one file. Raises RecordError with the line and the reason."""
+    """Return the ephemeris of one file. Raises RecordError with the line and the reason."""
     table, is_ended = PathTable(FileObject(""), "", "UTC"), False
     for number, line in enumerate(text_lines(record.payload), 1):
         words, place = line.split(), f"line {record.line_of(number)}"

@@ -44,7 +44,7 @@ def count_records(data: bytes, segment_format: str) -> int:
 
 
 def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
-    """The records of several segments, one after the other."""
+    """Return the records of several segments, one after the other."""
     parts = [*cuts, _as_columns([])]
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     return CutRecords(
@@ -77,19 +77,19 @@ def pack_segment(
 
 
 def can_be_packed(payload: bytes, segment_format: str, *, header: bytes = b"") -> bool:
-    """Whether a segment gives the record back as it is, so that it cannot harm its neighbours there."""
+    """Return whether a segment gives the record back as it is, so that it cannot harm its neighbours there."""
     if format_named(segment_format) is None:
         return False
     return _payloads(pack_segment([payload], [0], segment_format, header=header), segment_format) == [payload]
 
 
 def is_segment_of_itself(payload: bytes, segment_format: str) -> bool:
-    """Whether the bytes of the record, alone, are a segment of this one record."""
+    """Return whether the bytes of the record, alone, are a segment of this one record."""
     return _payloads(payload, segment_format) == [payload]
 
 
 def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -> Iterator[bytes]:
-    """The stream as segments of at most ``max_bytes``, equal for equal content however it is chunked.
+    """Return the stream as segments of at most ``max_bytes``, equal for equal content however it is chunked.
 
     A stream that fits into one segment is that segment, byte for byte; segments of a longer one are text in UTF-8.
     Raises UnknownFormat.
@@ -104,7 +104,7 @@ def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -
 
 
 def looks_ended(tail: bytes, segment_format: str) -> bool:
-    """Whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
+    """Return whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
     framing = known_format(segment_format).framing
     if framing.is_text:  # the zero bytes of UTF-16 and UTF-32 say nothing of where a record ends
         tail = tail.replace(b"\0", b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -23,7 +23,7 @@ _ALPHA_5_LENGTH: Final = 5
 
 
 def catalogue_number(text: str) -> int | None:
-    """The catalogue number that ``text`` is, also in Alpha-5 (T0001 is 270001); None: it is none."""
+    """Return the catalogue number that ``text`` is, also in Alpha-5 (T0001 is 270001); None: it is none."""
     if len(text) == _ALPHA_5_LENGTH and text[0] in ALPHA_5 and text[1:].isascii() and text[1:].isdigit():
         return alpha_5_number(text[0], int(text[1:]))
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
@@ -32,7 +32,7 @@ def catalogue_number(text: str) -> int | None:
 
 
 def alpha_5_number(letter: str, rest: int) -> int:
-    """The catalogue number that Alpha-5 writes with this letter and the four digits of ``rest``."""
+    """Return the catalogue number that Alpha-5 writes with this letter and the four digits of ``rest``."""
     return (10 + ALPHA_5.index(letter)) * 10_000 + rest
 
 
@@ -47,12 +47,14 @@ def normal_designator(text: str) -> str | None:
 
 
 def is_navigation_number(text: str) -> bool:
-    """Whether ``text`` is the number of a satellite within its navigation system, as SP3 has it: G01, E11, C19."""
+    """Return whether ``text`` is the number of a satellite within its navigation system, as SP3 has it: G01,
+    E11, C19.
+    """
     return _NAVIGATION.fullmatch(text) is not None
 
 
 def navigation_number(name: str) -> str | None:
-    """The number within its navigation system that the name of an object states: G01 of GPS BIIF-2 (PRN 01)."""
+    """Return the number within its navigation system that the name of an object states: G01 of GPS BIIF-2 (PRN 01)."""
     for pattern, system, offset in _IN_NAMES:
         if found := pattern.fullmatch(name.strip().upper()):
             return f"{system}{int(found[1]) - offset:02}"

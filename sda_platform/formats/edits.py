@@ -93,7 +93,7 @@ class Edit:
 
 
 def corrections_of(value: str) -> list[tuple[str, int, int]]:
-    """The sets that a ``correct_object`` names: segment, record and right number of each. Raises BadEdit."""
+    """Return the sets that a ``correct_object`` names: segment, record and right number of each. Raises BadEdit."""
     found = [_CORRECTED.match(each) for each in value.split()]
     if None in found:
         bad = value.split()[found.index(None)]
@@ -102,7 +102,7 @@ def corrections_of(value: str) -> list[tuple[str, int, int]]:
 
 
 def decided_decay_ns(value: str) -> int | None:
-    """The decay that a DECAY states, Unix time UTC; None: it states none. Raises BadEdit."""
+    """Return the decay that a DECAY states, Unix time UTC; None: it states none. Raises BadEdit."""
     if value in ("", IN_ORBIT):
         return None
     try:
@@ -112,7 +112,7 @@ def decided_decay_ns(value: str) -> int | None:
 
 
 def read_edit(record: RawRecord) -> Edit:
-    """The edit on one line; raises RecordError."""
+    """Return the edit on one line; raises RecordError."""
     fields = json_object(record.payload)
     value, vector = fields.get("value"), fields.get("vector")
     if not isinstance(value, str):

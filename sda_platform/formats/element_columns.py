@@ -84,7 +84,7 @@ def read_omm_csv_columns(payloads: pa.Array, header: bytes) -> Columns | None:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether ``body`` holds nothing that Arrow and the careful path may read in different ways: `"`, `0x1A`."""
+    """Return whether ``body`` holds nothing that Arrow and the careful path may read in different ways: `"`, `0x1A`."""
     if b'"' in body or body.translate(None, USUAL):
         return False
     text = np.frombuffer(b"\n\n" + body, np.uint8)
@@ -111,7 +111,9 @@ def known(text: pa.Array) -> pa.Array:
 
 
 def are_within_limits(columns: Columns) -> bool:
-    """Whether every value keeps its limits (`limits.ELEMENT_LIMITS`); an absent one breaks none, NaN breaks each."""
+    """Return whether every value keeps its limits (`limits.ELEMENT_LIMITS`); an absent one breaks none, NaN breaks
+    each.
+    """
     for limit in ELEMENT_LIMITS:
         column = columns.get(limit.column)
         if column is None:
@@ -127,7 +129,7 @@ def are_within_limits(columns: Columns) -> bool:
 
 
 def _are_whole(found: pa.Table) -> bool:
-    """Whether all integers are exact as doubles, as the careful path demands, and the theory is SGP4."""
+    """Return whether all integers are exact as doubles, as the careful path demands, and the theory is SGP4."""
     for name in (*_INTEGERS, *_UNUSED_INTEGERS):
         if name in found.column_names:
             extremes = pc.min_max(found[name]).as_py()

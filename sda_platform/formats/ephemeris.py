@@ -42,7 +42,7 @@ class EphemerisSegment:
     places: tuple[str, ...] = field(default=(), compare=False)
 
     def value(self, keyword: str) -> str:
-        """The value of a keyword of the metadata; empty where it is absent."""
+        """Return the value of a keyword of the metadata; empty where it is absent."""
         return values_of(self.metadata).get(keyword, "")
 
     def located(self, keyword: str) -> AbstractContextManager[None]:
@@ -90,7 +90,9 @@ class EphemerisParts:
 
 
 def assembled(parts: EphemerisParts) -> EphemerisSegment:
-    """The ephemeris that these parts make. Raises RecordError: a keyword is wrong, no state, or times that go back."""
+    """Return the ephemeris that these parts make. Raises RecordError: a keyword is wrong, no state, or times that go
+    back.
+    """
     version, header = taken_version(parts.header, "oem")
     metadata = checked_section(parts.metadata, OEM_METADATA, "metadata")
     times = np.array([state.time_ns for state in parts.states], np.int64)

@@ -50,7 +50,7 @@ _NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns")
 
 
 def read_ground_event(record: RawRecord) -> GroundEvent:
-    """The event on one line; raises RecordError."""
+    """Return the event on one line; raises RecordError."""
     fields = json_object(record.payload)
     event = text_field(fields, "event")
     if event not in (*COMMAND_EVENTS, *LINK_EVENTS, HEARTBEATS):
@@ -70,7 +70,7 @@ def read_ground_event(record: RawRecord) -> GroundEvent:
 
 
 def heartbeat_gaps(detail: str) -> tuple[str, str, list[int]]:
-    """The uplink that was heard, the class of the path, and the gaps in ms, of an event of heartbeats.
+    """Return the uplink that was heard, the class of the path, and the gaps in ms, of an event of heartbeats.
 
     Raises RecordError where ``detail`` has anything else.
     """

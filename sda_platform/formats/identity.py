@@ -26,7 +26,9 @@ _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 def observation_ids(
     source_kind: str, source_id: pa.Array, native_id: pa.Array, sensor_time_ns: pa.Array, payloads: Sequence[bytes]
 ) -> pa.Array:
-    """The UUIDv5 (as `uuid.uuid5` would give) of n readings; columns without nulls. Equal readings have equal ids."""
+    """Return the UUIDv5 (as `uuid.uuid5` would give) of n readings; columns without nulls. Equal readings have equal
+    ids.
+    """
     texts = (source_id, native_id, pc.cast(sensor_time_ns, pa.string()), pa.scalar(""))
     begin = pa.scalar(_NAMESPACE + source_kind.encode())
     names = pc.binary_join_element_wise(begin, *(pc.cast(text, pa.binary()) for text in texts), pa.scalar(b"|"))

@@ -13,7 +13,9 @@ _FORTRAN: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))[dD]([+-]?\d+)", re.ASC
 
 
 def json_object(payload: bytes) -> dict[str, Any]:
-    """The object in `payload`; NaN, bad UTF-8, a repeated name and anything else raise RecordError("bad_json")."""
+    """Return the object in `payload`; NaN, bad UTF-8, a repeated name and anything else raise
+    RecordError("bad_json").
+    """
     try:
         text = payload.decode("utf-8")
         value = _DECODER.decode(text)
@@ -32,7 +34,7 @@ def _with_each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """The first of ``names`` that occurs a second time; None: each occurs once."""
+    """Return the first of ``names`` that occurs a second time; None: each occurs once."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -68,7 +68,7 @@ def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], n
 
 
 def values_of(entries: Iterable[KeywordEntry]) -> dict[str, str]:
-    """The values by keyword, without comments."""
+    """Return the values by keyword, without comments."""
     return {entry.keyword: entry.value for entry in entries if entry.keyword != COMMENT}
 
 
@@ -82,7 +82,7 @@ def _is_user_defined(entry: KeywordEntry, places: Mapping[str, int]) -> bool:
 
 
 def _checked_value(entry: KeywordEntry, keyword: Keyword) -> KeywordEntry:
-    """The entry, a number as everybody reads it. Raises RecordError."""
+    """Return the entry, a number as everybody reads it. Raises RecordError."""
     try:
         if keyword.kind == "number":
             finite(entry.value, keyword.name)

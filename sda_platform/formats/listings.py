@@ -19,7 +19,7 @@ def read_listing(
     parse: Callable[[Sequence[str]], tuple[Key, Value]],
     optional: Sequence[str] = (),
 ) -> dict[Key, Value]:
-    """The entries of the CSV at ``path`` in file order; its header is ``columns``, blank lines are left out.
+    """Return the entries of the CSV at ``path`` in file order; its header is ``columns``, blank lines are left out.
 
     The header may go on with some of the ``optional`` columns. ``parse`` gets the fields of all columns, absent ones
     empty. It makes a key, which occurs once, and a value; its ValueError has the reason.

@@ -53,7 +53,9 @@ _OPTIONAL: Final = frozenset({"range_rate", *_STATED}) - frozenset(OF_AN_OBSERVE
 
 
 def mapping_line(mapping: ColumnMapping) -> bytes:
-    """The first line of a file that lands with this mapping; every option is written, so that defaults may change."""
+    """Return the first line of a file that lands with this mapping; every option is written, so that defaults may
+    change.
+    """
     return PREFIX + mapping.model_dump_json().encode("ascii", "backslashreplace") + b"\n"
 
 
@@ -70,7 +72,7 @@ def misfit(mapping: ColumnMapping, name: str, beginning: bytes) -> str | None:
 
 
 def read_mapped_csv(record: RawRecord) -> TrackingData:
-    """The tracking data of one line. Raises RecordError with the mapping, the column and the reason."""
+    """Return the tracking data of one line. Raises RecordError with the mapping, the column and the reason."""
     mapping, names = _head(record.header)
     with located(f"mapping {mapping.mapping}"):
         line = _Line(mapping, names, _cells(_text(record.payload), mapping))
@@ -86,7 +88,7 @@ def _head(header: bytes) -> tuple[ColumnMapping, Sequence[str]]:
 
 @lru_cache(maxsize=64)
 def mapping_in(line: bytes) -> ColumnMapping:
-    """The mapping in the first line of a segment. Raises RecordError."""
+    """Return the mapping in the first line of a segment. Raises RecordError."""
     try:
         return ColumnMapping.model_validate_json(line)
     except ValidationError as error:
@@ -106,7 +108,7 @@ class _Line:
         self._mapping, self._names, self._cells = mapping, names, cells
 
     def cell(self, column: Column) -> str:
-        """What the line has there; empty where it states that it has none."""
+        """Return what the line has there; empty where it states that it has none."""
         if isinstance(column, str):
             if column not in self._names:
                 raise RecordError("missing_field", f"column {column!r} is not in the header")

@@ -36,7 +36,7 @@ class MembershipEvent:
 
 
 def read_membership_event(record: RawRecord) -> MembershipEvent:
-    """The event on one line; raises RecordError."""
+    """Return the event on one line; raises RecordError."""
     fields = json_object(record.payload)
     event = text_field(fields, "event")
     if event not in (*STATUS_NAMES, *REGISTRY_EVENTS):

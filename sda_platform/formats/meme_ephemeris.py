@@ -26,7 +26,7 @@ _STATE: Final = ("X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT")
 
 
 def read_meme_ephemeris(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one file. Raises RecordError with the line and the reason."""
+    """Return the ephemeris of one file. Raises RecordError with the line and the reason."""
     lines = text_lines(record.payload)
     table = PathTable(object_of_file(lines), "EME2000", "UTC")
     frame, terms, begun = "", list[str](), ""

@@ -25,7 +25,7 @@ class MetricValue:
 
 
 def read_metric_value(record: RawRecord) -> MetricValue:
-    """The value on one line; raises RecordError."""
+    """Return the value on one line; raises RecordError."""
     fields = json_object(record.payload)
     labels = fields.get("labels")
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):

@@ -51,7 +51,7 @@ class KeywordEntry:
 
 
 def same_line(line: int) -> int:
-    """The line of a file that is read from its beginning."""
+    """Return the line of a file that is read from its beginning."""
     return line
 
 
@@ -100,7 +100,9 @@ def _is_number(text: str) -> bool:
 
 
 def text_lines(data: bytes) -> list[str]:
-    """The lines of a KVN text. Raises RecordError for what is not UTF-8, but in comments, which are for people."""
+    """Return the lines of a KVN text. Raises RecordError for what is not UTF-8, but in comments, which are for
+    people.
+    """
     try:
         return data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -112,7 +114,7 @@ def text_lines(data: bytes) -> list[str]:
 
 
 def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[list[KeywordEntry]]:
-    """The leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
+    """Yield the leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
 
     As in KVN the version comes first, where the element has one, and a user-defined parameter is a keyword of its own.
 
@@ -133,7 +135,7 @@ def xml_elements(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterato
 
 
 def the_segment(data: bytes, kind: str, line_of: LineOf) -> tuple[Element, Element, Element, Element]:
-    """The one message of an XML record, its header, and the metadata and the data of its one segment.
+    """Return the one message of an XML record, its header, and the metadata and the data of its one segment.
 
     Raises RecordError where there are more or none of them.
     """
@@ -148,13 +150,13 @@ def the_segment(data: bytes, kind: str, line_of: LineOf) -> tuple[Element, Eleme
 
 
 def version_entry(message: Element) -> list[KeywordEntry]:
-    """The version of an XML message as KVN writes it; none where the element has none."""
+    """Return the version of an XML message as KVN writes it; none where the element has none."""
     name = message.get("id")
     return [KeywordEntry(name, message.get("version", ""), "", place_of(message))] if name else []
 
 
 def leaves(element: Element) -> list[KeywordEntry]:
-    """The elements without children inside ``element``, as entries in their order."""
+    """Return the elements without children inside ``element``, as entries in their order."""
     found = (leaf for leaf in element.iter() if leaf is not element and len(leaf) == 0)
     return [
         KeywordEntry(_keyword(leaf), one_line(leaf.text or ""), leaf.get("units", ""), place_of(leaf)) for leaf in found

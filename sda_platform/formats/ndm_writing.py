@@ -29,7 +29,7 @@ def kvn_lines(entries: Iterable[KeywordEntry]) -> list[str]:
 
 
 def root_element(kind: str, version: str, schema: str = _SCHEMA) -> Element:
-    """The element of a message of this ``kind`` ("oem")."""
+    """Return the element of a message of this ``kind`` ("oem")."""
     root = Element(kind, {"id": f"CCSDS_{kind.upper()}_VERS", "version": version})
     root.set(_SCHEMA_LOCATION, schema)
     return root

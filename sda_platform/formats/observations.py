@@ -82,7 +82,7 @@ def decode_segments(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
 
 
 def cut_observations(data: bytes, segment_format: str) -> CutRecords:
-    """The segment's records, not yet decoded; where the format is none of readings, one faulty record."""
+    """Return the segment's records, not yet decoded; where the format is none of readings, one faulty record."""
     return cut_records(data, segment_format if isinstance(format_named(segment_format), ObservationFormat) else "")
 
 
@@ -118,7 +118,9 @@ def _envelope(
     errors: Mapping[int, RecordError],
     unread: Sequence[int],
 ) -> dict[str, pa.Array]:
-    """The columns of what was read; of a row in ``errors`` only the source, of one of ``unread`` not even that."""
+    """Return the columns of what was read; of a row in ``errors`` only the source, of one of ``unread`` not
+    even that.
+    """
     sensor_time = pa.array(decoded.sensor_time_ns.astype(np.int64))
     identity = records.payloads if decoded.identity is None else decoded.identity
     columns: dict[str, pa.Array] = {

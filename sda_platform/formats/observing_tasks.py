@@ -43,7 +43,8 @@ class Camera:
 
 
 def encode_sensorkit(tasks: Iterable[tuple[ObservingTask, ElementSet]], camera: Camera) -> bytes:
-    """The tasks, each with the element set to track, as a JSON list of offered times with SensorKit's submissions.
+    """Return the tasks, each with the element set to track, as a JSON list of offered times with SensorKit's
+    submissions.
 
     The two lines of an object whose number does not fit into them have number 0; ``target_id`` names it. Where a value
     that SGP4 does not use does not fit, they have none. Raises ValueError for an epoch that two lines cannot hold.

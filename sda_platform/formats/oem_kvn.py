@@ -27,7 +27,7 @@ _MARKS_OF_OTHERS: Final = ("DATA_START", "DATA_STOP")
 
 
 def read_oem_kvn(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
+    """Return the ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
     parts = EphemerisParts()
     section, covariance = "header", list[tuple[str, str]]()
     for number, line in enumerate(text_lines(record.payload), 1):
@@ -68,7 +68,7 @@ def _state(text: str, place: str) -> EphemerisState:
 
 
 def _covariances(lines: Sequence[tuple[str, str]]) -> Iterator[Covariance]:
-    """The matrices between COVARIANCE_START and COVARIANCE_STOP; each begins with its epoch."""
+    """Yield the matrices between COVARIANCE_START and COVARIANCE_STOP; each begins with its epoch."""
     begins = [row for row, (_, text) in enumerate(lines) if text.partition("=")[0].strip() == "EPOCH"]
     if lines and begins[:1] != [0]:
         raise RecordError("missing_field", f"{lines[0][0]}: a covariance begins with its EPOCH")

@@ -12,7 +12,7 @@ from sda_platform.formats.records import RawRecord
 
 
 def read_oem_xml(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
+    """Return the ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
     message, header, metadata, data = the_segment(record.payload, "oem", record.line_of)
     parts = EphemerisParts([*version_entry(message), *leaves(header)], leaves(metadata))
     for element in data:

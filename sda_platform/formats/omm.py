@@ -68,7 +68,7 @@ def csv_fields(record: RawRecord) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def csv_header(line: bytes) -> Sequence[str]:
-    """The keywords of a CSV header line; none where it cannot be read, so every line then fails."""
+    """Return the keywords of a CSV header line; none where it cannot be read, so every line then fails."""
     try:
         return [name.strip() for name in next(csv.reader([line.decode("utf-8")]), [])]
     except (UnicodeDecodeError, csv.Error):

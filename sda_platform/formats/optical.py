@@ -61,7 +61,7 @@ class OpticalRecord:
 
 
 def encode_optical_record(record: OpticalRecord) -> bytes:
-    """The record's JSON line without its line feed; what is None is left out."""
+    """Return the record's JSON line without its line feed; what is None is left out."""
     fields = {name: value for name in OpticalRecord.__slots__ if (value := getattr(record, name)) is not None}
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 

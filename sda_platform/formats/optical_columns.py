@@ -96,7 +96,9 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
 
 
 def _observers(columns: pa.Table) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """The states of orbiting observers by column, NaN of others, and what limits look at; nothing if all are others."""
+    """Return the states of orbiting observers by column, NaN of others, and what limits look at; nothing if all are
+    others.
+    """
     if columns[OBSERVER[0]].null_count == columns.num_rows:
         return {}, {}
     values = {
@@ -149,7 +151,7 @@ def _one_by_one(payloads: Sequence[bytes]) -> _Block:
 
 
 def _all_at_once(payloads: Sequence[bytes]) -> _Block | None:
-    """The lines by Arrow; None where one of them is not plain."""
+    """Return the lines by Arrow; None where one of them is not plain."""
     data = b"\n".join(payloads)
     if not _are_plain(payloads, data):
         return None
@@ -167,7 +169,7 @@ def _all_at_once(payloads: Sequence[bytes]) -> _Block | None:
 
 
 def _are_plain(payloads: Sequence[bytes], data: bytes) -> bool:
-    """Whether every line is printable ASCII without an escape, from its first brace to its last."""
+    """Return whether every line is printable ASCII without an escape, from its first brace to its last."""
     codes = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(codes < ord(" "))
     return (
@@ -181,7 +183,7 @@ def _are_plain(payloads: Sequence[bytes], data: bytes) -> bool:
 
 
 def _is_defaulted(columns: pa.Table) -> bool:
-    """Whether a field with a default is absent somewhere, or null; Arrow does not distinguish the two."""
+    """Return whether a field with a default is absent somewhere, or null; Arrow does not distinguish the two."""
     return any(columns[name].null_count for name in _DEFAULTS)
 
 
@@ -205,7 +207,7 @@ def _are_certain(column: pa.ChunkedArray) -> bool:
 
 
 def _identities(columns: pa.Table) -> pa.Array:
-    """What `encode_optical_record` would write without `received_ns`."""
+    """Return what `encode_optical_record` would write without `received_ns`."""
     parts: list[pa.Array | pa.Scalar] = []
     for field in _FIELDS:
         if field.name in ANGLE_REFERENCES and columns[field.name].null_count < columns.num_rows:
@@ -235,5 +237,5 @@ def _as_json(column: pa.Array) -> pa.Array:
 
 
 def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    """The one chunk of a combined column."""
+    """Return the one chunk of a combined column."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

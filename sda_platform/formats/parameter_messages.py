@@ -27,11 +27,11 @@ class ParameterMessage:
     sections: tuple[tuple[str, tuple[KeywordEntry, ...]], ...]
 
     def section(self, name: str) -> dict[str, str]:
-        """The values of the first section of this name by keyword; empty where there is none."""
+        """Return the values of the first section of this name by keyword; empty where there is none."""
         return values_of(self.entries(name))
 
     def entries(self, name: str) -> tuple[KeywordEntry, ...]:
-        """The entries of the first section of this name; none where there is none."""
+        """Return the entries of the first section of this name; none where there is none."""
         return next((entries for found, entries in self.sections if found == name), ())
 
     def values(self) -> dict[str, str]:
@@ -40,7 +40,7 @@ class ParameterMessage:
 
 
 def read_parameters(record: RawRecord, layout: Layout, encoding: str) -> ParameterMessage:
-    """The one message of a record in ``kvn`` or ``xml``.
+    """Return the one message of a record in ``kvn`` or ``xml``.
 
     Raises RecordError for what is no message of this kind, several, or one that breaks the layout.
     """
@@ -54,7 +54,7 @@ def read_parameters(record: RawRecord, layout: Layout, encoding: str) -> Paramet
 
 
 def taken_version(entries: Sequence[KeywordEntry], kind: str) -> tuple[str, list[KeywordEntry]]:
-    """The version of a message of this ``kind``, and its other entries. Raises RecordError for another kind."""
+    """Return the version of a message of this ``kind``, and its other entries. Raises RecordError for another kind."""
     first = next((entry for entry in entries if entry.keyword != COMMENT), None)
     name = f"CCSDS_{kind.upper()}_VERS"
     if first is None or first.keyword != name:
@@ -64,7 +64,9 @@ def taken_version(entries: Sequence[KeywordEntry], kind: str) -> tuple[str, list
 
 
 def _grouped(entries: Iterable[KeywordEntry], layout: Layout) -> Iterator[tuple[MessageSection, list[KeywordEntry]]]:
-    """The entries by section, those of a section together; a comment belongs to the section of what follows it."""
+    """Return the entries by section, those of a section together; a comment belongs to the section of what
+    follows it.
+    """
     of_keyword = {keyword.name: section for section in layout.sections for keyword in section.keywords}
     groups: list[tuple[MessageSection, list[KeywordEntry]]] = []
     comments: list[KeywordEntry] = []
@@ -99,7 +101,7 @@ def _checked(
 
 
 def _with_object(entries: Sequence[KeywordEntry], section: MessageSection) -> Sequence[KeywordEntry]:
-    """The entries, with the OBJECT_ID that the standard demands: UNKNOWN where the message has none."""
+    """Return the entries, with the OBJECT_ID that the standard demands: UNKNOWN where the message has none."""
     is_stated = any(entry.keyword == _OBJECT_ID and entry.value for entry in entries)
     if is_stated or not entries or all(keyword.name != _OBJECT_ID for keyword in section.keywords):
         return entries

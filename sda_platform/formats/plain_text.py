@@ -76,5 +76,5 @@ def _texts(value: object, name: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _field_names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass, none of another type."""
+    """Return the fields of a dataclass, none of another type."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

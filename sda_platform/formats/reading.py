@@ -35,7 +35,9 @@ def read_records(
 
 
 def error_text(record: RawRecord, error: RecordError | None) -> str | None:
-    """The error with the line of the segment: its own where it names one, else that on which the record begins."""
+    """Return the error with the line of the segment: its own where it names one, else that on which the record
+    begins.
+    """
     if error is None:
         return None
     if not record.line or error.text.startswith("line "):

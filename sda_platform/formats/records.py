@@ -36,7 +36,7 @@ class RawRecord:
     pieces: tuple[tuple[int, int], ...] = ()
 
     def line_of(self, line: int) -> int:
-        """The line of the segment that is this ``line`` of the payload."""
+        """Return the line of the segment that is this ``line`` of the payload."""
         for begin, in_segment in reversed(self.pieces):
             if begin <= line:
                 return in_segment + line - begin

@@ -303,12 +303,12 @@ class UnknownFormat(ValueError):
 
 
 def format_named(name: str) -> Format | None:
-    """The format of this name, if there is one."""
+    """Return the format of this name, if there is one."""
     return _BY_NAME.get(name)
 
 
 def known_format(name: str) -> Format:
-    """The format of this name. Raises UnknownFormat."""
+    """Return the format of this name. Raises UnknownFormat."""
     if name not in _BY_NAME:
         raise UnknownFormat(f"there is no format {name!r}; the formats are {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

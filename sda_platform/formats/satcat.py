@@ -115,14 +115,14 @@ def satellite_record(values: Mapping[str, Any]) -> SatelliteRecord:
 
 
 def size_of(rcs_m2: float | None) -> str | None:
-    """The class of a radar cross-section, m²: small below 0.1, large above 1."""
+    """Return the class of a radar cross-section, m²: small below 0.1, large above 1."""
     if rcs_m2 is None:
         return None
     return SMALL if rcs_m2 < _SMALL_BELOW_M2 else LARGE if rcs_m2 > _LARGE_FROM_M2 else MEDIUM
 
 
 def _given(values: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """The first name of a field that has a value, and the value."""
+    """Return the first name of a field that has a value, and the value."""
     found = ((keyword, values[keyword]) for keyword in NAMES[name] if values.get(keyword) not in (None, ""))
     return next(found, (NAMES[name][0], None))
 

@@ -37,7 +37,7 @@ class Sender:
     rank: int | None = None
 
     def origin(self, records: int) -> "Origin":
-        """The origin of a run of records from here."""
+        """Return the origin of a run of records from here."""
         return Origin(records, self.source, self.peer, rank=self.rank)
 
 
@@ -122,12 +122,12 @@ def describe_segment(
 
 
 def ranks(origins: Iterable[Origin]) -> list[int]:
-    """The rank of each record of these runs; 0 where its source has none."""
+    """Return the rank of each record of these runs; 0 where its source has none."""
     return [origin.rank or 0 for origin in origins for _ in range(origin.records)]
 
 
 def parse_segment_meta(text: str | bytes) -> SegmentMeta:
-    """The metadata in a JSON text; raises MetaError."""
+    """Return the metadata in a JSON text; raises MetaError."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

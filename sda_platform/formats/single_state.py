@@ -10,7 +10,7 @@ from sda_platform.formats.parameter_messages import ParameterMessage
 
 
 def as_ephemeris(message: ParameterMessage) -> EphemerisSegment:
-    """The state of the message and, where it has one, its covariance. Manoeuvres are not applied."""
+    """Return the state of the message and, where it has one, its covariance. Manoeuvres are not applied."""
     state, covariance = message.section("stateVector"), message.section("covarianceMatrix")
     time_ns = np.array([parse_epoch_ns(state["EPOCH"])], np.int64)
     terms = [float(covariance[name]) for name in COVARIANCE_TERMS] if covariance else []

@@ -55,7 +55,7 @@ def split_sp3(data: bytes) -> Iterator[RawRecord]:
 
 
 def _owner(line: bytes) -> bytes:
-    """The satellite of a line of positions, velocities or correlations; empty: the line is of all."""
+    """Return the satellite of a line of positions, velocities or correlations; empty: the line is of all."""
     found = _OF_SATELLITE.match(line)
     return found[1] if found else b""
 
@@ -102,7 +102,7 @@ class _Reader:
 
 
 def read_sp3(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one satellite. Raises RecordError with the line and the reason."""
+    """Return the ephemeris of one satellite. Raises RecordError with the line and the reason."""
     lines, reader = text_lines(record.payload), _Reader()
     for number, line in enumerate(lines, 1):
         reader.take(line, f"line {record.line_of(number)}")

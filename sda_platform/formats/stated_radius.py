@@ -40,7 +40,7 @@ class StatedRadius(NamedTuple):
 
 
 def hard_body_radius(comments: Sequence[str], whose: str) -> StatedRadius | None:
-    """The first hard-body radius in the comments of ``whose`` section; None: none has a number.
+    """Return the first hard-body radius in the comments of ``whose`` section; None: none has a number.
 
     Raises RecordError for one in another unit, or that no radius can be.
     """
@@ -70,7 +70,7 @@ def _first(pattern: re.Pattern[str], comments: Sequence[str], whose: str) -> Sta
 
 
 def _unit_m(found: re.Match[str], whose: str) -> float:
-    """The unit in metres. In square brackets it is a unit for certain; a word may belong to a sentence."""
+    """Return the unit in metres. In square brackets it is a unit for certain; a word may belong to a sentence."""
     word = (found["round"] or found["bare"] or "").lower()
     stated = (
         found["unit"] if found["unit"] is not None else word if word in _WORDS_M | dict.fromkeys(_OTHER_UNITS) else ""

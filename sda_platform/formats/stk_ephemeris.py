@@ -60,7 +60,7 @@ class _Parts:
     is_ended: bool = False
 
     def table_of(self, name: str) -> list[Line] | None:
-        """The table that begins with this word; None: none does."""
+        """Return the table that begins with this word; None: none does."""
         if name in _STATES:
             self.width = _STATES[name]
             return self.states
@@ -78,14 +78,14 @@ class _Parts:
             raise RecordError("bad_field", f"{place}: {ascii(words[0])[1:-1][:40]} is no keyword or table that is read")
 
     def wrong(self, name: str, reason: str) -> RecordError:
-        """The error of a keyword's value, with its line."""
+        """Return the error of a keyword's value, with its line."""
         place = self.places.get(name.lower())
         text = f"{name} is {ascii(self.keywords.get(name.lower(), ''))[:40]}, {reason}"
         return RecordError("out_of_range", f"{place}: {text}" if place else text)
 
 
 def read_stk_ephemeris(record: RawRecord) -> EphemerisSegment:
-    """The ephemeris of one file. Raises RecordError with the line and the reason."""
+    """Return the ephemeris of one file. Raises RecordError with the line and the reason."""
     lines = text_lines(record.payload)
     parts = _parts(record, lines)
     if not parts.is_ended:

@@ -75,7 +75,9 @@ class PathTable:
         self.velocities_km_s.append(velocity)
 
     def ephemeris(self) -> EphemerisSegment:
-        """The ephemeris. Raises RecordError: no state, times that go back, or too few positions for velocities."""
+        """Return the ephemeris. Raises RecordError: no state, times that go back, or too few positions for
+        velocities.
+        """
         if not self.times_ns:
             raise RecordError("missing_field", "the file has no state")
         given = [each for each in self.velocities_km_s if each is not None]
@@ -148,13 +150,13 @@ def derivatives(
 
 
 def name_line(name: str) -> bytes:
-    """The first line of a file of this name, by which its object is found."""
+    """Return the first line of a file of this name, by which its object is found."""
     shown = "".join(letter if letter.isprintable() else "_" for letter in name)
     return NAME_LINE + shown.encode("utf-8", "replace") + b"\n"
 
 
 def object_of_file(lines: Sequence[str]) -> FileObject:
-    """The object by a comment `# OBJECT_ID = 25544`, else by the name of the file in the first line.
+    """Return the object by a comment `# OBJECT_ID = 25544`, else by the name of the file in the first line.
 
     Raises RecordError where neither says it, or the name has several.
     """
@@ -179,7 +181,7 @@ def object_of_file(lines: Sequence[str]) -> FileObject:
 
 
 def numbers(words: Sequence[str], place: str, names: Sequence[str]) -> list[float]:
-    """The finite numbers of a line. Raises RecordError, with the place."""
+    """Return the finite numbers of a line. Raises RecordError, with the place."""
     if len(words) != len(names):
         raise RecordError("bad_length", f"{place}: {len(words)} values, must be {len(names)}")
     try:

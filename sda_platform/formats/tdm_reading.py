@@ -31,7 +31,7 @@ _MARKS: Final = {
 
 
 def read_tdm_kvn(record: RawRecord) -> TrackingData:
-    """The measurements of one record. Raises RecordError with the line, the keyword and the reason."""
+    """Return the measurements of one record. Raises RecordError with the line, the keyword and the reason."""
     parts, section = TrackingParts(), "header"
     for number, line in enumerate(text_lines(record.payload), 1):
         text, place = line.strip(), f"line {record.line_of(number)}"

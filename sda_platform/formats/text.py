@@ -78,7 +78,7 @@ def _decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _encoding_of(head: bytes) -> tuple[str, int]:
-    """The encoding of a text that begins with ``head``, and the length of its byte order mark."""
+    """Return the encoding of a text that begins with ``head``, and the length of its byte order mark."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding, len(mark)
@@ -90,7 +90,7 @@ def _encoding_of(head: bytes) -> tuple[str, int]:
 
 
 def _usable(name: str) -> str:
-    """The codec of a declared encoding in which the declaration itself was legible; UTF-8 for others."""
+    """Return the codec of a declared encoding in which the declaration itself was legible; UTF-8 for others."""
     try:
         "".encode(name)  # refuses what is no encoding of text
         codec = codecs.lookup(name)

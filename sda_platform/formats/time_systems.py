@@ -66,14 +66,14 @@ def tai_to_utc_ns(tai_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @cache
 def leap_second_ends_ns() -> frozenset[int]:
-    """The Unix times UTC, ns, of the midnights before which there was a leap second."""
+    """Return the Unix times UTC, ns, of the midnights before which there was a leap second."""
     starts_ns, offsets_ns = _leap_seconds()
     return frozenset((starts_ns - offsets_ns)[1:].tolist())
 
 
 @cache
 def _leap_seconds() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The instants (TAI, ns) from which each offset TAI - UTC (ns) holds, from 1972 on."""
+    """Return the instants (TAI, ns) from which each offset TAI - UTC (ns) holds, from 1972 on."""
     lines = Path(str(astropy_iers_data.IERS_LEAP_SECOND_FILE)).read_text().splitlines()
     rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     days = np.array([round(float(row[0])) - _UNIX_MJD for row in rows], np.int64)

@@ -24,7 +24,7 @@ _EXPONENTIAL_WITH_POINT: Final = re.compile(r"([ +-]*)\.(\d+)([+-]\d|)")
 
 
 def read_tle(record: RawRecord) -> ElementSet:
-    """The lines of one set, separated by line feeds; raises RecordError. Columns past 69 are not read."""
+    """Return the lines of one set, separated by line feeds; raises RecordError. Columns past 69 are not read."""
     try:
         lines = record.payload.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -114,7 +114,7 @@ def _epoch_ns(field: str) -> int:
 
 
 def _days_of(year: int) -> int:
-    """The days of a year of two digits; 1957 to 2056 has no year without its leap day."""
+    """Return the days of a year of two digits; 1957 to 2056 has no year without its leap day."""
     return 366 if year % 4 == 0 else 365
 
 

@@ -52,7 +52,7 @@ class TrackingData:
         return values_of(self.metadata)
 
     def utc_ns(self) -> int:
-        """The time tag as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
+        """Return the time tag as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
         time_ns = np.array([parse_epoch_ns(self.epoch)], np.int64)
         return int(to_utc_ns(time_ns, self.values()["TIME_SYSTEM"])[0])
 
@@ -79,7 +79,7 @@ class TrackingData:
 
 
 def stated_comment(columns: Mapping[str, Any]) -> KeywordEntry:
-    """The comment by which metadata state these columns of an observation."""
+    """Return the comment by which metadata state these columns of an observation."""
     return KeywordEntry(COMMENT, STATED + json.dumps(columns, sort_keys=True))
 
 
@@ -94,7 +94,7 @@ class TrackingParts:
 
 
 def assembled(parts: TrackingParts) -> TrackingData:
-    """The measurements that these parts make. Raises RecordError: a keyword is wrong, or several epochs."""
+    """Return the measurements that these parts make. Raises RecordError: a keyword is wrong, or several epochs."""
     version, header = taken_version(parts.header, "tdm")
     metadata = tuple(map(_without_blanks, checked_section(parts.metadata, METADATA, "metadata")))
     instants = {parse_epoch_ns(epoch) for epoch, _ in parts.measured}
@@ -122,7 +122,7 @@ def _without_blanks(entry: KeywordEntry) -> KeywordEntry:
 
 
 def same_segment(first: TrackingData, second: TrackingData) -> bool:
-    """Whether both have one header and one metadata, wherever these were read."""
+    """Return whether both have one header and one metadata, wherever these were read."""
     return all(
         [(e.keyword, e.value, e.unit) for e in ours] == [(e.keyword, e.value, e.unit) for e in theirs]
         for ours, theirs in ((first.header, second.header), (first.metadata, second.metadata))

@@ -22,7 +22,9 @@ _PART: Final = re.compile(r"([*/]?)(\(?)([a-z%]+)(?:\*\*(-?\d+)|\^(-?\d+))?(\)?)
 
 
 def converted(value: str, unit: str, wanted: str) -> str | None:
-    """The number ``value``, given in ``unit``, in the unit ``wanted``, with all its digits; None where it has none."""
+    """Return the number ``value``, given in ``unit``, in the unit ``wanted``, with all its digits; None where it has
+    none.
+    """
     given, target = _dimension(unit), _dimension(wanted)
     if given is None or target is None or given[1] != target[1]:
         return None
@@ -35,7 +37,7 @@ def converted(value: str, unit: str, wanted: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _dimension(unit: str) -> tuple[Decimal, dict[str, int]] | None:
-    """The factor of a unit to the bases of its dimension, and the exponents of these; None for one not known."""
+    """Return the factor of a unit to the bases of its dimension, and the exponents of these; None for one not known."""
     text, factor, powers, at, within = unit.strip().lower().replace(" ", ""), Decimal(1), dict[str, int](), 0, 1
     while at < len(text):
         part = _PART.match(text, at)

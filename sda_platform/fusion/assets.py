@@ -139,7 +139,7 @@ def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeR
 
 
 def current_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:
-    """The current window fits of these objects since ``since_ns``, by the commits up to ``upto_sequence``."""
+    """Return the current window fits of these objects since ``since_ns``, by the commits up to ``upto_sequence``."""
     known = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
     return current_keys(store.log(FUSED_TRACKS), WINDOW_COLUMNS, where=known & ds.field("norad_id").isin(numbers))
 

@@ -48,7 +48,7 @@ class AssociationOutcomes:
     def of(
         cls, table: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None = None
     ) -> AssociationOutcomes:
-        """The outcomes of ``table`` (rows of `observations`) against this catalogue, with the association of the
+        """Return the outcomes of ``table`` (rows of `observations`) against this catalogue, with the association of the
         fusion.
         """
         rows = in_order(table)
@@ -77,7 +77,7 @@ class AssociationOutcomes:
         return float(np.mean(self.outcome == outcome)) if len(self.outcome) else 0.0
 
     def shares(self) -> dict[str, float]:
-        """The shares of all outcomes, and of objects in the tail."""
+        """Return the shares of all outcomes, and of objects in the tail."""
         return {**{outcome: self.share(outcome) for outcome in OUTCOMES}, "beyond_95_percent": self.tail}
 
     @property
@@ -122,6 +122,6 @@ def sensor_table(verdicts: AssociationOutcomes) -> str:
 
 
 def _reported_as(observations: ObservationArrays) -> TextArray:
-    """The sources (m,), of which all links are one, and all observers in orbit."""
+    """Return the sources (m,), of which all links are one, and all observers in orbit."""
     orbits = np.char.startswith(observations.source_id, ORBITING)
     return np.where(observations.source_kind == "isl", "isl", np.where(orbits, ORBITING, observations.source_id))

@@ -41,7 +41,7 @@ def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
-    """The outcome of `sources_report` for the newest commit, at the mission clock's time."""
+    """Return the outcome of `sources_report` for the newest commit, at the mission clock's time."""
     commit, now_ns = store.log(FUSED_TRACKS).head().commit, store.clock.now_ns()
     silent = silences(commit.manifest.watermarks if commit else {}, now_ns)
     found = [each.describe(now_ns) for each in silent]
@@ -68,7 +68,7 @@ def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetChec
 
 
 def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
-    """The outcome of `state_is_bounded`: compares the open span, up to the newest event, with its limit.
+    """Return the outcome of `state_is_bounded`: compares the open span, up to the newest event, with its limit.
 
     The limit is window + allowed lateness + the slowest kind's own lateness. To this come one window for alignment, and
     the idle time of a kind that has just become silent.
@@ -103,7 +103,7 @@ def earth_orientation_is_published(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 def check_earth_orientation(now_ns: int) -> dg.AssetCheckResult:
-    """The outcome of `earth_orientation_is_published` at a time."""
+    """Return the outcome of `earth_orientation_is_published` at a time."""
     last_ns = published_span_ns()[1]
     is_near = now_ns + _PUBLISHED_AHEAD_NS > last_ns
     remedy = "update the package astropy-iers-data, else sites turn by its last value"

@@ -39,7 +39,7 @@ def window_fuser(
     biases: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> Callable[[pa.Table], pa.Table]:
-    """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA.
+    """Return the function that fuses the observations of one window, in the columns of TRACK_SCHEMA.
 
     ``biases``: time-tag corrections to apply, by the start of the term (`time_bias.corrections`). ``sensors``: the
     network that made the observations; the shipped one if not given.
@@ -64,12 +64,12 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 
 def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> Association:
-    """The association of each observation; ``rows`` contain the sensors' own track names."""
+    """Return the association of each observation; ``rows`` contain the sensors' own track names."""
     return associate(observations, propagator, tracks=track_names(rows))
 
 
 def track_names(rows: pa.Table) -> TextArray:
-    """The sensors' own track names, empty where there is none."""
+    """Return the sensors' own track names, empty where there is none."""
     return np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
 
 
@@ -90,7 +90,9 @@ def _fuse(
 
 
 def _half_fits(count: int, objects: IntArray, states: FloatArray, covariances: FloatArray) -> list[FloatArray | None]:
-    """The column `half_fits` of ``count`` objects; ``objects`` (h,) have states (h, 2, 6), covariances (h, 2, 6, 6)."""
+    """Return the column `half_fits` of ``count`` objects; ``objects`` (h,) have states (h, 2, 6), covariances (h, 2, 6,
+    6).
+    """
     lower = lower_triangles(covariances.reshape(-1, 6, 6)).reshape(len(objects), 2, 21)
     column: list[FloatArray | None] = [None] * count
     for row, terms in zip(objects.tolist(), np.concatenate([states, lower], axis=2), strict=True):
@@ -99,7 +101,7 @@ def _half_fits(count: int, objects: IntArray, states: FloatArray, covariances: F
 
 
 def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: int) -> list[list[str]]:
-    """The ids of each group, sorted."""
+    """Return the ids of each group, sorted."""
     order = np.lexsort((ids, group))
     cuts = np.searchsorted(group[order], np.arange(1, groups))
     return [part.tolist() for part in np.split(ids[order], cuts)]

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def late_observations(store: Lake, commits: Iterable[Commit]) -> pa.Table:
-    """The observations that these ``commits`` of `fused_tracks` counted as late and left out.
+    """Return the observations that these ``commits`` of `fused_tracks` counted as late and left out.
 
     What was reprocessed is never late: its window was fitted again.
     """

@@ -44,7 +44,7 @@ def live_tracks(
     as_of_ns: int,
     dynamics: Dynamics = CONSTANT_DYNAMICS,
 ) -> pa.Table:
-    """The rows of `tracks` that change: objects with changed windows, and objects whose track state changes with
+    """Return the rows of `tracks` that change: objects with changed windows, and objects whose track state changes with
     time.
 
     Args:
@@ -66,14 +66,14 @@ def live_tracks(
 
 
 def _remembered(windows: pa.Table, as_of_ns: int) -> pa.Table:
-    """The windows within the memory."""
+    """Return the windows within the memory."""
     since_ns = as_of_ns - TRACK_MEMORY_NS
     phase_ns = windows["norad_id"].to_numpy() * _APART_NS - since_ns
     return windows.filter(pa.array(windows["epoch_time_ns"].to_numpy() >= since_ns + phase_ns % _STEP_NS))
 
 
 def _kept(previous: pa.Table, changes: pa.Table) -> pa.Table:
-    """The rows with a kept orbit that comes before all changes of its object's windows."""
+    """Return the rows with a kept orbit that comes before all changes of its object's windows."""
     first = changes.group_by("norad_id").aggregate([("epoch_time_ns", "min")])
     rows = previous.filter(previous["kept_time_ns"].is_valid())
     rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
@@ -90,7 +90,7 @@ def _filtered_rows(
     as_of_ns: int,
     dynamics: Dynamics,
 ) -> pa.Table:
-    """Rows of the objects with windows, without objects that left the catalogue."""
+    """Return rows of the objects with windows, without objects that left the catalogue."""
     is_known = pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
     usable = pc.and_(windows["predicted_covariance"].is_valid(), is_known)
     rows = windows.filter(usable).sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
@@ -113,7 +113,7 @@ def _filtered_rows(
 
 
 def _kept_orbits(kept: pa.Table, numbers: IntArray) -> KeptOrbits:
-    """The kept orbits of these objects (g,), ascending."""
+    """Return the kept orbits of these objects (g,), ascending."""
     found = KeptOrbits.none(np.full(len(numbers), "", dtype=BASIS_DTYPE))
     of_object = kept["norad_id"].to_numpy()
     rows = np.flatnonzero(np.isin(of_object, numbers))
@@ -128,7 +128,7 @@ def _kept_orbits(kept: pa.Table, numbers: IntArray) -> KeptOrbits:
 
 
 def window_fits(rows: pa.Table) -> WindowFits:
-    """Rows with FIT_COLUMNS, in order of object and time, as arrays."""
+    """Return rows with FIT_COLUMNS, in order of object and time, as arrays."""
     columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS))
     _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
     return WindowFits(
@@ -142,14 +142,14 @@ def window_fits(rows: pa.Table) -> WindowFits:
 
 
 def _lives(rows: pa.Table) -> dict[int, Life]:
-    """The state of each track by its object."""
+    """Return the state of each track by its object."""
     columns = ("norad_id", "state", "state_since_ns", "last_seen_ns", "streak")
     facts = zip(*(rows[name].to_pylist() for name in columns), strict=True)
     return {number: Life(*life) for number, *life in facts}
 
 
 def _halves(rows: pa.Table) -> WindowHalves:
-    """The column `half_fits` of these rows as arrays."""
+    """Return the column `half_fits` of these rows as arrays."""
     column = rows["half_fits"]
     window = np.flatnonzero(column.is_valid().to_numpy())
     terms = flat(column.take(pa.array(window))).reshape(len(window), 2, 27)
@@ -157,18 +157,20 @@ def _halves(rows: pa.Table) -> WindowHalves:
 
 
 def _earlier(life: Life | None, first_ns: int) -> Life | None:
-    """The track's state before these windows; None if its last window is one of them, because it is then recomputed."""
+    """Return the track's state before these windows; None if its last window is one of them, because it is then
+    recomputed.
+    """
     return None if life is None or life.last_seen_ns >= first_ns else life
 
 
 def _aged(life: Life, is_touched: bool, as_of_ns: int) -> Life:
-    """The state after time alone; lost if all windows of the track were retracted."""
+    """Return the state after time alone; lost if all windows of the track were retracted."""
     is_gone = is_touched and life.state != LOST
     return Life(LOST, as_of_ns, life.last_seen_ns, 0) if is_gone else passed(life, as_of_ns, _RULES)
 
 
 def _with_lives(rows: pa.Table, lives: Mapping[int, Life], changed: Container[int], as_of_ns: int) -> pa.Table:
-    """The rows of these objects with these states; those of ``changed`` windows keep no orbit."""
+    """Return the rows of these objects with these states; those of ``changed`` windows keep no orbit."""
     chosen = rows.filter(pc.is_in(rows["norad_id"], pa.array(list(lives), pa.int64())))
     made = [
         {
@@ -230,5 +232,5 @@ def _rows(
 
 
 def _where(known: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> list[Any]:
-    """The values where known; None elsewhere."""
+    """Return the values where known; None elsewhere."""
     return [value if is_known else None for value, is_known in zip(values.tolist(), known.tolist(), strict=True)]

@@ -118,7 +118,7 @@ def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) ->
 
 
 def recent_windows(store: Lake) -> pa.Table:
-    """The current fits of the report's span."""
+    """Return the current fits of the report's span."""
     log = store.log(FUSED_TRACKS)
     upto = log.head().sequence
     newest_ns = pc.max(log.rows_of((upto - _RECENT_COMMITS, upto), ["window_start_ns"])["window_start_ns"]).as_py()
@@ -141,7 +141,7 @@ def recent_outcomes(
 
 
 def newest_biases(store: Lake) -> TimeTagBiases:
-    """The time-tag biases of the newest estimated term."""
+    """Return the time-tag biases of the newest estimated term."""
     log = store.log(TIME_TAG_BIASES)
     upto = log.head().sequence
     newest_ns = pc.max(log.rows_of((upto - _RECENT_COMMITS, upto), ["term_start_ns"])["term_start_ns"]).as_py()
@@ -160,7 +160,7 @@ def bias_problems(biases: TimeTagBiases) -> list[str]:
 
 
 def _observations(store: Lake, windows: pa.Table) -> pa.Table:
-    """The observations of the windows' span."""
+    """Return the observations of the windows' span."""
     if not windows.num_rows:
         return OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS)
     ends = pc.min_max(windows["epoch_time_ns"]).as_py()

@@ -25,7 +25,7 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
         return self.sensors
 
     def network(self) -> SensorNetwork:
-        """The ground sensors. Raises ListingError where the file is not a list of sensors."""
+        """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
         return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
 
     @property

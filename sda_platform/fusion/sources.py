@@ -38,7 +38,7 @@ class Silence:
     never_reported: bool
 
     def lasted_s(self, now_ns: int) -> float:
-        """Seconds of silence."""
+        """Return seconds of silence."""
         return (now_ns - self.since_ns) / SECOND_NS
 
     def describe(self, now_ns: int) -> str:
@@ -53,7 +53,7 @@ class Silence:
 
 
 def arrivals(arrived: pa.Table) -> Arrivals:
-    """The newest event and reception of each kind among new observations."""
+    """Return the newest event and reception of each kind among new observations."""
     newest = arrived.group_by("source_kind").aggregate([("sensor_time_ns", "max"), ("received_time_ns", "max")])
     rows = newest.to_pylist()
     return Arrivals(

@@ -196,13 +196,13 @@ TABLES = (FUSED_TRACKS, TIME_TAG_BIASES, TRACKS)
 
 
 def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Covariances (n, k, k) as columns store them: lower triangles by rows, (n, k (k + 1) / 2)."""
+    """Return covariances (n, k, k) as columns store them: lower triangles by rows, (n, k (k + 1) / 2)."""
     rows, columns = np.tril_indices(covariance.shape[1])
     return covariance[:, rows, columns]
 
 
 def covariance_from_lower(terms: npt.ArrayLike, size: int = 6) -> npt.NDArray[np.float64]:
-    """Covariances (n, 6, 6) from lower triangles (n, 21) as stored, or of another size."""
+    """Return covariances (n, 6, 6) from lower triangles (n, 21) as stored, or of another size."""
     rows, columns = np.tril_indices(size)
     lower = np.asarray(terms, dtype=np.float64).reshape(-1, len(rows))
     full = np.zeros((len(lower), size, size))

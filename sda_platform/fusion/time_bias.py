@@ -46,7 +46,7 @@ def estimated(
     as_of_ns: int,
     sensors: SensorNetwork | None = None,
 ) -> pa.Table:
-    """The rows of `time_tag_biases` for one term: one per sensor that observed an anchor.
+    """Return the rows of `time_tag_biases` for one term: one per sensor that observed an anchor.
 
     Args:
         term_rows: the term's observations.
@@ -107,14 +107,14 @@ def _estimate(
 
 
 def biases_of(rows: pa.Table) -> TimeTagBiases:
-    """Rows of one term as `TimeTagBiases`."""
+    """Return rows of one term as `TimeTagBiases`."""
     ordered = rows.sort_by("source_id")
     columns = arrays(ordered, ("source_id", *_COLUMN_OF.values()))
     return TimeTagBiases(columns["source_id"], **{name: columns[column] for name, column in _COLUMN_OF.items()})
 
 
 def corrections(rows: pa.Table) -> dict[int, TimeTagBiases]:
-    """The applied biases by start of the term that they correct; ``rows`` of `time_tag_biases`."""
+    """Return the applied biases by start of the term that they correct; ``rows`` of `time_tag_biases`."""
     applied = rows.filter(rows["is_applied"])
     applied = applied.drop_columns("sigma_s").rename_columns({"correction_sigma_s": "sigma_s"})
     terms = pc.unique(applied["holds_from_ns"]).to_pylist()

@@ -88,7 +88,7 @@ def closed_before(store: Lake, plan: Plan) -> tuple[int, int]:
 def known_corrections(
     store: Lake, upto_sequence: int, starts_ns: Sequence[int], window_ns: int
 ) -> dict[int, TimeTagBiases]:
-    """The applied biases of these windows' terms, by the commits up to ``upto_sequence``."""
+    """Return the applied biases of these windows' terms, by the commits up to ``upto_sequence``."""
     terms = sorted({term_of(start_ns, window_ns) for start_ns in starts_ns})
     estimates = (ds.field(COMMIT_SEQUENCE) <= upto_sequence) & ds.field("holds_from_ns").isin(terms)
     return corrections(store.log(TIME_TAG_BIASES).rows(BIAS_SCHEMA.names, estimates))

@@ -38,7 +38,7 @@ class Life:
 
 
 def life_of(seen_ns: Sequence[int], now_ns: int, before: Life | None = None, rules: LifeRules = LifeRules()) -> Life:
-    """The state, at ``now_ns``, of a track observed at these times, ascending, after the state ``before``.
+    """Return the state, at ``now_ns``, of a track observed at these times, ascending, after the state ``before``.
 
     Raises ValueError for a track without observations and without a state before.
     """

@@ -31,7 +31,7 @@ class Arrivals:
 
 
 def advance(previous: Mapping[str, int], arrived: Arrivals, lateness: Lateness, as_of_ns: int) -> dict[str, int]:
-    """The watermarks by source kind after ``arrived``, and ``pipeline`` once every awaited kind has reported.
+    """Return the watermarks by source kind after ``arrived``, and ``pipeline`` once every awaited kind has reported.
 
     None ever moves back, and none passes the mission clock. Silence is measured by receptions, not by the
     clock: a platform that works off a backlog must not close windows with pending data.

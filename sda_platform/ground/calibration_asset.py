@@ -68,13 +68,13 @@ def calibration_of(lake: Lake) -> dg.MaterializeResult[Any]:
 
 
 def records(lake: Lake) -> list[HeartbeatRecord]:
-    """The heartbeats that were recorded in the last day."""
+    """Return the heartbeats that were recorded in the last day."""
     since_ns = lake.clock.now_ns() - round(SPAN_S * SECOND_NS)
     return [recorded(event) for event in heartbeat_events(lake, since_ns)]
 
 
 def _result(name: str, found: Iterable[Calibration]) -> dg.AssetCheckResult:
-    """The outcome of a rule for the paths with enough heartbeats."""
+    """Return the outcome of a rule for the paths with enough heartbeats."""
     judged = [each for each in found if each.is_judged]
     wrong = [f"{each.name}: {problem}" for each in judged if (problem := _RULES[name][1](each))]
     return warning(wrong, {"judged_paths": len(judged)}, name=name)

@@ -42,7 +42,7 @@ decode = record_decoder(GROUND_EVENTS, GROUND_FEED, _facts)
 
 
 def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of `ground_commands` that change by ``events``, after the rows ``before``; any order of events.
+    """Return the rows of `ground_commands` that change by ``events``, after the rows ``before``; any order of events.
 
     A final state (`FINAL`) stays. What the station has executed is acknowledged in any case.
     """

@@ -13,7 +13,7 @@ from sda_platform.landing.zone import LandingZone
 
 
 def current_fleet(lake: Lake, landing_uri: str) -> list[dict[str, Any]]:
-    """The rows of `fleet_membership` by member, with every report merged that is sealed."""
+    """Return the rows of `fleet_membership` by member, with every report merged that is sealed."""
     # Pending ones first: a segment that is consumed meanwhile is found in the table. A repeated report has no effect.
     pending = pending_rows(LandingZone(landing_uri, MEMBERSHIP_FEED), decode)
     head = lake.head(FLEET_MEMBERSHIP)

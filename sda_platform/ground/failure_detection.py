@@ -74,7 +74,7 @@ class PhiDetector:
             self._last_s = max(self._last_s, now_s)
 
     def silence_s(self, now_s: float) -> float:
-        """Seconds since the last evidence of life; infinite for a node that never sent a heartbeat."""
+        """Return seconds since the last evidence of life; infinite for a node that never sent a heartbeat."""
         return math.inf if self._last_s is None else now_s - self._last_s
 
     def suspicion(self, now_s: float) -> float:
@@ -92,7 +92,7 @@ class PhiDetector:
         return self._mean_s, self._sigma_s
 
     def is_failed(self, now_s: float) -> bool:
-        """The declaration at ``now_s``: begins at ``declare_phi``, ends below ``clear_phi``."""
+        """Return the declaration at ``now_s``: begins at ``declare_phi``, ends below ``clear_phi``."""
         suspicion = self.suspicion(now_s)
         if suspicion >= self.path.declare_phi:
             self._is_declared = True
@@ -112,7 +112,7 @@ def phi(deviations: float) -> float:
 
 @lru_cache
 def deviations_at(threshold: float) -> float:
-    """The deviations at which `phi` is ``threshold``, by bisection: phi never falls."""
+    """Return the deviations at which `phi` is ``threshold``, by bisection: phi never falls."""
     low, high = -10.0, 1.0
     while phi(high) < threshold:
         high *= 2.0

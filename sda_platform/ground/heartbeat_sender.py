@@ -54,7 +54,9 @@ class HeartbeatSender:
         self._quiet_until_s = self._monotonic_s() + seconds
 
     def take_answers(self) -> Iterator[HeartbeatAnswer]:
-        """The answers that came since the last call, each once. Raises the error that has ended the heartbeats."""
+        """Yield the answers that came since the last call, each once. Raises the error that has ended the
+        heartbeats.
+        """
         if self._failure is not None:
             raise self._failure
         while self._answers:

@@ -47,7 +47,9 @@ class HeartbeatRecorder:
             self._last_s = at_s
 
     def complete(self, now_s: float) -> str | None:
-        """The record as text once it is full or long enough; it is given once, and the next one begins in time."""
+        """Return the record as text once it is full or long enough; it is given once, and the next one begins
+        in time.
+        """
         if self._began_s is None or (len(self._gaps_ms) < MOST_GAPS and now_s - self._began_s < EVERY_S):
             return None
         self._next_s, gaps_ms = self._began_s + EVERY_S, self._gaps_ms
@@ -83,11 +85,11 @@ class HeartbeatRecorders:
             self._recorders[name].beat(at_s)
 
     def complete(self, now_s: float) -> list[str]:
-        """The records that are complete, as text, each once."""
+        """Return the records that are complete, as text, each once."""
         return [text for each in self._recorders.values() if (text := each.complete(now_s)) is not None]
 
 
 def recorded(event: Mapping[str, Any]) -> HeartbeatRecord:
-    """The record in the ``detail`` of an event."""
+    """Return the record in the ``detail`` of an event."""
     heard, path, gaps_ms = heartbeat_gaps(event["detail"])
     return HeartbeatRecord(event["station"], heard, path, tuple(ms / 1000 for ms in gaps_ms))

@@ -53,7 +53,7 @@ def heartbeat_events(lake: Lake, since_ns: int, *, upto_sequence: int = 2**62) -
 
 
 def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:
-    """The terms of all stations, by station and token."""
+    """Return the terms of all stations, by station and token."""
     promotions: dict[tuple[str, int], Mapping[str, Any]] = {}
     for event in events:
         if event["event"] in PROMOTIONS:
@@ -78,7 +78,7 @@ def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:
 
 
 def link_states(events: Iterable[Mapping[str, Any]]) -> list[Term]:
-    """The current term of each station."""
+    """Return the current term of each station."""
     return [term for term in terms(events) if term.until_ns is None]
 
 

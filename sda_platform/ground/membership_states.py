@@ -53,7 +53,7 @@ def _take(row: dict[str, Any], event: Mapping[str, Any]) -> None:
 
 
 def _current_observers(rows: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Who reported within `VIEW_EXPIRES_S` before the newest report."""
+    """Return who reported within `VIEW_EXPIRES_S` before the newest report."""
     reports = {row["member"]: row["own_report_time_ns"] for row in rows if row["own_report_time_ns"] is not None}
     newest_ns = max(reports.values(), default=0)
     return {name for name, time_ns in reports.items() if newest_ns - time_ns <= VIEW_EXPIRES_S * 1e9}
@@ -77,7 +77,7 @@ def _order(event: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _first(event: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a member before its first event."""
+    """Return what is known of a member before its first event."""
     numbers = {"generation": 0, "alive_views": 0, "other_views": 0, "since_time_ns": event["event_time_ns"]}
     unknown = {"is_registered": False, "status": None, "own_report_time_ns": None, "role": "", "address": ""}
     return {"member": event["member"], "views": {}, **numbers, **unknown}

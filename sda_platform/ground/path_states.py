@@ -40,7 +40,7 @@ class PathState:
 
 
 def path_states(events: Iterable[Mapping[str, Any]]) -> list[PathState]:
-    """The state of each path that ``events`` of links and heartbeats are about, by station and uplink."""
+    """Return the state of each path that ``events`` of links and heartbeats are about, by station and uplink."""
     newest: dict[tuple[str, str], dict[str, Any]] = {}
     for event in sorted(events, key=lambda each: each["event_time_ns"]):
         if event["event"] == HEARTBEATS:
@@ -57,7 +57,7 @@ def path_states(events: Iterable[Mapping[str, Any]]) -> list[PathState]:
 
 
 def _shown(name: str, event: Mapping[str, Any] | None) -> dict[str, str]:
-    """The newest event of a path: what, since when, the suspicion then, and who saw it."""
+    """Return the newest event of a path: what, since when, the suspicion then, and who saw it."""
     if event is None:
         return {name: "never", f"{name} since": "", f"{name} phi": "", f"{name} seen by": ""}
     seen = _SEEN.search(event["detail"] or "")

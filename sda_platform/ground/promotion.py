@@ -22,7 +22,7 @@ class ReplicaStatus:
 
 
 def newest_leaders(found: Sequence[ReplicaStatus]) -> list[ReplicaStatus]:
-    """The leaders of the newest generation: one, unless none answers or two were promoted side by side."""
+    """Return the leaders of the newest generation: one, unless none answers or two were promoted side by side."""
     leaders = [each for each in found if each.is_leader]
     return [each for each in leaders if each.generation == max(one.generation for one in leaders)]
 

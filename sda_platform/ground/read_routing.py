@@ -42,7 +42,7 @@ class ReadSession:
         self.read = max(self.read, position)
 
     def needs(self, mode: ReadMode) -> int:
-        """The position that a follower must have reached to answer."""
+        """Return the position that a follower must have reached to answer."""
         if mode is ReadMode.SESSION:
             return max(self.written, self.read)
         return self.read if mode is ReadMode.PREFIX else 0

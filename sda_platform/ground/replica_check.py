@@ -13,7 +13,7 @@ _UNKNOWN_LAG_S = 1e9
 
 
 def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
-    """The check of the servers ``urls``; none where no station state is configured."""
+    """Return the check of the servers ``urls``; none where no station state is configured."""
     return [_follower_check(urls)] if urls else []
 
 

@@ -39,7 +39,7 @@ class ViewReporter:
     _next_s: float = 0.0
 
     def round(self, now_s: float) -> int:
-        """The number of claims that were sealed at monotonic time ``now_s``. Raises Unavailable."""
+        """Return the number of claims that were sealed at monotonic time ``now_s``. Raises Unavailable."""
         members = self.agent.members()
         if self.name not in members or members[self.name].claim.generation != self.generation:
             # This process or the agent was started anew.

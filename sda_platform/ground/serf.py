@@ -42,7 +42,7 @@ class SerfAgent:
     rpc: str
 
     def name(self) -> str:
-        """The name under which it is a member. Raises Unavailable."""
+        """Return the name under which it is a member. Raises Unavailable."""
         return str(self._answer("info")["agent"]["name"])
 
     def members(self) -> dict[str, SerfMember]:

@@ -83,7 +83,9 @@ class DurableStation:
             self._beats[uplink] = self._beats.get(uplink, (0, 0.0))[0] + 1, time.monotonic()
 
     def state(self) -> dict[str, Any]:
-        """The newest token, its holder, and of each uplink the number of heartbeats and the time since the last."""
+        """Return the newest token, its holder, and of each uplink the number of heartbeats and the time since
+        the last.
+        """
         token, active = self._newest
         with self._beats_lock:
             now_s = time.monotonic()

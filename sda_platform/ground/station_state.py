@@ -93,7 +93,7 @@ class StationState:
         return position
 
     def read(self, key: str, mode: ReadMode, session: ReadSession) -> tuple[str | None, str]:
-        """The value (None: there is none), and the name of who answered. Raises Unavailable, FormerLeader."""
+        """Return the value (None: there is none), and the name of who answered. Raises Unavailable, FormerLeader."""
         found = {each.name: each for each in self.statuses()}
         leader = self._leader(list(found.values())).name
         followers = {name: each.position for name, each in found.items() if not each.is_leader}
@@ -192,7 +192,7 @@ class StationState:
         return list(self._connections[name].run(statement, **values) or [])
 
     def _conninfo(self, leader: str, follower: str) -> str:
-        """How ``follower`` reaches ``leader``, quoted for libpq and within a literal of SQL."""
+        """Return how ``follower`` reaches ``leader``, quoted for libpq and within a literal of SQL."""
         parts = urlsplit(self.urls[leader])
         login = {"user": unquote(parts.username or ""), "password": unquote(parts.password or "")}
         values = {"host": parts.hostname, "port": parts.port or 5432, **login, "application_name": follower}

@@ -189,7 +189,9 @@ class Uplink:
         self._accept(self._events)
 
     def _new_token(self) -> int:
-        """The token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the lease."""
+        """Return the token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the
+        lease.
+        """
         body: dict[str, Any] = {"uplink": self.settings.name, "above": self._highest}
         if self.lease is not None:
             body["token"] = self.lease.acquire()
@@ -251,7 +253,7 @@ class Uplink:
         self._call(command, now_s)
 
     def _may_send(self, command: Command, now_s: float) -> bool:
-        """Whether it is a first attempt or a retry within the budget; counts it if so."""
+        """Return whether it is a first attempt or a retry within the budget; counts it if so."""
         if command.command_id in self._sent_s:
             return self._retries.allows_retry(now_s)
         self._retries.called(now_s)
@@ -294,7 +296,7 @@ class Uplink:
         self.log.append([self._reports.of_link(each, self.token, more) for each in found])
 
     def _silence(self, former: Path | None) -> str:
-        """How long the other uplink was silent, if this is the reason for taking over."""
+        """Return how long the other uplink was silent, if this is the reason for taking over."""
         if former is None or former.name == self.settings.name or not former.is_declared:
             return ""
         return f"; silent for {former.detector.silence_s(self.monotonic_s()):.3f} s"

@@ -24,7 +24,7 @@ class Leases(Protocol):
     """What grants leases: `orchestration.leases.EtcdLeases`."""
 
     def acquire(self, name: str, ttl_s: int) -> Lease:
-        """The lease ``name``. Raises Unavailable where another holds it, or no answer comes."""
+        """Return the lease ``name``. Raises Unavailable where another holds it, or no answer comes."""
 
     def renew(self, lease: Lease) -> None:
         """Extend ``lease``. Raises LeaseLost or Unavailable."""
@@ -33,7 +33,7 @@ class Leases(Protocol):
         """Give ``lease`` up."""
 
     def is_held(self, lease: Lease) -> bool:
-        """Whether the holder may act, by its own clock."""
+        """Return whether the holder may act, by its own clock."""
 
 
 @dataclass
@@ -53,7 +53,9 @@ class UplinkLease:
         return self._held is not None and self.leases.is_held(self._held)
 
     def acquire(self) -> int | None:
-        """The token of the lease; None where another uplink holds it, no answer comes, or the last try was just now."""
+        """Return the token of the lease; None where another uplink holds it, no answer comes, or the last try was just
+        now.
+        """
         if self.is_held and self._held is not None:
             return self._held.token
         if self.monotonic_s() < self._next_s:

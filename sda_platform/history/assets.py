@@ -45,7 +45,7 @@ def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
 
 
 def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDefinition:
-    """The asset whose history shows the size of every store."""
+    """Return the asset whose history shows the size of every store."""
 
     @dg.asset(
         key=RETENTION_KEY,

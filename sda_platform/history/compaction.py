@@ -54,7 +54,7 @@ def compact(
 
 
 def mergeable(files: pa.Table, healthy_bytes: int, target_bytes: int) -> Iterator[Span | None]:
-    """The spans of commit sequences whose files, two at least, are to become one file.
+    """Yield the spans of commit sequences whose files, two at least, are to become one file.
 
     ``files`` is `TableLog.file_bounds`. A span has small files only, of ``target_bytes`` together at most. Neighbours
     in sequence are neighbours in time too, so the bounds of merged files are narrow. Files whose bounds another writer
@@ -82,5 +82,5 @@ def mergeable(files: pa.Table, healthy_bytes: int, target_bytes: int) -> Iterato
 
 
 def _meets(span: Span, others: list[Span]) -> bool:
-    """Whether a span has a sequence in common with one of the others."""
+    """Return whether a span has a sequence in common with one of the others."""
     return any(first <= span[1] and last >= span[0] for first, last in others)

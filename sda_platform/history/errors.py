@@ -37,5 +37,5 @@ class VersionExpired(VersionGone):
         return f"{self.table}: {self.requested} cannot be read any more ({self.reason}); {remedy}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as JSON has them."""
+        """Return the fields, as JSON has them."""
         return {"kind": "version_expired", "message": str(self), **asdict(self)}

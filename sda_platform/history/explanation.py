@@ -95,7 +95,7 @@ def _facts(then: PinnedView, now: PinnedView, event_id: str, objects: Sequence[i
 
 
 def _row(view: PinnedView, table: str, sql: str, value: Any) -> dict[str, Any] | None:
-    """The one row that a query finds, or None; a table that the state does not have holds none."""
+    """Return the one row that a query finds, or None; a table that the state does not have holds none."""
     if table not in view.vector.snapshots:
         return None
     return next(iter(view.rows(sql, [value]).to_pylist()), None)

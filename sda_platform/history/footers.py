@@ -46,7 +46,7 @@ class TableLayout:
 
 
 def table_layout(log: TableLog, most_files: int = 20) -> TableLayout:
-    """The layout of a table; footers are read of its ``most_files`` largest files."""
+    """Return the layout of a table; footers are read of its ``most_files`` largest files."""
     live = log.live_files().sort_by([("size_bytes", "descending")])
     sizes = live.column("size_bytes").to_pylist()
     directory = delta_log.table_directory(log.uri)

@@ -81,7 +81,9 @@ def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
 
 
 def _meanings(view: PinnedView, tables: Mapping[str, Table], text: str) -> Iterator[tuple[Kind, dict[str, str]]]:
-    """What ``text`` may name, the likeliest first: the kind, and by table the condition on the rows that are it."""
+    """Yield what ``text`` may name, the likeliest first: the kind, and by table the condition on the rows that
+    are it.
+    """
     if found := _ELEMENT_SET.fullmatch(text):
         try:
             epoch_ns = parse_iso_ns(found[2])
@@ -100,13 +102,13 @@ def _meanings(view: PinnedView, tables: Mapping[str, Table], text: str) -> Itera
 
 
 def _rows_by_commit(view: PinnedView, table: str, where: str) -> dict[int, int]:
-    """How many rows that ``where`` selects each commit wrote, by its sequence."""
+    """Return how many rows that ``where`` selects each commit wrote, by its sequence."""
     found = view.rows(f"SELECT {COMMIT_SEQUENCE}, count(*) FROM {table} WHERE {where} GROUP BY ALL")
     return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The entries of alerts whose assessments rest on these rows, by the ids and epochs that rows name."""
+    """Return the entries of alerts whose assessments rest on these rows, by the ids and epochs that rows name."""
     sql = f"""
         WITH bad_observations AS (SELECT * FROM observations WHERE {conditions.get("observations", "false")}),
         bad_sets AS (SELECT * FROM element_sets WHERE {conditions.get("element_sets", "false")}),
@@ -168,5 +170,5 @@ def _reads(commit: Commit, reached: Mapping[str, Sequence[int]]) -> bool:
 
 
 def _within(ascending: Sequence[int], after: int, upto: int) -> bool:
-    """Whether one of the sequences is in (after, upto]."""
+    """Return whether one of the sequences is in (after, upto]."""
     return bisect_right(ascending, after) < bisect_right(ascending, upto)

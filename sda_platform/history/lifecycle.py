@@ -37,11 +37,11 @@ class LifecyclePolicy:
     deletion_grace_h: int = 24
 
     def may_compact(self, now_ms: int) -> bool:
-        """Whether the hour of ``now_ms`` (Unix time) is one for compaction."""
+        """Return whether the hour of ``now_ms`` (Unix time) is one for compaction."""
         return not _is_within(now_ms, self.compaction_quiet_hours)
 
     def may_expire(self, now_ms: int) -> bool:
-        """Whether the hour of ``now_ms`` is one for the removal of files."""
+        """Return whether the hour of ``now_ms`` is one for the removal of files."""
         return _is_within(now_ms, self.expiry_hours)
 
 
@@ -62,7 +62,7 @@ def _is_within(now_ms: int, hours: tuple[int, int]) -> bool:
 
 
 def small_files(lake: Lake, table: Table, policy: LifecyclePolicy = POLICY) -> SmallFiles:
-    """The small files of a table, by the log."""
+    """Return the small files of a table, by the log."""
     sizes = lake.log(table).live_files().column("size_bytes")
     small = sizes.filter(pc.less(sizes, policy.small_file_bytes))
     return SmallFiles(table, len(small), int(pc.sum(small).as_py() or 0))
@@ -98,5 +98,5 @@ def wait_for_alerts(
 
 
 def chosen_tables(tables: Sequence[Table], names: Sequence[str]) -> Sequence[Table]:
-    """The tables that a person named, or all."""
+    """Return the tables that a person named, or all."""
     return [table for table in tables if not names or table.name in names]

@@ -49,7 +49,9 @@ def clean_log(
 
 
 def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[int]:
-    """The versions of the table that the newest manifests of ``others`` name; 0 where one has consumed nothing yet."""
+    """Yield the versions of the table that the newest manifests of ``others`` name; 0 where one has consumed nothing
+    yet.
+    """
     for commit in (other.head().commit for other in others):
         if commit is not None:
             read = commit.manifest.inputs()

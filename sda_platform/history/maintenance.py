@@ -51,7 +51,7 @@ class MaintenanceConfig(dg.Config):
 
 
 def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
-    """The job that maintains ``tables``, one after the other."""
+    """Return the job that maintains ``tables``, one after the other."""
 
     @dg.op(
         pool=Pool.MAINTENANCE,
@@ -94,7 +94,7 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
 
 
 def alerts_wait(instance: dg.DagsterInstance, own_run_id: str = "") -> bool:
-    """Whether another run that leads to alerts waits for its turn, or is under way."""
+    """Return whether another run that leads to alerts waits for its turn, or is under way."""
     unfinished = dg.RunsFilter(statuses=_UNFINISHED, tags={POOL_TAG: Pool.ALERTS})
     return bool({*instance.get_run_ids(unfinished, limit=2)} - {own_run_id})
 
@@ -148,7 +148,9 @@ def maintain_all(
 def _compact_beside_alerts(
     lake: Lake, table: Table, alerts_wait: Callable[[], bool] | None, policy: LifecyclePolicy
 ) -> tuple[int | None, int]:
-    """How many files were replaced, None where alerts waited for too long; how often alerts stopped the compaction."""
+    """Return how many files were replaced, None where alerts waited for too long; how often alerts stopped the
+    compaction.
+    """
     stops = 0
     while alerts_wait is not None and stops < policy.stops_for_alerts:
         if not wait_for_alerts(alerts_wait, policy):
@@ -200,7 +202,7 @@ def _expire(
 
 
 def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
-    """The maintenance every night, when the disk is least busy."""
+    """Return the maintenance every night, when the disk is least busy."""
     return dg.ScheduleDefinition(
         name="nightly_maintenance",
         job=job,

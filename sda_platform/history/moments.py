@@ -32,7 +32,7 @@ _VECTOR = re.compile(r"\w+=\d+(,\w+=\d+)*$")
 
 
 def vector_of(lake: Lake, tables: Mapping[str, Table], text: str = NOW) -> VersionVector:
-    """The version vector that ``text`` means: ``now``, a time, an alert, versions (``a=3,b=7``), a tag
+    """Return the version vector that ``text`` means: ``now``, a time, an alert, versions (``a=3,b=7``), a tag
     (``tag:NAME``), or a file of versions.
 
     An alert is an id or its beginning, with ``@N`` at the end its revision N (default: the newest). Raises

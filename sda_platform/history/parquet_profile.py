@@ -26,7 +26,7 @@ _REPEATED_TIMES = ("received_time_ns",)
 
 
 def encoding_of(table: Table, column: Column) -> Encoding:
-    """The encoding of a column in compacted files.
+    """Return the encoding of a column in compacted files.
 
     - Whole numbers (times, sequences, numbers of objects, counts) are near one another: deltas. The records of one
       segment were received at few times, and their observations lie in another order: a dictionary.
@@ -45,7 +45,8 @@ def encoding_of(table: Table, column: Column) -> Encoding:
 
 
 def file_format(table: Table, bytes_per_row: float) -> FileFormat:
-    """The format of compacted files of ``table``; its rows take ``bytes_per_row`` in the files that are compacted.
+    """Return the format of compacted files of ``table``; its rows take ``bytes_per_row`` in the files that are
+    compacted.
 
     A merge takes a number of rows for its row groups. Rows that are encoded anew take rather less.
     """

@@ -42,7 +42,7 @@ class PinnedFiles:
     schema: pa.Schema | None = None
 
     def dataset(self, condition: Predicate | None = None) -> ds.Dataset:
-        """The rows of the files that may hold a row that counts and for which ``condition`` is true."""
+        """Return the rows of the files that may hold a row that counts and for which ``condition`` is true."""
         found = self.source.dataset(self._pinned(condition)) if isinstance(self.source, TableFiles) else self.source
         return found if self.schema is None else found.replace_schema(self.schema)
 
@@ -80,7 +80,7 @@ def pinned_files(
 def _source(
     log: TableLog, snapshot: TableSnapshot, kept: KeptTable | None
 ) -> tuple[TableFiles | ds.Dataset, Sequence[str], int | None]:
-    """What to read, its columns where they are known, and the last commit whose rows count."""
+    """Return what to read, its columns where they are known, and the last commit whose rows count."""
     if log.table.replaces_rows:
         if kept is not None:
             return _copies(kept.files), kept.columns, None
@@ -96,7 +96,7 @@ def _source(
 
 
 def _copies(files: Sequence[str]) -> ds.Dataset:
-    """The copies of a tag, which are in one directory."""
+    """Return the copies of a tag, which are in one directory."""
     if not files:
         return ds.dataset([])
     directory = files[0].rpartition("/")[0]
@@ -133,7 +133,7 @@ def _all_exist(log: TableLog, delta: DeltaTable) -> bool:
 
 
 def _expired(log: TableLog, snapshot: TableSnapshot, reason: str) -> VersionExpired:
-    """The error, with the oldest commit of the platform after the snapshot that can still be read."""
+    """Return the error, with the oldest commit of the platform after the snapshot that can still be read."""
     if not log.table.replaces_rows:
         reason += "; its rows can be read with the columns of today (--columns current)"
     for commit in log.commits(None)[::-1]:

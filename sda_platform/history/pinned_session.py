@@ -85,7 +85,7 @@ class PinnedSession:
                 self._open(name)
 
     def sql(self, text: str) -> DataFrame:
-        """The result of one query, not yet computed; ``plan`` has what it reads.
+        """Return the result of one query, not yet computed; ``plan`` has what it reads.
 
         Raises QueryRefused for what is no query of known tables, or keeps files of more bytes than the limit;
         VersionExpired for a table whose pinned version is gone.
@@ -106,8 +106,9 @@ class PinnedSession:
         return rows
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """The result in batches, the first of which is empty; ``plan`` then has what it spilled. Raises as `sql`,
-        and QueryRefused for a result that passes a limit."""
+        """Yield the result in batches, the first of which is empty; ``plan`` then has what it spilled. Raises as `sql`,
+        and QueryRefused for a result that passes a limit.
+        """
         with self._timed(), _refusing():
             rows = self.sql(sql).limit(self._limits.rows + 1)
             found = _fetched(rows)
@@ -216,7 +217,7 @@ def _first_line(text: str) -> str:
 
 
 def _fetched(rows: DataFrame) -> pa.Table:
-    """The rows as Arrow. A session in this process sends Arrow from a thread that does not end with its job."""
+    """Return the rows as Arrow. A session in this process sends Arrow from a thread that does not end with its job."""
     if isinstance(rows, ConnectDataFrame):
         return rows.toArrow()
     collected, schema = rows.collect(), to_arrow_schema(rows.schema)

@@ -74,7 +74,7 @@ class PinnedView:
         return _connect(self._limits, [] if is_object_store(self._lake.uri) else [self._lake.uri])
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """The result of ``sql`` as a whole; raises as `batches`."""
+        """Return the result of ``sql`` as a whole; raises as `batches`."""
         begun_s = time.monotonic()
         with self._leased(sql):
             named = self._open(sql)
@@ -82,7 +82,7 @@ class PinnedView:
                 return self._result(sql, parameters, named).to_arrow_table()
 
     def batches(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
-        """The result of ``sql`` in batches, at least one; what is in memory does not depend on its size.
+        """Yield the result of ``sql`` in batches, at least one; what is in memory does not depend on its size.
 
         Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
         whose pinned version is gone.
@@ -198,7 +198,7 @@ class PinnedView:
 
 
 def _words(sql: str) -> set[str]:
-    """The words of a query in lower case, as names of tables are: SQL does not distinguish cases."""
+    """Return the words of a query in lower case, as names of tables are: SQL does not distinguish cases."""
     return set(re.findall(r"\w+", sql.lower()))
 
 

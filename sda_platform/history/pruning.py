@@ -79,7 +79,7 @@ def _condition(bounds: Bounds, condition: Condition) -> Kept:
 
 
 def _is_of_kind(kind: pa.DataType, constants: Iterable[Any]) -> bool:
-    """Whether all ``constants`` compare with a column of this type as in SQL; of others the engine decides."""
+    """Return whether all ``constants`` compare with a column of this type as in SQL; of others the engine decides."""
     if pa.types.is_integer(kind):
         return all(type(each) is int and abs(each) < 2**63 for each in constants)
     return pa.types.is_string(kind) and all(isinstance(each, str) for each in constants)

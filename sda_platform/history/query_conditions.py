@@ -29,7 +29,7 @@ class _Columns:
     alias: str
 
     def name_of(self, node: Mapping[str, Any]) -> str:
-        """The column that ``node`` refers to. Raises _Unclear; in a subquery it can be one of another table."""
+        """Return the column that ``node`` refers to. Raises _Unclear; in a subquery it can be one of another table."""
         parts = node["column_names"] if node["type"] == "COLUMN_REF" else ("",)
         *qualifier, name = (part.lower() for part in parts)
         known = self.alias.lower() or self.table.name
@@ -64,7 +64,9 @@ def _conditions(parsed: Any, tables: Mapping[str, Table]) -> Iterator[tuple[str,
 
 
 def _source(node: Mapping[str, Any]) -> str:
-    """The table that a SELECT reads under its own columns; the views of schema ``active`` read a table as a whole."""
+    """Return the table that a SELECT reads under its own columns; the views of schema ``active`` read a table as a
+    whole.
+    """
     source = node.get("from_table") or {}
     is_table = source.get("type") == "BASE_TABLE" and not source.get("schema_name")
     is_changed = source.get("column_name_alias") or source.get("sample") or node.get("sample")
@@ -72,7 +74,7 @@ def _source(node: Mapping[str, Any]) -> str:
 
 
 def _understood(node: Any, columns: _Columns) -> Predicate:
-    """The parts of a conjunction that are understood."""
+    """Return the parts of a conjunction that are understood."""
     if not node:
         return all_of()
     if node["type"] == "CONJUNCTION_AND":

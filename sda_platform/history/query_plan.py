@@ -36,14 +36,14 @@ class QueryPlan:
 
 
 def plan_text(rows: DataFrame) -> str:
-    """The plans as `explain` prints them: parsed, analyzed, optimized and physical."""
+    """Return the plans as `explain` prints them: parsed, analyzed, optimized and physical."""
     with redirect_stdout(io.StringIO()) as printed:
         rows.explain(extended=True)
     return printed.getvalue()
 
 
 def spilled_bytes(rows: DataFrame) -> int | None:
-    """The bytes that the execution of ``rows`` spilled; None where the session does not report it."""
+    """Return the bytes that the execution of ``rows`` spilled; None where the session does not report it."""
     try:
         info = rows.executionInfo
     except PySparkException:

@@ -47,7 +47,7 @@ def refuse_files(parsed: Any) -> None:
 
 
 def names(parsed: Any) -> Iterator[str]:
-    """The names of tables, functions and common table expressions, each time that one occurs."""
+    """Yield the names of tables, functions and common table expressions, each time that one occurs."""
     for node in nodes(parsed):
         if node.get("type") == "BASE_TABLE":
             yield str(node["table_name"]).lower()

@@ -141,7 +141,7 @@ def _since(tables: Mapping[str, Table], impact: Impact) -> list[tuple[Table, int
 
 
 def _segments(live: Lake, landed: Sequence[Table], name: str) -> Iterator[SegmentRef]:
-    """The consumed segments that ``name``, or a SHA-256, names."""
+    """Yield the consumed segments that ``name``, or a SHA-256, names."""
     is_hash = SHA256.fullmatch(name) is not None
     for table in landed:
         for commit in live.log(table).commits(None):
@@ -167,7 +167,7 @@ def compare_alerts(live: TableLog, fork: TableLog, first: int, resting: set[str]
 
 
 def _states(log: TableLog, events: list[str], upto: int) -> dict[str, tuple[tuple[int, int], AlertState]]:
-    """The objects and the state after commit ``upto`` of each alert that was ever issued, by its event."""
+    """Return the objects and the state after commit ``upto`` of each alert that was ever issued, by its event."""
     columns = [*_PAIR, *_STATE, "sequence", "op"]
     where = ds.field("event_id").isin(events) & (ds.field(COMMIT_SEQUENCE) <= upto)
     rows = log.rows(columns, where).sort_by([("sequence", "ascending")]).to_pylist()

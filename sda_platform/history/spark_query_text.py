@@ -56,7 +56,9 @@ def refuse_calls(sql: str) -> None:
 
 
 def called(sql: str) -> Iterator[str]:
-    """The names, in lower case, that stand before a parenthesis and can be functions; of a qualified one the last."""
+    """Yield the names, in lower case, that stand before a parenthesis and can be functions; of a qualified one the
+    last.
+    """
     before, last = "", ""
     for token in _TOKENS.finditer(sql):
         if token["skipped"] is not None:

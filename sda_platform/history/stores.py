@@ -138,7 +138,7 @@ def _age_days(since_s: float) -> float:
 
 
 def _files(place: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files below a directory, or the file itself; what is removed meanwhile is left out."""
+    """Yield the files below a directory, or the file itself; what is removed meanwhile is left out."""
     if place.is_file():
         yield place, place.stat()
     for directory, _, names in os.walk(place):

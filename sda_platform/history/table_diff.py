@@ -29,7 +29,7 @@ class RowChange:
 
 
 def table_diff(lake: Lake, table: Table, before: VersionVector, after: VersionVector) -> Iterator[RowChange]:
-    """The keys whose rows differ between two states that have ``table``, in the order of the key.
+    """Yield the keys whose rows differ between two states that have ``table``, in the order of the key.
 
     Raises VersionExpired where a state can no longer be read.
     """
@@ -80,5 +80,5 @@ def _row_change(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; a NaN equals itself."""
+    """Return whether two values are equal; a NaN equals itself."""
     return bool(one == other or (one != one and other != other))

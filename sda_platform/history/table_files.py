@@ -34,7 +34,7 @@ class TableFiles:
         self.schema = pa.schema(delta.schema().to_arrow())
 
     def is_plain(self) -> bool:
-        """Whether the table is its files: no feature changes what a file means."""
+        """Return whether the table is its files: no feature changes what a file means."""
         return self._delta.protocol().min_reader_version <= _PLAIN_READER_VERSION
 
     def paths(self, condition: Predicate) -> list[str] | None:
@@ -47,7 +47,7 @@ class TableFiles:
         return [f"{self._log.uri}/{path}" for path in self._chosen(condition).column("path").to_pylist()]
 
     def dataset(self, condition: Predicate) -> ds.Dataset:
-        """The rows of the files that may hold a row for which ``condition`` is true.
+        """Return the rows of the files that may hold a row for which ``condition`` is true.
 
         Raises DeltaProtocolError for a table with features that delta-rs does not read.
         """
@@ -87,6 +87,6 @@ def _guarantees(bounds: Bounds) -> Iterator[ds.Expression]:
 
 
 def _values(bounds: Bounds, name: str, kind: str) -> list[int | None]:
-    """The bounds of one kind of the column whose least values are in ``name``."""
+    """Return the bounds of one kind of the column whose least values are in ``name``."""
     of_kind = f"{kind}.{name.removeprefix('min.')}"
     return bounds.column(of_kind).to_pylist() if of_kind in bounds.schema.names else [None] * bounds.num_rows

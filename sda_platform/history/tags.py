@@ -67,7 +67,7 @@ class Tags:
         self._leases = VersionLeases(lake_uri)
 
     def names(self) -> list[str]:
-        """The names of all tags."""
+        """Return the names of all tags."""
         return sorted(file.stem for file in self._directory.glob("*.json")) if self._directory.exists() else []
 
     def create(
@@ -107,7 +107,7 @@ class Tags:
         return tag
 
     def read(self, name: str) -> Tag:
-        """The tag ``name``. Raises UnknownMoment, InvariantError where its file is damaged."""
+        """Return the tag ``name``. Raises UnknownMoment, InvariantError where its file is damaged."""
         try:
             facts: dict[str, Any] = json.loads(self._file(name).read_text())
         except FileNotFoundError:
@@ -120,7 +120,7 @@ class Tags:
         return Tag(**facts)
 
     def vector(self, name: str) -> VersionVector:
-        """The state that a tag keeps."""
+        """Return the state that a tag keeps."""
         tag = self.read(name)
         snapshots = {table: TableSnapshot(table, *pin) for table, pin in tag.snapshots.items()}
         kept = {
@@ -199,7 +199,7 @@ class Tags:
 
 
 def _purpose(name: str) -> str:
-    """The purpose of the lease of a tagging."""
+    """Return the purpose of the lease of a tagging."""
     return f"tag {name}"
 
 

@@ -42,13 +42,13 @@ class VersionVector:
         return ",".join(f"{name}={each.version}" for name, each in sorted(self.snapshots.items()))
 
     def only(self, table: str) -> "VersionVector":
-        """The part of this state that is ``table``, which it has."""
+        """Return the part of this state that is ``table``, which it has."""
         kept = {table: self.kept[table]} if table in self.kept else {}
         return replace(self, snapshots={table: self.snapshots[table]}, kept=kept)
 
 
 def decision_vector(lake: Lake, tables: Mapping[str, Table], table: Table, commit: Commit) -> VersionVector:
-    """The least consistent state that contains ``commit`` of ``table``: all that the decision rests on.
+    """Return the least consistent state that contains ``commit`` of ``table``: all that the decision rests on.
 
     Tables that it did not read, however indirectly, are not in it. Where two ways lead to one table, the later version
     counts. Raises VersionExpired where a log no longer holds a commit that is needed.
@@ -68,7 +68,9 @@ def decision_vector(lake: Lake, tables: Mapping[str, Table], table: Table, commi
 
 
 def newest_vector(lake: Lake, tables: Mapping[str, Table]) -> VersionVector:
-    """The state of all ``tables`` now, made consistent: a consumer may have committed while the heads were read."""
+    """Return the state of all ``tables`` now, made consistent: a consumer may have committed while the heads
+    were read.
+    """
     heads = {}
     for name, table in reversed(list(tables.items())):  # consumers first, so that what they consumed is there
         head = lake.log(table).head()
@@ -89,12 +91,16 @@ def vector_at(
 
 
 def given_vector(lake: Lake, tables: Mapping[str, Table], versions: Mapping[str, int], moment: str) -> VersionVector:
-    """The vector of these Delta versions; of a version between two commits of the platform, the commit below counts."""
+    """Return the vector of these Delta versions; of a version between two commits of the platform, the commit below
+    counts.
+    """
     return VersionVector({name: snapshot_at(lake.log(tables[name]), v) for name, v in versions.items()}, moment)
 
 
 def snapshot_at(log: TableLog, version: int) -> TableSnapshot:
-    """The newest commit of the platform at or below ``version``. Raises VersionExpired where the log lacks it."""
+    """Return the newest commit of the platform at or below ``version``. Raises VersionExpired where the log
+    lacks it.
+    """
     newest = log.version()
     if version > newest:
         raise VersionExpired(log.table.name, f"version {version}", f"the newest is {newest}", newest)
@@ -107,7 +113,7 @@ def snapshot_at(log: TableLog, version: int) -> TableSnapshot:
 def consistent(
     lake: Lake, tables: Mapping[str, Table], vector: Mapping[str, TableSnapshot]
 ) -> dict[str, TableSnapshot]:
-    """The greatest consistent state within ``vector``: consumers that are ahead of their inputs are set back."""
+    """Return the greatest consistent state within ``vector``: consumers that are ahead of their inputs are set back."""
     lowered = dict(vector)
     changed = True
     while changed:
@@ -126,7 +132,9 @@ def _is_ahead(read: TableSnapshot, vector: Mapping[str, TableSnapshot]) -> bool:
 
 
 def _commit_of(log: TableLog, snapshot: TableSnapshot) -> Commit | None:
-    """The platform's newest commit in a snapshot, whose version may be another writer's; None before the first."""
+    """Return the platform's newest commit in a snapshot, whose version may be another writer's; None before the
+    first.
+    """
     if snapshot.sequence == 0:
         return None
     commit = next(log.commits_from(snapshot.version), None)

@@ -34,7 +34,7 @@ _FIGURES: Final = ("rate_per_s", "silent_s", "sealed", "deferred", "dropped", "k
 
 
 def source_key(kind: str) -> dg.AssetKey:
-    """The asset of the sources of one kind."""
+    """Return the asset of the sources of one kind."""
     return dg.AssetKey(["sources", kind])
 
 
@@ -79,7 +79,7 @@ sources_sensor = external_sensor(
 
 
 def source_states(home: Path, wall_s: float) -> list[ExternalState]:
-    """The sources of the collector of ``home``, by kind; empty where none runs.
+    """Return the sources of the collector of ``home``, by kind; empty where none runs.
 
     Figures are reported anew every ten minutes. A collector that does not answer is a problem of every kind.
     """

@@ -20,7 +20,7 @@ _SEGMENT: Final = "segment"
 
 
 def decode(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
-    """The rows of several segments in columns of OBSERVATION_SCHEMA; ``segment`` counts from 0.
+    """Return the rows of several segments in columns of OBSERVATION_SCHEMA; ``segment`` counts from 0.
 
     Never raises for any bytes.
     """
@@ -62,7 +62,7 @@ def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
 
 
 def _ids(found: dict[int, TrackingObservation]) -> dict[int, str]:
-    """The id of each observation, by row: of what was measured, not of the message that brings it."""
+    """Return the id of each observation, by row: of what was measured, not of the message that brings it."""
     ids: dict[int, str] = {}
     for kind in sorted({each.columns["source_kind"] for each in found.values()}):
         rows = [row for row, each in found.items() if each.columns["source_kind"] == kind]

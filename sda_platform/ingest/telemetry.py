@@ -55,7 +55,7 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
 
 
 def _conflicts(meta: SegmentMeta, records: int) -> Iterator[int]:
-    """The rows, of so many ``records``, that the collector received as conflicts."""
+    """Yield the rows, of so many ``records``, that the collector received as conflicts."""
     row = 0
     for run in meta.origins or ():
         if run.is_conflict:

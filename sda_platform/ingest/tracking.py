@@ -43,7 +43,7 @@ class TrackingObservation:
 
 
 def observation_of(data: TrackingData) -> TrackingObservation:
-    """The observation that ``data`` is. Raises RecordError with what the observation model does not have."""
+    """Return the observation that ``data`` is. Raises RecordError with what the observation model does not have."""
     metadata, measured = data.values(), data.numbers()
     station, target = _participants(metadata)
     if metadata.get("DATA_QUALITY", "").upper() == "BAD":
@@ -85,13 +85,15 @@ def observation_of(data: TrackingData) -> TrackingObservation:
 
 
 def sensor_id(kind: str, participant: str) -> str:
-    """The ``source_id`` of a station: ``radar-dss-25`` for the participant DSS-25; as it is where it begins so."""
+    """Return the ``source_id`` of a station: ``radar-dss-25`` for the participant DSS-25; as it is where it
+    begins so.
+    """
     name = re.sub(r"[^a-z0-9]+", "-", participant.lower()).strip("-")
     return name if name.startswith(f"{kind}-") else f"{kind}-{name}"
 
 
 def _participants(metadata: Mapping[str, str]) -> tuple[str, str]:
-    """The station and what it tracks."""
+    """Return the station and what it tracks."""
     if metadata.get("MODE", "SEQUENTIAL").upper() != "SEQUENTIAL":
         raise RecordError("out_of_range", f"MODE is {metadata['MODE'][:40]!a}, only SEQUENTIAL can be used")
     if "PATH" not in metadata:
@@ -130,7 +132,7 @@ def _require_each_once(data: TrackingData) -> None:
 
 
 def _corrections(metadata: Mapping[str, str]) -> dict[str, float]:
-    """What is still to be added to measurements, by keyword."""
+    """Return what is still to be added to measurements, by keyword."""
     stated = {
         name.removeprefix(_CORRECTION): float(metadata[name]) for name in metadata if name.startswith(_CORRECTION)
     }
@@ -152,7 +154,7 @@ def _angles(measured: Mapping[str, float], corrections: Mapping[str, float]) -> 
 
 
 def _aberration(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Whether the annual aberration is corrected, where the message states it."""
+    """Return whether the annual aberration is corrected, where the message states it."""
     if "CORRECTION_ABERRATION_YEARLY" not in metadata:
         return {}
     is_left = metadata["CORRECTIONS_APPLIED"].upper() == "NO"
@@ -160,7 +162,7 @@ def _aberration(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def _range_m(metadata: Mapping[str, str], value: float) -> float:
-    """The distance of the object. The standard leaves open what s and RU mean on the way there and back."""
+    """Return the distance of the object. The standard leaves open what s and RU mean on the way there and back."""
     units = metadata.get("RANGE_UNITS", "km")
     if units.lower() != "km":
         raise RecordError("bad_field", f"RANGE_UNITS is {units[:40]!a}, only km can be used")
@@ -173,7 +175,7 @@ def _range_m(metadata: Mapping[str, str], value: float) -> float:
 def _range_rate(
     metadata: Mapping[str, str], measured: Mapping[str, float], corrections: Mapping[str, float]
 ) -> dict[str, float]:
-    """The range rate, where one was measured. Raises RecordError for a mean that is not that of the time tag."""
+    """Return the range rate, where one was measured. Raises RecordError for a mean that is not that of the time tag."""
     rate = measured.get("DOPPLER_INSTANTANEOUS")
     if rate is None and "DOPPLER_INTEGRATED" in measured:
         interval_s, reference = float(metadata.get("INTEGRATION_INTERVAL", 0.0)), metadata.get("INTEGRATION_REF", "")

@@ -11,7 +11,8 @@ RECORD_COLUMNS = (*OBSERVATIONS.content_schema.names, "error_kind")
 
 
 def new_observations(raw: pa.Table, known: pa.Table) -> pa.Table:
-    """The valid observations of ``raw``, with RECORD_COLUMNS, that are not in ``known``, each once, in order of ids.
+    """Return the valid observations of ``raw``, with RECORD_COLUMNS, that are not in ``known``, each once, in order of
+    ids.
 
     Of several deliveries of one observation the first by (segment, record) is kept, whatever order they arrive in.
     """

@@ -36,7 +36,7 @@ _KEPT_OF_RECORDS = {
 
 
 def admit(log: TableLog, rows: pa.Table, nonce: str, counts: Counts) -> tuple[pa.Table, Counts]:
-    """The rows that the commit with this nonce writes, and its counts, with the number of refused rows if any.
+    """Return the rows that the commit with this nonce writes, and its counts, with the number of refused rows if any.
 
     Raises BrokenContract where the table may not leave a row out.
     """

@@ -16,7 +16,7 @@ def arrays(rows: pa.Table, names: Iterable[str] | None = None) -> dict[str, npt.
 
 
 def flat(lists: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """The numbers of a column of lists of one length, one list after the other. No list is null."""
+    """Return the numbers of a column of lists of one length, one list after the other. No list is null."""
     return np.asarray(pc.list_flatten(lists).to_numpy(), dtype=np.float64)
 
 

@@ -15,7 +15,7 @@ from sda_platform.lake.restoration import RESTORED
 
 
 def bypasses(log: TableLog, since_ns: int) -> Iterator[str]:
-    """What changed rows of the table without lineage, newest first, in words.
+    """Yield what changed rows of the table without lineage, newest first, in words.
 
     Versions are read down to the newest commit of the platform as of ``since_ns`` (mission time) or before, which is
     left out. Raises InvariantError, UnreadableManifest for what cannot be read.

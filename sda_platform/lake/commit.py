@@ -197,7 +197,9 @@ def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[
 
 
 def _adds_columns(log: TableLog, plan: Plan) -> bool:
-    """Whether the commit must add columns to the stored table. Raises SchemaMismatch where old rows would break it."""
+    """Return whether the commit must add columns to the stored table. Raises SchemaMismatch where old rows would break
+    it.
+    """
     absent = log.absent_columns(plan.base_version)
     required = [column.name for column in absent if not column.nullable]
     if required:

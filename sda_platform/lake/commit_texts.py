@@ -19,7 +19,7 @@ class CommitTexts:
         """The newest version when it was last looked for."""
 
     def newest_version(self) -> int:
-        """The newest version now; -1 where there is no table."""
+        """Return the newest version now; -1 where there is no table."""
         self.newest_seen = delta_log.newest_version(self._uri, self.newest_seen)
         return self.newest_seen
 

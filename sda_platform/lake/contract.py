@@ -41,7 +41,7 @@ def violations(table: Table, rows: pa.Table) -> list[Violation]:
 
 
 def reasons(table: Table, rows: pa.Table) -> Mapping[int, list[str]]:
-    """The rows of ``rows`` that break a rule of the model, by number, each with what it breaks."""
+    """Return the rows of ``rows`` that break a rule of the model, by number, each with what it breaks."""
     found: defaultdict[int, list[str]] = defaultdict(list)
     for (column, rule), broken in _failures(table, rows).items():
         for number in broken:
@@ -50,7 +50,7 @@ def reasons(table: Table, rows: pa.Table) -> Mapping[int, list[str]]:
 
 
 def schema_differences(table: Table, actual: pa.Schema) -> list[str]:
-    """How the stored columns differ from the declared ones."""
+    """Return how the stored columns differ from the declared ones."""
     declared = {f.name: f.type for f in table.arrow_schema}
     found = {f.name: f.type for f in actual}
     return [

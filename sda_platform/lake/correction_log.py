@@ -30,7 +30,7 @@ class CorrectionLogModel(TableModel):
 
 
 def content(table: Table) -> list[str]:
-    """The content columns of a correction log: all but the key and the columns of every correction log."""
+    """Return the content columns of a correction log: all but the key and the columns of every correction log."""
     return [c.name for c in table.columns if c.name not in {*CorrectionLogModel.to_schema().columns, table.key[0]}]
 
 
@@ -52,20 +52,21 @@ def fact_types(table: Table) -> str:
 
 
 def last_rows(entries: pa.Table, key: str) -> pa.Table:
-    """The last entry of each key, in the order of keys; of two with one sequence the retract is the later."""
+    """Return the last entry of each key, in the order of keys; of two with one sequence the retract is the later."""
     ordered = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
     keys = ordered.column(key).to_numpy()
     return ordered.filter(np.append(keys[1:] != keys[:-1], True)[: len(keys)])
 
 
 def current_rows(entries: pa.Table, key: str) -> pa.Table:
-    """The entries that are current: the last of each key, unless it is a retract."""
+    """Return the entries that are current: the last of each key, unless it is a retract."""
     last = last_rows(entries, key)
     return last.filter(pc.equal(last.column("op"), INSERT))
 
 
 def corrected(table: Table, entries: pa.Table, fresh: pa.Table, *, as_of_ns: int) -> pa.Table:
-    """The entries, in the content columns of ``table``, that change its current rows to ``fresh``, one row a key.
+    """Return the entries, in the content columns of ``table``, that change its current rows to ``fresh``, one row a
+    key.
 
     ``entries`` has all entries of the keys under review and no others: a current row that ``fresh`` lacks is
     retracted. The result is sorted by key, a retract before its insert. Rows are equal as in SQL: null equals null, and
@@ -89,7 +90,7 @@ def corrected(table: Table, entries: pa.Table, fresh: pa.Table, *, as_of_ns: int
 
 
 def differing(old: pa.Table, new: pa.Table) -> BoolArray:
-    """Whether each row of ``old`` differs from the row of ``new`` in its place; both have the same columns."""
+    """Return whether each row of ``old`` differs from the row of ``new`` in its place; both have the same columns."""
     columns = zip(old.columns, (new[name] for name in old.column_names), strict=True)
     found = np.zeros(old.num_rows, np.bool_)
     for one, other in columns:

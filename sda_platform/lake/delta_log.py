@@ -25,7 +25,7 @@ LAST_CHECKPOINT = "_last_checkpoint"
 
 @lru_cache
 def table_directory(uri: str) -> UPath:
-    """The location of the table at ``uri``; cached, because every read of a version uses it."""
+    """Return the location of the table at ``uri``; cached, because every read of a version uses it."""
     return location(uri)
 
 
@@ -36,17 +36,17 @@ def log_directory(uri: str) -> UPath:
 
 
 def commit_file(uri: str, version: int) -> UPath:
-    """The file that holds one version's actions."""
+    """Return the file that holds one version's actions."""
     return log_directory(uri) / f"{version:020d}.json"
 
 
 def checksum_file(uri: str, version: int) -> UPath:
-    """The file that holds the state of the table at one version, as Spark sums it up after the commit."""
+    """Return the file that holds the state of the table at one version, as Spark sums it up after the commit."""
     return log_directory(uri) / f"{version:020d}.crc"
 
 
 def checkpoint_file(uri: str, version: int) -> UPath:
-    """The file that holds Delta's checkpoint of one version."""
+    """Return the file that holds Delta's checkpoint of one version."""
     return log_directory(uri) / f"{version:020d}.checkpoint.parquet"
 
 
@@ -62,7 +62,7 @@ def identity(uri: str, version: int) -> tuple[int, ...] | None:
 
 
 def newest_version(uri: str, known: int = -1) -> int:
-    """The newest version; -1 where there is no table.
+    """Return the newest version; -1 where there is no table.
 
     It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds. An
     object store lists from there, or from a version that is ``known``: to read Delta's pointer is another request.
@@ -78,7 +78,7 @@ def newest_version(uri: str, known: int = -1) -> int:
 
 
 def _last_from(uri: str, version: int) -> int:
-    """The last of the versions that follow ``version`` without a gap; -1 where the log holds none of them."""
+    """Return the last of the versions that follow ``version`` without a gap; -1 where the log holds none of them."""
     is_there = commits_from(uri, max(version, 0))
     while is_there(version + 1):
         version += 1
@@ -86,7 +86,7 @@ def _last_from(uri: str, version: int) -> int:
 
 
 def commits_from(uri: str, version: int) -> Callable[[int], bool]:
-    """Whether the log holds a version, of those from ``version`` on; an object store is listed once."""
+    """Return whether the log holds a version, of those from ``version`` on; an object store is listed once."""
     if not is_object_store(uri):
         return lambda number: commit_file(uri, number).exists()
     names = set(names_after(log_directory(uri), f"{version:020d}"))
@@ -94,7 +94,8 @@ def commits_from(uri: str, version: int) -> Callable[[int], bool]:
 
 
 def is_lost(uri: str, version: int) -> bool:
-    """Whether the commit of ``version`` is gone, and its checksum file by Delta, which is written after it, is there.
+    """Return whether the commit of ``version`` is gone, and its checksum file by Delta, which is written after it, is
+    there.
 
     An object store loses no commit, and is not asked.
     """
@@ -104,13 +105,13 @@ def is_lost(uri: str, version: int) -> bool:
 
 
 def oldest_version(uri: str) -> int:
-    """The oldest version whose file the log still holds; 0 where there is none."""
+    """Return the oldest version whose file the log still holds; 0 where there is none."""
     names = (file.stem for file in log_directory(uri).glob("*.json"))
     return min((int(name) for name in names if name.isdigit()), default=0)
 
 
 def checkpointed_version(uri: str) -> int:
-    """The version of Delta's newest checkpoint according to its pointer file; -1 without a readable pointer."""
+    """Return the version of Delta's newest checkpoint according to its pointer file; -1 without a readable pointer."""
     try:
         return int(json.loads(text_of(log_directory(uri) / LAST_CHECKPOINT))["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -128,7 +129,7 @@ def forget_checksums_of_checkpoint(uri: str, version: int) -> None:
 
 
 def column_names(uri: str, version: int) -> list[str] | None:
-    """The columns of the table as of ``version``; None where the log's files do not show them that simply.
+    """Return the columns of the table as of ``version``; None where the log's files do not show them that simply.
 
     They are in the last ``metaData`` action up to ``version``, or in the checkpoint that replaces what came before. To
     open a version takes longer the more files it has.
@@ -158,7 +159,7 @@ def timestamp_ms(text: str) -> int:
 
 
 def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The actions of these kinds among the lines of a commit file. Raises ValueError where one is torn.
+    """Yield the actions of these kinds among the lines of a commit file. Raises ValueError where one is torn.
 
     Only a line feed ends a line: a text in an action may contain other characters that Python splits at, as U+2028.
     Lines of other kinds are not parsed: a commit of a thousand files is read for its one ``commitInfo``.
@@ -170,12 +171,12 @@ def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def added_files(uri: str, text: str) -> list[UPath]:
-    """The data files that a commit added."""
+    """Return the data files that a commit added."""
     return [table_directory(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
 
 
 def removed_files(uri: str, text: str) -> list[UPath]:
-    """The data files that a commit removed."""
+    """Return the data files that a commit removed."""
     return [table_directory(uri) / unquote(remove["path"]) for _, remove in actions(text, "remove")]
 
 

@@ -92,7 +92,7 @@ def put_if_absent(path: UPath, data: bytes) -> bool:
 
 
 def _store_code(error: OSError) -> str:
-    """The code with which an object store refused a request; s3fs raises it as the cause."""
+    """Return the code with which an object store refused a request; s3fs raises it as the cause."""
     answer = getattr(error.__cause__, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
 
@@ -165,7 +165,7 @@ def make_directory(path: UPath) -> None:
 
 
 def directories_above(path: UPath) -> Iterator[UPath]:
-    """The directories above ``path`` that may have been made for it, the nearest first.
+    """Yield the directories above ``path`` that may have been made for it, the nearest first.
 
     A mount point ends them; one that we may not list was made by others.
     """
@@ -177,7 +177,7 @@ def directories_above(path: UPath) -> Iterator[UPath]:
 
 
 def is_synced_by_hand(path: UPath) -> bool:
-    """Whether files there need `sync`: on a local file system they do, in an object store a put is durable."""
+    """Return whether files there need `sync`: on a local file system they do, in an object store a put is durable."""
     return _is_local(path) or hasattr(path.fs, "fsync")
 
 

@@ -46,7 +46,7 @@ class Input(Protocol):
         ...
 
     def frame(self, store: Lake, plan: Plan) -> DataFrame:
-        """The same rows on Spark."""
+        """Return the same rows on Spark."""
         ...
 
 
@@ -71,7 +71,7 @@ class Stored:
         return self.prepare(rows) if self.prepare else rows
 
     def frame(self, store: Lake, plan: Plan) -> DataFrame:
-        """The same rows on Spark."""
+        """Return the same rows on Spark."""
         rows = (store.window if self.is_new else store.snapshot)(plan, self.table)
         rows = self.where.of(rows) if self.where else rows
         names = [column.name for column in self.table.columns] if self.columns is None else self.columns
@@ -90,7 +90,7 @@ class Given:
         return self.rows if isinstance(self.rows, pa.Table) else self.rows.toArrow()
 
     def frame(self, store: Lake, _plan: Plan) -> DataFrame:
-        """The same rows on Spark."""
+        """Return the same rows on Spark."""
         return frame_of(store.session, self.rows) if isinstance(self.rows, pa.Table) else self.rows
 
 
@@ -117,7 +117,9 @@ def apply(store: Lake, plan: Plan, transform: Transform, *inputs: Input, work: i
 
 
 def _in_a_task(transform: Transform, inputs: int, schema: pa.Schema) -> Prepare:
-    """The function that applies ``transform`` within a task of Spark, to the rows of all inputs that the task has."""
+    """Return the function that applies ``transform`` within a task of Spark, to the rows of all inputs that the task
+    has.
+    """
 
     def applied(rows: pa.Table) -> pa.Table:
         tables = []

@@ -33,7 +33,7 @@ class Readable:
 
 
 def readable_of(log: TableLog, verdict: TableVerdict, newest: Head, previous: CommitManifest | None = None) -> Readable:
-    """What a consumer may see of the table of ``log``, whose head is ``newest``.
+    """Return what a consumer may see of the table of ``log``, whose head is ``newest``.
 
     What its commit ``previous`` has read stays read: a finding about that changes nothing that flows any more.
     """
@@ -52,7 +52,7 @@ def refuse_red(consumer: Table, inputs: Iterable[Readable]) -> None:
 
 
 def _read_before(source: Table, previous: CommitManifest | None) -> Position:
-    """The commit of ``source`` up to which a consumer's commit ``previous`` read it."""
+    """Return the commit of ``source`` up to which a consumer's commit ``previous`` read it."""
     if previous is None:
         return Position()
     read = [Position(each.sequence, each.version) for each in previous.inputs() if each.table == source.name]
@@ -60,7 +60,7 @@ def _read_before(source: Table, previous: CommitManifest | None) -> Position:
 
 
 def _head_at(log: TableLog, position: Position) -> Head:
-    """The head that the table had when ``position`` was its newest commit."""
+    """Return the head that the table had when ``position`` was its newest commit."""
     if position.sequence == 0:
         return Head()
     commit = next(log.commits_from(position.version), None)

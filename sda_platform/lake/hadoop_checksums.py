@@ -17,7 +17,7 @@ _READ_AT_ONCE: Final = 4 * 2**20
 
 
 def name_of(file_name: str) -> str:
-    """The name of the file that has the checksums of ``file_name``, in the same directory."""
+    """Return the name of the file that has the checksums of ``file_name``, in the same directory."""
     return f".{file_name}.crc"
 
 
@@ -34,7 +34,7 @@ def keep(file: Path) -> None:
 
 
 def differ(data: BinaryIO, kept: bytes) -> bool:
-    """Whether the content of ``data`` differs from ``kept``, the content of a file of checksums."""
+    """Return whether the content of ``data`` differs from ``kept``, the content of a file of checksums."""
     stretch = int.from_bytes(kept[len(MARK) :][:_NUMBER_BYTES], "big")
     expected, position = memoryview(kept)[len(MARK) + _NUMBER_BYTES :], 0
     for found in _checksums(data, stretch):
@@ -45,7 +45,7 @@ def differ(data: BinaryIO, kept: bytes) -> bool:
 
 
 def _checksums(data: BinaryIO, stretch: int) -> Iterator[bytes]:
-    """The checksums of all stretches, those of a few MiB at a time."""
+    """Yield the checksums of all stretches, those of a few MiB at a time."""
     while block := data.read(max(_READ_AT_ONCE // stretch, 1) * stretch):
         parts = (block[start : start + stretch] for start in range(0, len(block), stretch))
         yield b"".join(zlib.crc32(part).to_bytes(_NUMBER_BYTES, "big") for part in parts)

@@ -90,14 +90,14 @@ class Lake:
         return self._session()
 
     def log(self, table: Table) -> TableLog:
-        """The table's log, which keeps the versions that it opened last."""
+        """Return the table's log, which keeps the versions that it opened last."""
         known = self._logs.get(table.name)
         if known is None or known.table is not table:
             known = self._logs[table.name] = TableLog(table, f"{self.uri}/{table.name}", self._copies)
         return known
 
     def head(self, table: Table) -> Head:
-        """The newest state of the table; it is synced, so decisions that are based on it survive a power loss.
+        """Return the newest state of the table; it is synced, so decisions that are based on it survive a power loss.
 
         A run may have been killed between a commit and its sync. Then that commit, and commits of other tools since the
         commit before, are synced here. This precedes any reader, and the archiving of their input.
@@ -174,7 +174,7 @@ class Lake:
                 yield TableLog(replace(table, name=directory.name), str(directory))
 
     def window(self, plan: Plan, source: Table) -> DataFrame:
-        """The rows of the plan's window on ``source``."""
+        """Return the rows of the plan's window on ``source``."""
         return self.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) > plan.window(source).after_sequence)
 
     def snapshot(self, plan: Plan, source: Table) -> DataFrame:
@@ -204,21 +204,21 @@ class Lake:
     def earlier_rows(
         self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
     ) -> pa.Table:
-        """Rows that the plan's own table, an append-only one, held before, as Arrow and without the engine."""
+        """Return rows that the plan's own table, an append-only one, held before, as Arrow and without the engine."""
         before = ds.field(COMMIT_SEQUENCE) < plan.sequence
         return self.log(plan.table).rows(columns, before if where is None else before & where)
 
     def snapshot_rows(
         self, plan: Plan, source: Table, columns: Sequence[str] | None = None, where: ds.Expression | None = None
     ) -> pa.Table:
-        """The rows of `snapshot` as Arrow, without the engine; ``where`` prunes files by their statistics."""
+        """Return the rows of `snapshot` as Arrow, without the engine; ``where`` prunes files by their statistics."""
         if source.name == plan.table.name:
             return self.earlier_rows(plan, columns, where)
         pinned = ds.field(COMMIT_SEQUENCE) <= plan.window(source).upto_sequence
         return self.log(source).rows(columns, pinned if where is None else pinned & where)
 
     def current_rows(self, plan: Plan) -> pa.Table:
-        """The plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""
+        """Return the plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""
         return self.log(plan.table).rows(version=plan.base_version)
 
     def written_rows(self, receipt: CommitReceipt, columns: Sequence[str]) -> pa.Table:
@@ -247,7 +247,7 @@ class Lake:
         return commit.WrittenRows(columns, files)
 
     def _goes_by_files(self, _plan: Plan, rows: pa.Table) -> bool:
-        """Whether Arrow writes the data files of these rows, and the engine only adds them to the log."""
+        """Return whether Arrow writes the data files of these rows, and the engine only adds them to the log."""
         return bool(rows.nbytes >= _STAGED_FROM_BYTES)
 
     def clear_staging(self) -> None:

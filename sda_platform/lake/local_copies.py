@@ -34,7 +34,8 @@ class LocalCopies:
         self._directory: TemporaryDirectory[str] | None = None
 
     def near(self, uri: str, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None) -> ds.Dataset:
-        """The part of ``dataset``, the table ``delta`` at ``uri``, that may have rows for which ``where`` is true.
+        """Return the part of ``dataset``, the table ``delta`` at ``uri``, that may have rows for which ``where`` is
+        true.
 
         Its small files are read from their copies, which are made here. Raises FileNotFoundError.
         """

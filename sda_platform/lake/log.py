@@ -81,7 +81,7 @@ class TableLog:
             )
 
     def commits(self, limit: int | None = NEWEST_COMMITS, *, after: int = 0) -> list[Commit]:
-        """The platform's newest commits, newest first: at most ``limit``, of sequences above ``after``.
+        """Return the platform's newest commits, newest first: at most ``limit``, of sequences above ``after``.
 
         Commits of others do not count. Where the log was cut, the list ends there.
         """
@@ -89,11 +89,11 @@ class TableLog:
         return list(islice(newer, limit))
 
     def find(self, sequence: int) -> Commit | None:
-        """The commit with this sequence number, if the log holds it."""
+        """Return the commit with this sequence number, if the log holds it."""
         return next((c for c in self.commits(None, after=sequence - 1) if c.sequence == sequence), None)
 
     def end_of(self, window: TableWindow) -> Commit | None:
-        """The commit at which ``window`` on this table ended; None before the first."""
+        """Return the commit at which ``window`` on this table ended; None before the first."""
         return self.commit_at(window.upto_version)
 
     def commit_at(self, version: int) -> Commit | None:
@@ -127,7 +127,7 @@ class TableLog:
                     return
 
     def first_unproven(self, head: Head) -> int:
-        """The oldest version that may be unsynced: the first after the commit before that of ``head``.
+        """Return the oldest version that may be unsynced: the first after the commit before that of ``head``.
 
         The plan of the newest commit had synced everything up to the commit before. The run that wrote the newest
         commit syncs it together with versions of other tools in between, unless the run was killed first.
@@ -144,11 +144,11 @@ class TableLog:
         delta_log.make_durable(self.uri, first_version, last_version)
 
     def version(self) -> int:
-        """The Delta version; -1 where the table does not exist yet."""
+        """Return the Delta version; -1 where the table does not exist yet."""
         return self._texts.newest_version()
 
     def properties(self) -> dict[str, str | None]:
-        """The Delta properties of the stored table."""
+        """Return the Delta properties of the stored table."""
         delta = self.open()
         return dict(delta.metadata().configuration) if delta else {}
 
@@ -163,7 +163,7 @@ class TableLog:
         return self._texts.from_version(self.version())
 
     def live_files(self) -> pa.Table:
-        """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
+        """Return the live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
         return self.file_bounds().select(_LIVE_FILES.names)
 
     def file_bounds(self) -> pa.Table:
@@ -172,7 +172,7 @@ class TableLog:
         return _LIVE_FILES.empty_table() if delta is None else pa.table(delta.get_add_actions(flatten=True))
 
     def row_count(self) -> int:
-        """Rows in the live files, by their statistics (cheap; an oracle reads columns instead)."""
+        """Return rows in the live files, by their statistics (cheap; an oracle reads columns instead)."""
         return int(pc.sum(self.live_files().column("num_records")).as_py() or 0)
 
     def rows(
@@ -183,8 +183,8 @@ class TableLog:
         *,
         in_files: str | None = None,
     ) -> pa.Table:
-        """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows, and a
-        column that the table was not yet written with is null. ``in_files``: as `dataset` takes it.
+        """Return rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows,
+        and a column that the table was not yet written with is null. ``in_files``: as `dataset` takes it.
 
         Raises VersionGone if ``version`` cannot be read any more.
         """
@@ -205,7 +205,7 @@ class TableLog:
         version: int | None = None,
         where: ds.Expression | None = None,
     ) -> pa.Table:
-        """Rows of the commits ``(after, upto]``, of those for which ``where`` is true.
+        """Return rows of the commits ``(after, upto]``, of those for which ``where`` is true.
 
         Where rows stay as they were written, any version with these commits has them. If the newest that was seen has,
         this does not look for a newer one.
@@ -220,7 +220,7 @@ class TableLog:
         return self.rows(columns, chosen, version, in_files=_files_of(sequences))
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
-        """The values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
+        """Return the values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
         delta = self.open()
         if delta is None:
             return set()
@@ -249,7 +249,7 @@ class TableLog:
         return self._filled(found, names)
 
     def stored_columns(self, version: int | None = None) -> frozenset[str]:
-        """The names of the stored table's columns; where there is none yet (-1), those that are declared."""
+        """Return the names of the stored table's columns; where there is none yet (-1), those that are declared."""
         delta = None if version == -1 else self.open(version)
         fields = delta.schema().fields if delta else self.table.columns
         return frozenset(field.name for field in fields)
@@ -278,7 +278,7 @@ class TableLog:
             raise gone(self.table.name, version) from None
 
     def dataset(self, delta: DeltaTable, where: str | None = None) -> ds.Dataset:
-        """The rows of an opened table; its statistics decide which files a filter reads.
+        """Return the rows of an opened table; its statistics decide which files a filter reads.
 
         ``where``: leave out files that surely hold no row for which this SQL is true. To describe all files of a long
         log to Arrow takes longer than to read one, so the last descriptions are kept.
@@ -297,7 +297,7 @@ class TableLog:
     def _near(
         self, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None, version: int | None = None
     ) -> ds.Dataset:
-        """The files of ``dataset`` that ``where`` may select, from the run's copies if it keeps any."""
+        """Return the files of ``dataset`` that ``where`` may select, from the run's copies if it keeps any."""
         if self._copies is None:
             return dataset
         with reading(self.table.name, version):
@@ -315,6 +315,6 @@ def _committed_in(sequences: tuple[int, int]) -> ds.Expression:
 
 
 def _files_of(sequences: tuple[int, int]) -> str:
-    """The same in SQL, for `TableLog.dataset`."""
+    """Return the same in SQL, for `TableLog.dataset`."""
     after, upto = sequences
     return f"{COMMIT_SEQUENCE} > {after} AND {COMMIT_SEQUENCE} <= {upto}"

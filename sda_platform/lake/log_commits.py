@@ -92,6 +92,6 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
 
 
 def _rows_written(entry: dict[str, Any], manifest: CommitManifest) -> int:
-    """Rows that are new or replaced; an overwrite's own metrics count the rows that it kept, too."""
+    """Return rows that are new or replaced; an overwrite's own metrics count the rows that it kept, too."""
     metrics = entry.get("operationMetrics") or {}
     return int(manifest.counts.get(CHANGED_ROWS, metrics.get("numOutputRows") or 0))

@@ -37,13 +37,13 @@ def require_no_lost_commit(log: TableLog, version: int) -> None:
 
 
 def shown_by_consumers(table: Table, others: Iterable[TableLog]) -> str | None:
-    """How the logs of ``others`` show that ``table``, which has no log, existed before; None if they do not."""
+    """Return how the logs of ``others`` show that ``table``, which has no log, existed before; None if they do not."""
     named_by = consumers(others, table)
     return f"{table.name} is missing, but {', '.join(named_by)} consumed it: it was lost" if named_by else None
 
 
 def remedy(log: TableLog) -> str:
-    """What a person does about a table whose rows are gone."""
+    """Return what a person does about a table whose rows are gone."""
     return (
         "Restore the lake from a backup (`sda lake restore`). Or run "
         f"`sda lake verify --repair --rebuild {log.table.name}`: it sets the table aside with all that was made from "
@@ -62,7 +62,7 @@ def made_from(tables: Sequence[Table], table: Table) -> list[Table]:
 
 
 def consumers(logs: Iterable[TableLog], source: Table, after_sequence: int = 0) -> list[str]:
-    """The tables of ``logs`` that have, or may have, read commits of ``source`` after this sequence.
+    """Return the tables of ``logs`` that have, or may have, read commits of ``source`` after this sequence.
 
     Of a table whose newest version is damaged the commit before counts. A commit is only planned on commits that are on
     disk, so the damaged one did not read what a power loss took; by other damage it is lost as well.
@@ -81,7 +81,7 @@ def consumers(logs: Iterable[TableLog], source: Table, after_sequence: int = 0) 
 
 
 def _newest_readable(log: TableLog) -> Commit | None:
-    """The newest commit, or the one before where the newest version is damaged; None before the first.
+    """Return the newest commit, or the one before where the newest version is damaged; None before the first.
 
     Raises InvariantError, DeltaError where more than the newest version is damaged.
     """

@@ -121,18 +121,18 @@ class CommitManifest:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def missing_lineage(self) -> list[str]:
-        """What of the lineage this manifest does not name: run, code, trigger or operator."""
+        """Return what of the lineage this manifest does not name: run, code, trigger or operator."""
         facts = {"run id": "" if self.run_id == NO_RUN else self.run_id, "code version": self.code_version}
         if self.schema_version >= SCHEMA_VERSION:
             facts |= {name: (self.origin or {}).get(name, "") for name in ("trigger", "operator")}
         return [name for name, value in facts.items() if not value]
 
     def window(self, table: str) -> TableWindow | None:
-        """The window on ``table``, if the commit consumed it."""
+        """Return the window on ``table``, if the commit consumed it."""
         return next((w for w in self.windows if w.table == table), None)
 
     def inputs(self) -> Iterator[TableSnapshot]:
-        """What the commit had read of each table: the ends of its windows, and its snapshots."""
+        """Yield what the commit had read of each table: the ends of its windows, and its snapshots."""
         for window in self.windows:
             yield TableSnapshot(window.table, window.upto_version, window.upto_sequence)
         yield from self.snapshots
@@ -166,7 +166,7 @@ class EarlierManifest(CommitManifest):
     text: str = ""
 
     def to_json(self) -> str:
-        """The text as it was stored."""
+        """Return the text as it was stored."""
         return self.text
 
 

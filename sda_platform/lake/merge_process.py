@@ -59,7 +59,7 @@ class MergeRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "MergeRequest":
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         fields = json.loads(text)
         return cls(**{**fields, "file_format": FileFormat(**fields["file_format"])})
 
@@ -96,7 +96,7 @@ def merge(request: MergeRequest) -> int:
 
 
 def writer_properties(file_format: FileFormat) -> WriterProperties:
-    """The format as delta-rs takes it."""
+    """Return the format as delta-rs takes it."""
     return WriterProperties(
         compression=file_format.codec,
         compression_level=file_format.codec_level,

@@ -90,7 +90,7 @@ def is_semidefinite(lower: FloatArray, size: int) -> BoolArray:
 
 
 def _have_factors(lower: FloatArray, size: int) -> BoolArray:
-    """Whether each matrix has a Cholesky factor: far faster than eigenvalues, and almost always enough.
+    """Return whether each matrix has a Cholesky factor: far faster than eigenvalues, and almost always enough.
 
     All matrices are reduced together, column by column.
     """

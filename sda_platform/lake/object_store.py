@@ -30,18 +30,18 @@ _FAILURE_WORDS = re.compile(
 
 
 def is_object_store(uri: str) -> bool:
-    """Whether ``uri`` names a place in an S3 object store."""
+    """Return whether ``uri`` names a place in an S3 object store."""
     return uri.startswith(_SCHEME)
 
 
 def endpoint(environment: Mapping[str, str] | None = None) -> str | None:
-    """The address of a store that is not AWS's own, as ``http://host:port``."""
+    """Return the address of a store that is not AWS's own, as ``http://host:port``."""
     values = os.environ if environment is None else environment
     return values.get("AWS_ENDPOINT_URL_S3") or values.get("AWS_ENDPOINT_URL")
 
 
 def region(environment: Mapping[str, str] | None = None) -> str:
-    """The region of the bucket."""
+    """Return the region of the bucket."""
     values = os.environ if environment is None else environment
     return values.get("AWS_REGION") or values.get("AWS_DEFAULT_REGION") or "us-east-1"
 
@@ -94,7 +94,7 @@ def arrow_options() -> dict[str, Any]:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an object store, or the network before it, failed a request of s3fs, delta-rs or Arrow.
+    """Return whether an object store, or the network before it, failed a request of s3fs, delta-rs or Arrow.
 
     Their clients have no common error. s3fs lets those of its HTTP client pass, the other two have words of their own.
     """

@@ -38,14 +38,14 @@ class Plan:
         return not self.segments and all(window.is_empty for window in self.windows)
 
     def window(self, table: Table) -> TableWindow:
-        """The window on ``table``. Raises KeyError where the plan does not consume it."""
+        """Return the window on ``table``. Raises KeyError where the plan does not consume it."""
         for window in self.windows:
             if window.table == table.name:
                 return window
         raise KeyError(f"the plan for {self.table.name} does not consume {table.name}")
 
     def snapshot(self, table: Table) -> TableSnapshot:
-        """The snapshot of ``table``. Raises KeyError where the plan does not read it."""
+        """Return the snapshot of ``table``. Raises KeyError where the plan does not read it."""
         for snapshot in self.snapshots:
             if snapshot.table == table.name:
                 return snapshot
@@ -54,7 +54,7 @@ class Plan:
     def manifest(
         self, nonce: str, counts: Mapping[str, int] | None = None, watermarks: Mapping[str, int] | None = None
     ) -> CommitManifest:
-        """The manifest that the commit of this plan carries."""
+        """Return the manifest that the commit of this plan carries."""
         return CommitManifest(
             table=self.table.name,
             sequence=self.sequence,

@@ -22,7 +22,7 @@ FORBIDDEN = ("delta.setTransactionRetentionDuration",)
 
 
 def table_properties(table: Table) -> dict[str, str]:
-    """What is set on a table when it is made.
+    """Return what is set on a table when it is made.
 
     Bounds are kept of the columns by which files are passed over; those of all cost a quarter of an append.
     """
@@ -30,7 +30,7 @@ def table_properties(table: Table) -> dict[str, str]:
 
 
 def differences(stored: Mapping[str, str | None]) -> list[str]:
-    """How the properties of a stored table differ from what the platform depends on, in words."""
+    """Return how the properties of a stored table differ from what the platform depends on, in words."""
     wrong = [
         f"{name} is {stored.get(name)}, not {value}" for name, value in REQUIRED.items() if stored.get(name) != value
     ]
@@ -38,7 +38,7 @@ def differences(stored: Mapping[str, str | None]) -> list[str]:
 
 
 def correction(uri: str, stored: Mapping[str, str | None]) -> str:
-    """The SQL that sets the properties of a stored table right."""
+    """Return the SQL that sets the properties of a stored table right."""
     assignments = ", ".join(f"'{name}' = '{value}'" for name, value in REQUIRED.items())
     unset = [f"ALTER TABLE delta.`{uri}` UNSET TBLPROPERTIES ('{name}')" for name in FORBIDDEN if name in stored]
     return "; ".join([f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({assignments})", *unset])

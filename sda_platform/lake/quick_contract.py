@@ -14,7 +14,7 @@ from sda_platform.lake.table import Column, Table
 
 
 def keeps_contract(table: Table, rows: pa.Table) -> bool:
-    """Whether all ``rows`` keep every rule of their columns; columns that ``rows`` lack are left out."""
+    """Return whether all ``rows`` keep every rule of their columns; columns that ``rows`` lack are left out."""
     return all(_keeps(column, rows[column.name]) for column in table.columns if column.name in rows.column_names)
 
 

@@ -28,7 +28,7 @@ def reading(table: str, version: int | None = None) -> Iterator[None]:
 
 
 def gone(table: str, version: int) -> VersionGone:
-    """The error for a version that cannot be read any more."""
+    """Return the error for a version that cannot be read any more."""
     return VersionGone(
         f"{table}: version {version} cannot be read any more: VACUUM removed its files, or its log was cut; only later "
         "commits can be replayed"

@@ -61,12 +61,12 @@ def write_refused(log: TableLog, nonce: str, rows: pa.Table, reasons: Sequence[S
 
 
 def refused_in(log: TableLog, window: TableWindow) -> Iterator[RefusedRow]:
-    """The rows that the commits of ``window`` on the table left out."""
+    """Return the rows that the commits of ``window`` on the table left out."""
     return refused_rows(log, commits_of(log, window))
 
 
 def refused_rows(log: TableLog, commits: Iterable[Commit]) -> Iterator[RefusedRow]:
-    """The rows that these commits of the table left out."""
+    """Yield the rows that these commits of the table left out."""
     for commit in commits:
         count = commit.manifest.counts.get(REFUSED, 0)
         if count:
@@ -74,7 +74,7 @@ def refused_rows(log: TableLog, commits: Iterable[Commit]) -> Iterator[RefusedRo
 
 
 def excused(log: TableLog, commits: Iterable[Commit], column: str, expected: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The ``expected`` values of ``column`` without those of rows that these commits of the table left out."""
+    """Return the ``expected`` values of ``column`` without those of rows that these commits of the table left out."""
     values = [json.loads(row.values)[column] for row in refused_rows(log, commits) if row.values]
     return expected.filter(pc.invert(pc.is_in(expected, pa.array(values, expected.type)))) if values else expected
 

@@ -12,7 +12,8 @@ _ROW = "row"
 def with_changes(
     table: Table, current: pa.Table, changed: pa.Table, sequence: int, removed: pa.Table | None = None
 ) -> pa.Table:
-    """The whole content of ``table`` once ``changed`` rows have taken the place of the ``current`` rows of their keys.
+    """Return the whole content of ``table`` once ``changed`` rows have taken the place of the ``current`` rows of their
+    keys.
 
     Rows with a key of ``removed`` are gone. Changed rows get ``sequence``, all others keep theirs. Rows are in the
     order of their key, so that the result does not depend on how the inputs were stored. Raises InvariantError where
@@ -32,7 +33,8 @@ def with_changes(
 
 
 def replaced_where(table: Table, changed: pa.Table, sequence: int, removed: pa.Table | None = None) -> str:
-    """The rows that the commit ``sequence`` of these rows replaces, as SQL; it is true of the changed rows themselves.
+    """Return the rows that the commit ``sequence`` of these rows replaces, as SQL; it is true of the changed rows
+    themselves.
 
     The table's key is one integer column.
     """

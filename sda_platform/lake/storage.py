@@ -19,7 +19,7 @@ _PROBES = ".probes"
 
 
 def location(uri: str) -> UPath:
-    """The path at ``uri``."""
+    """Return the path at ``uri``."""
     path: UPath = UPath(uri, **fsspec_options(uri))
     if is_object_store(uri):
         path.fs.retries = 1  # its client below repeats already: a store that is slow would hold a run for an hour
@@ -27,7 +27,7 @@ def location(uri: str) -> UPath:
 
 
 def content_of(file: UPath) -> bytes:
-    """The bytes of a small file: one request to an object store, where opening the file takes another.
+    """Return the bytes of a small file: one request to an object store, where opening the file takes another.
 
     Raises FileNotFoundError.
     """
@@ -35,7 +35,7 @@ def content_of(file: UPath) -> bytes:
 
 
 def text_of(file: UPath) -> str:
-    """The same as text, where bytes that are none show as replaced."""
+    """Return the same as text, where bytes that are none show as replaced."""
     return content_of(file).decode(errors="replace")
 
 

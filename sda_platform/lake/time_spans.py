@@ -21,7 +21,8 @@ MAX_SPANS = 64
 
 
 def time_spans(times: pa.ChunkedArray) -> Spans:
-    """The intervals, ascending and disjoint, at most MAX_SPANS, that hold all of ``times`` (ns); nulls are left out.
+    """Return the intervals, ascending and disjoint, at most MAX_SPANS, that hold all of ``times`` (ns); nulls are left
+    out.
 
     They are cut at the widest gaps between neighbouring instants, where a gap exceeds BRIDGED_NS.
     """

@@ -11,7 +11,8 @@ from sda_platform.lake.table import Table
 def unconsumed_commits(
     table: Table, heads: Mapping[str, Head], upto: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """How many commits of each table upstream ``table`` has not consumed yet; without those that it is level with.
+    """Return how many commits of each table upstream ``table`` has not consumed yet; without those that it is level
+    with.
 
     ``heads``: of every table, by name. A table that has no commit consumed nothing of those that it is made of.
     ``upto``: by name, the last sequence that counts where that is not the head's.
@@ -27,6 +28,6 @@ def unconsumed_commits(
 
 
 def commits_of(log: TableLog, window: TableWindow) -> list[Commit]:
-    """The commits of ``window`` on the table of ``log``, newest first."""
+    """Return the commits of ``window`` on the table of ``log``, newest first."""
     newer = [] if window.is_empty else log.commits(None, after=window.after_sequence)
     return [commit for commit in newer if commit.sequence <= window.upto_sequence]

@@ -23,7 +23,7 @@ class SyncFailed(InvariantError):
 
 
 def reason(log: UPath) -> str | None:
-    """Which sync of the table with this log directory failed, in words; None where none did."""
+    """Return which sync of the table with this log directory failed, in words; None where none did."""
     try:
         return (log / MARK).read_text(errors="replace") or "of an unknown file"
     except FileNotFoundError:
@@ -38,7 +38,9 @@ def require_none(log: UPath) -> None:
 
 
 def recorded(log: UPath, error: OSError) -> Exception:
-    """What the failed sync means for the table: SyncFailed, and the mark, where a write-back failed; else ``error``."""
+    """Return what the failed sync means for the table: SyncFailed, and the mark, where a write-back failed; else
+    ``error``.
+    """
     if error.errno not in _OF_WRITE_BACK:
         return error
     failed = f"{error.filename or 'of an unknown file'} ({error.strerror})"

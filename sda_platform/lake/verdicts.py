@@ -33,7 +33,7 @@ class Position:
 
     @classmethod
     def of(cls, commit: Commit) -> "Position":
-        """The position of ``commit``."""
+        """Return the position of ``commit``."""
         return cls(commit.sequence, commit.version, commit.manifest_sha256)
 
 
@@ -114,7 +114,8 @@ class Verdicts:
         self._directory = location(uri) / DIRECTORY
 
     def read(self, log: TableLog, newest_version: int | None = None) -> TableVerdict:
-        """The verdict on the table of ``log``; of nothing, where there is none, or one on another table of that name.
+        """Return the verdict on the table of ``log``; of nothing, where there is none, or one on another table of that
+        name.
 
         What cannot be read counts as absent: nothing is verified then. ``newest_version``: the log's, where the caller
         has just looked for it.
@@ -135,7 +136,9 @@ class Verdicts:
         return TableVerdict(name, verified, findings, acknowledged)
 
     def shows_lost(self, log: TableLog) -> str | None:
-        """How the verdict shows that the table of ``log``, which has no log, existed before; None if it does not."""
+        """Return how the verdict shows that the table of ``log``, which has no log, existed before; None if it does
+        not.
+        """
         try:
             sequence = int(self._content(f"{log.table.name}.json")["verified"]["sequence"])
         except (KeyError, TypeError, ValueError):
@@ -159,7 +162,7 @@ class Verdicts:
         self._store(f"{verdict.table}.json", facts)
 
     def acknowledgements(self, table: str) -> dict[str, Acknowledgement]:
-        """What people acknowledged of ``table``, by the finding's fingerprint."""
+        """Return what people acknowledged of ``table``, by the finding's fingerprint."""
         try:
             given = [
                 Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]
@@ -187,7 +190,7 @@ class Verdicts:
 
 
 def _is_of(log: TableLog, newest_version: int, position: Position) -> bool:
-    """Whether the log holds that commit; one whose file was cleaned away in the meantime is not contradicted."""
+    """Return whether the log holds that commit; one whose file was cleaned away in the meantime is not contradicted."""
     if position.version > newest_version:
         return False
     commit = log.commit_at(position.version) if position.sequence else None

@@ -84,12 +84,12 @@ class VersionLeases:
             self.release(lease)
 
     def active(self) -> list[VersionLease]:
-        """The leases that have not ended, by their end. Raises InvariantError where one cannot be read."""
+        """Return the leases that have not ended, by their end. Raises InvariantError where one cannot be read."""
         now_ms = self._now_ms()
         return sorted((each for each in self._all() if each.until_ms > now_ms), key=lambda each: each.until_ms)
 
     def versions_of(self, table: str) -> list[int]:
-        """The versions of ``table`` that are held. Raises as `active`."""
+        """Return the versions of ``table`` that are held. Raises as `active`."""
         return sorted({version for each in self.active() for version in each.versions.get(table, ())})
 
     def sweep(self) -> int:

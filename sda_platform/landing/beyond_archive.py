@@ -34,7 +34,7 @@ class BeyondArchive:
 
 
 def beyond_archive(zones: Sequence[LandingZone]) -> BeyondArchive:
-    """What ``zones`` consumed and no longer have; object stores keep no marks."""
+    """Return what ``zones`` consumed and no longer have; object stores keep no marks."""
     found = [mark for zone in zones if is_local(zone.root) for mark in _marks(zone)]
     if not found:
         return BeyondArchive()

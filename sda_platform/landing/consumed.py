@@ -34,7 +34,7 @@ _SHORTENED_MARK_DIGITS = 16
 
 
 def is_kept(name: str) -> bool:
-    """Whether hash and name together are short enough for the file name of archived metadata."""
+    """Return whether hash and name together are short enough for the file name of archived metadata."""
     return _SHA256_DIGITS + len(f".{name}{META_SUFFIX}".encode()) <= _LONGEST_FILE_NAME_BYTES
 
 
@@ -49,15 +49,15 @@ class ConsumedSegments:
         self.places = (self._sound, self._defective, self._names)
 
     def holds(self, sha256: str) -> bool:
-        """Whether a segment with these bytes was consumed before, under whatever name."""
+        """Return whether a segment with these bytes was consumed before, under whatever name."""
         return holds_file(self._sound, sha256)
 
     def holds_delivery(self, zone: str, segment_format: str, sha256: str) -> bool:
-        """Whether these bytes were consumed here: with a valid record, or refused as a whole in this format."""
+        """Return whether these bytes were consumed here: with a valid record, or refused as a whole in this format."""
         return self.holds(sha256) or self.holds(refused_sha256(zone, segment_format, sha256))
 
     def name_mark(self, name: str) -> UPath:
-        """The file that exists once a sound segment or a second delivery of this name was consumed."""
+        """Return the file that exists once a sound segment or a second delivery of this name was consumed."""
         return self._names / quarantined_name(name)
 
     def mark_name(self, name: str, delivered_again: str = "") -> None:
@@ -65,7 +65,7 @@ class ConsumedSegments:
         create_mark((self._names, quarantined_name(name)), delivered_again, self._empty_mark)
 
     def has_other_bytes(self, name: str, sha256: str) -> bool:
-        """Whether a name belongs to consumed bytes other than those that were delivered again under it."""
+        """Return whether a name belongs to consumed bytes other than those that were delivered again under it."""
         return holds_file(self._names, quarantined_name(name)) and self.name_mark(name).read_text() != sha256
 
     def forget_unbacked_names(self) -> None:
@@ -79,17 +79,19 @@ class ConsumedSegments:
             durable.sync([self._names])
 
     def holds_defective(self, name: str, sha256: str) -> bool:
-        """Whether this defective segment was reported before."""
+        """Return whether this defective segment was reported before."""
         return holds_file(self._defective, _mark_of(name, sha256))
 
     def judged(self, segment: LoadedSegment) -> LoadedSegment:
-        """The segment, refused where its name belongs to other bytes, or where quarantine has it already."""
+        """Return the segment, refused where its name belongs to other bytes, or where quarantine has it already."""
         if segment.defect is None and self.has_other_bytes(segment.name, segment.sha256):
             segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
         return segment.refused(REPORTED) if self._is_reported(segment) else segment
 
     def _is_reported(self, segment: LoadedSegment) -> bool:
-        """Whether the same segment was quarantined before, unless it comes back from there by a person's will."""
+        """Return whether the same segment was quarantined before, unless it comes back from there by a person's
+        will.
+        """
         if segment.defect is not None:
             return self.holds_defective(segment.name, segment.sha256)
         if segment.meta is None or segment.meta.reprocess_count:
@@ -124,7 +126,7 @@ class ConsumedSegments:
         return place / data, place / meta
 
     def names_at_rest(self, segment: SegmentRef) -> tuple[UPath, str, str]:
-        """The directory of a consumed segment, and the names that its data and metadata have there."""
+        """Return the directory of a consumed segment, and the names that its data and metadata have there."""
         if segment.defect is not None:
             mark = _mark_of(segment.name, segment.sha256)
             return self._defective, mark, mark + META_SUFFIX
@@ -157,7 +159,9 @@ def _mark_of(name: str, sha256: str) -> str:
 
 
 def quarantined_name(name: str) -> str:
-    """The name that a segment has in quarantine: its own, shortened by a hash where the file system needs that."""
+    """Return the name that a segment has in quarantine: its own, shortened by a hash where the file system
+    needs that.
+    """
     encoded = name.encode()
     if len(encoded) <= _LONGEST_QUARANTINED_BYTES:
         return name

@@ -53,7 +53,7 @@ def mark_pruned(zones: Sequence[LandingZone], log: TableLog) -> Iterator[str]:
 
 
 def _of(zone: LandingZone) -> ds.Expression:
-    """The records that came from ``zone``."""
+    """Return the records that came from ``zone``."""
     return (ds.field("feed") == zone.feed) & (ds.field("record_number") >= 0)
 
 

@@ -59,12 +59,12 @@ class UnreadableContent(Exception):
 
 
 def archive_ending(beginning: bytes) -> str:
-    """How the name of an archive ends that begins so; empty where it is none."""
+    """Return how the name of an archive ends that begins so; empty where it is none."""
     return next((ending for magic, ending in _MAGIC.items() if beginning.startswith(magic)), "")
 
 
 def without_compression(path: Path) -> Path:
-    """The name of what is inside a compressed file, or of the file as it is; of a zip file its first member's.
+    """Return the name of what is inside a compressed file, or of the file as it is; of a zip file its first member's.
 
     Raises UnreadableContent for a zip file without a member.
     """
@@ -84,7 +84,8 @@ def read_chunks(
     *,
     first_line: bytes = b"",
 ) -> Iterator[bytes]:
-    """The content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the file.
+    """Yield the content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the
+    file.
 
     With a ``first_line`` (`first_lines`), it comes as text. Where that is the file's name, each file of a zip file has
     its own.
@@ -114,7 +115,7 @@ def read_chunks(
 
 
 def beginning_of(path: Path) -> bytes:
-    """The first megabyte or so of the content, as text; empty of a Parquet file. Raises UnreadableContent."""
+    """Return the first megabyte or so of the content, as text; empty of a Parquet file. Raises UnreadableContent."""
     if path.suffix.lower() == PARQUET:
         return b""
     with _readable(path) as file:
@@ -122,14 +123,14 @@ def beginning_of(path: Path) -> bytes:
 
 
 def recognised_format(beginning: bytes, candidates: Sequence[Format]) -> Format | None:
-    """The first of ``candidates`` that a file begins like, if one does; an empty one is the first's."""
+    """Return the first of ``candidates`` that a file begins like, if one does; an empty one is the first's."""
     if not beginning.strip():
         return candidates[0]
     return next((known for known in candidates if known.begins and known.begins.search(beginning)), None)
 
 
 def parquet_format(path: Path) -> Format:
-    """The format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
+    """Return the format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
     with _readable(path) as file:
         columns = pq.read_schema(file).names
     of_rows = [known for known in FORMATS if known.row_column]
@@ -178,7 +179,7 @@ def _plain(file: IO[bytes]) -> Iterator[bytes]:
 def _unzipped(
     archive: zipfile.ZipFile, prepared: Callable[[str, Iterator[bytes]], Iterator[bytes]] | None = None
 ) -> Iterator[bytes]:
-    """The members one after the other, each with a line feed at its end; their checksums are verified.
+    """Yield the members one after the other, each with a line feed at its end; their checksums are verified.
 
     ``prepared`` makes what lands of a member's name and content.
     """
@@ -198,7 +199,7 @@ def _with_its_name(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The files in it, by name: histories are numbered. Raises BadZipFile for what is not read."""
+    """Return the files in it, by name: histories are numbered. Raises BadZipFile for what is not read."""
     # Archives made on macOS describe each file in another one.
     found = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
     if not found or len(found) > _MOST_MEMBERS:

@@ -47,7 +47,7 @@ class DecodeAttempts:
         return found._after_a_death() if found.is_open and owners.has_ended(found.owner) else found
 
     def bounded(self, max_segments: int) -> int:
-        """How many segments the next batch may have."""
+        """Return how many segments the next batch may have."""
         return max_segments if self.limit is None else min(self.limit, max_segments)
 
     def judged(self, segments: Sequence[LoadedSegment]) -> list[LoadedSegment]:

@@ -66,7 +66,7 @@ class DecodedBatch:
 
 
 def segment_counts(segments: Iterable[SegmentRef]) -> dict[str, int]:
-    """How many of these consumed segments there are, and how many had each fate, see `fate_of`."""
+    """Return how many of these consumed segments there are, and how many had each fate, see `fate_of`."""
     counts = dict.fromkeys(("discovered", *FATES), 0)
     for segment in segments:
         counts["discovered"] += 1
@@ -75,7 +75,7 @@ def segment_counts(segments: Iterable[SegmentRef]) -> dict[str, int]:
 
 
 def fate_of(segment: SegmentRef) -> str:
-    """What became of a consumed segment: acknowledged, duplicate, conflict or quarantined."""
+    """Return what became of a consumed segment: acknowledged, duplicate, conflict or quarantined."""
     if segment.defect is None:
         return "acknowledged"
     if segment.is_duplicate:
@@ -104,7 +104,7 @@ def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decod
 
 
 def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
-    """The decoder of several segments that calls ``decode`` for each."""
+    """Return the decoder of several segments that calls ``decode`` for each."""
 
     def decode_all(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
         tables = [decode(data, meta) for data, meta in segments]
@@ -119,7 +119,9 @@ def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
 def _decoded(
     segments: Sequence[LoadedSegment], decoder: Decoder
 ) -> tuple[pa.Table, Sequence[LoadedSegment], list[LoadedSegment]]:
-    """The rows of ``segments``, those that they are of, and those at which the decoder fails, as defective ones."""
+    """Return the rows of ``segments``, those that they are of, and those at which the decoder fails, as
+    defective ones.
+    """
     try:
         return _decode(segments, decoder), segments, []
     except _OF_THE_MACHINE:
@@ -142,7 +144,7 @@ def _failing(segments: Sequence[LoadedSegment], decoder: Decoder) -> list[Loaded
 
 
 def _error_at_any(segments: Sequence[LoadedSegment], decoder: Decoder) -> str:
-    """How the decoder fails at ``segments``, in one line; empty where it does not."""
+    """Return how the decoder fails at ``segments``, in one line; empty where it does not."""
     try:
         _decode(segments, decoder)
     except _OF_THE_MACHINE:
@@ -153,7 +155,7 @@ def _error_at_any(segments: Sequence[LoadedSegment], decoder: Decoder) -> str:
 
 
 def _valid_records(rows: pa.Table, segments: int) -> list[int]:
-    """How many records of each segment carry no error."""
+    """Return how many records of each segment carry no error."""
     if not rows.num_rows:
         return [0] * segments
     is_valid = pc.is_null(rows["error_kind"]).to_numpy(zero_copy_only=False)
@@ -162,7 +164,7 @@ def _valid_records(rows: pa.Table, segments: int) -> list[int]:
 
 
 def _decode(segments: Sequence[LoadedSegment], decoder: Decoder) -> pa.Table:
-    """The rows of ``segments``, decoded in portions side by side: Arrow's part of the work uses every core."""
+    """Return the rows of ``segments``, decoded in portions side by side: Arrow's part of the work uses every core."""
     portions = [[(s.data, s.meta) for s in portion if s.meta] for portion in _portions(segments)]
     if len(portions) == 1:  # as in a batch of every few seconds, for which threads would only be a cost
         return _renumbered(decoder(portions[0]), 0)

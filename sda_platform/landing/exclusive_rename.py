@@ -24,7 +24,7 @@ def rename_new(source: str, target: str) -> bool:
 
 
 def _renamed_in_one_step(source: str, target: str) -> int:
-    """The error number, 0 if there was none."""
+    """Return the error number, 0 if there was none."""
     call = getattr(_LIBC, "renameat2", None)
     if call is None:
         return errno.ENOSYS

@@ -59,7 +59,7 @@ def expire_segments(zones: Sequence[LandingZone], log: TableLog, *, before_s: fl
 
 
 def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> Iterator[tuple[UPath, Sequence[UPath]]]:
-    """The data of each segment that goes, with the files that go after it."""
+    """Yield the data of each segment that goes, with the files that go after it."""
     sound, defective = list(_old_sound(zone, before_s)), list(_old_defective(zone, before_s))
     if not sound and not defective:
         return
@@ -76,7 +76,7 @@ def _expired(zone: LandingZone, log: TableLog, head: Head, before_s: float) -> I
 
 
 def _old_sound(zone: LandingZone, before_s: float) -> Iterator[SegmentRef]:
-    """The archived segments that are named by old metadata; a mark has none."""
+    """Yield the archived segments that are named by old metadata; a mark has none."""
     place = zone.consumed_segments.places[0]
     for file in list_directory(place).files:
         sha256, _, name = file.removesuffix(META_SUFFIX).partition(".")
@@ -85,7 +85,7 @@ def _old_sound(zone: LandingZone, before_s: float) -> Iterator[SegmentRef]:
 
 
 def _old_defective(zone: LandingZone, before_s: float) -> Iterator[UPath]:
-    """The old data in quarantine, also where only its metadata is left."""
+    """Yield the old data in quarantine, also where only its metadata is left."""
     place = zone.consumed_segments.places[1]
     for file in sorted(list_directory(place).files):
         data, found = path_of(place, file.removesuffix(META_SUFFIX)), status(path_of(place, file))
@@ -97,7 +97,7 @@ def _old_defective(zone: LandingZone, before_s: float) -> Iterator[UPath]:
 
 
 def _old_marks(zone: LandingZone, before_s: float) -> Iterator[UPath]:
-    """The old marks of second deliveries, which are not empty."""
+    """Yield the old marks of second deliveries, which are not empty."""
     place = zone.consumed_segments.places[2]
     for file in list_directory(place).files:
         mark = path_of(place, file)

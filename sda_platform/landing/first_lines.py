@@ -41,7 +41,9 @@ class Mappings:
         return [each.model_copy(update={"mapping": path.name}) for path, each in zip(paths, found, strict=True)]
 
     def line(self, name: str, beginning: bytes) -> bytes:
-        """The first line for a file of this name that begins so. Raises MappingError: no mapping fits, or several."""
+        """Return the first line for a file of this name that begins so. Raises MappingError: no mapping fits, or
+        several.
+        """
         known = self.load()
         misfits = {each.mapping: misfit(each, name, beginning) for each in known}
         fitting = [each for each in known if misfits[each.mapping] is None]
@@ -58,7 +60,9 @@ NO_MAPPINGS: Final = Mappings()
 
 
 def first_line(known: Format, name: str, beginning: bytes, mappings: Mappings) -> bytes:
-    """The line that a file of this format lands with, empty for most. ``beginning`` is text. Raises MappingError."""
+    """Return the line that a file of this format lands with, empty for most. ``beginning`` is text. Raises
+    MappingError.
+    """
     if known.is_named:
         return name_line(name)
     if known.name != MAPPED_CSV or (known.begins and known.begins.search(beginning)):
@@ -67,7 +71,7 @@ def first_line(known: Format, name: str, beginning: bytes, mappings: Mappings) -
 
 
 def mapped(candidates: Sequence[Format], name: str, beginning: bytes, mappings: Mappings) -> Format | None:
-    """The format of files with a mapping, where it is a candidate and one fits, for what begins like no other.
+    """Return the format of files with a mapping, where it is a candidate and one fits, for what begins like no other.
 
     Raises MappingError: several mappings fit, or one that might cannot be used.
     """

@@ -32,7 +32,7 @@ _RECORD_BYTES = 96
 def take(
     zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
 ) -> list[LoadedSegment]:
-    """The next segments of all ``zones``, within both bounds (at least one); see `in_turns` for their order.
+    """Return the next segments of all ``zones``, within both bounds (at least one); see `in_turns` for their order.
 
     Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
     """
@@ -75,7 +75,7 @@ def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: i
 
 
 def _cost(meta: SegmentMeta | None) -> int:
-    """What a segment costs a batch, in bytes of sound records."""
+    """Return what a segment costs a batch, in bytes of sound records."""
     return max(meta.bytes, meta.records * _RECORD_BYTES) if meta else 0
 
 
@@ -90,7 +90,7 @@ def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
 
 
 def _found_in(zone: LandingZone, orphaned_before_s: float) -> list[PendingSegment]:
-    """The pending segments and the orphans of ``zone``, of one listing."""
+    """Return the pending segments and the orphans of ``zone``, of one listing."""
     listing = zone.listing()
     return [*zone.pending(listing), *take_orphans(zone, orphaned_before_s, listing)]
 
@@ -98,7 +98,8 @@ def _found_in(zone: LandingZone, orphaned_before_s: float) -> list[PendingSegmen
 def _fresh(
     pending: Sequence[PendingSegment], zones: Sequence[LandingZone], taken: Mapping[str, LoadedSegment]
 ) -> Iterator[LoadedSegment]:
-    """The pending segments that no commit lists, each as what it is: sound, defective, a conflict, a second delivery.
+    """Yield the pending segments that no commit lists, each as what it is: sound, defective, a conflict, a second
+    delivery.
 
     One with the bytes of a segment in ``taken``, but of another zone or format, waits for the next batch: only the
     commit shows whether the first one had a valid record.
@@ -124,13 +125,13 @@ def _fresh(
 
 
 def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:
-    """Whether two segments with the same bytes come from one zone in one format."""
+    """Return whether two segments with the same bytes come from one zone in one format."""
     return one.zone == other.zone and (one.meta and one.meta.format) == (other.meta and other.meta.format)
 
 
 def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[LandingZone]) -> bool:
-    """Whether the table has consumed these bytes: with a valid record in any of its zones, or refused as a whole in the
-    same zone and format.
+    """Return whether the table has consumed these bytes: with a valid record in any of its zones, or refused as a whole
+    in the same zone and format.
 
     That makes a whole segment a second delivery, and a lone file the rest of a consumed one; what is defective
     otherwise is reported in any case.

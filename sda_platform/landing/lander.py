@@ -69,7 +69,7 @@ class Progress:
 
     @classmethod
     def load(cls, path: UPath) -> "Progress | None":
-        """The progress written at ``path``; None where there is none. Raises ProgressUnreadable."""
+        """Return the progress written at ``path``; None where there is none. Raises ProgressUnreadable."""
         try:
             facts = json.loads(path.read_bytes())
             if facts["schema_version"] != PROGRESS_VERSION:
@@ -157,7 +157,9 @@ class Lander:
         )
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
-        """How many records ``data`` has, and the name that it was sealed under (None: it was before, or has none)."""
+        """Return how many records ``data`` has, and the name that it was sealed under (None: it was before, or has
+        none).
+        """
         meta = describe_segment(
             data,
             feed=progress.feed,
@@ -192,7 +194,7 @@ class Lander:
 
 
 def segment_name(meta: SegmentMeta, stem: str) -> str:
-    """The name of a segment that follows from its bytes."""
+    """Return the name of a segment that follows from its bytes."""
     return f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
 
 

@@ -36,7 +36,7 @@ class Listing:
 
 
 def list_directory(directory: UPath) -> Listing:
-    """What ``directory`` holds now, in no promised order; nothing where it does not exist."""
+    """Return what ``directory`` holds now, in no promised order; nothing where it does not exist."""
     try:
         return _local(directory) if is_local(directory) else _remote(directory)
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def list_directory(directory: UPath) -> Listing:
 
 
 def is_local(path: UPath) -> bool:
-    """Whether the operating system's own calls reach this path."""
+    """Return whether the operating system's own calls reach this path."""
     return isinstance(path, os.PathLike)
 
 
@@ -54,18 +54,18 @@ def shown_name(stored: str) -> str:
 
 
 def stored_name(shown: str) -> str:
-    """The inverse of `shown_name` for a name that had to be escaped."""
+    """Return the inverse of `shown_name` for a name that had to be escaped."""
     return _ESCAPED_BYTE.sub(lambda byte: chr(0xDC00 + int(byte[1], 16)), shown)
 
 
 def path_of(directory: UPath, name: str) -> UPath:
-    """The path of the file that is shown as ``name``, whether its name had to be escaped or not."""
+    """Return the path of the file that is shown as ``name``, whether its name had to be escaped or not."""
     path, stored = directory / name, stored_name(name)
     return path if stored == name or status(path) is not None else directory / stored
 
 
 def status(path: UPath) -> Any:
-    """The stat result of a regular file; None where there is no such file."""
+    """Return the stat result of a regular file; None where there is no such file."""
     try:
         found = path.lstat() if is_local(path) else path.stat()
     except OSError as error:
@@ -76,7 +76,7 @@ def status(path: UPath) -> Any:
 
 
 def bytes_at(path: UPath) -> bytes | None:
-    """The content of a regular file; None where there is no such file."""
+    """Return the content of a regular file; None where there is no such file."""
     if is_local(path):
         return _local_bytes(path.path)
     try:
@@ -105,7 +105,7 @@ def bytes_in(directory: UPath, name: str) -> bytes | None:
 
 
 def holds_file(directory: UPath, name: str) -> bool:
-    """Whether ``directory`` has a file of exactly this name.
+    """Return whether ``directory`` has a file of exactly this name.
 
     Any other answer of the file system is an OSError: a file that cannot be looked up may exist.
     """
@@ -180,12 +180,14 @@ def _is_regular(path: str) -> bool:
 
 
 def _is_absent(path: UPath, error: OSError) -> bool:
-    """Whether ``error`` means that there is no such file. A client of an object store uses these numbers otherwise."""
+    """Return whether ``error`` means that there is no such file. A client of an object store uses these numbers
+    otherwise.
+    """
     return isinstance(error, FileNotFoundError) or (is_local(path) and error.errno in _NO_SUCH_FILE)
 
 
 def changed_s(found: Any) -> float:
-    """The wall time of a file's last change, from its `status`.
+    """Return the wall time of a file's last change, from its `status`.
 
     Tools that copy files keep their modification time (``rsync -t``, ``cp -p``, archives); the time at which the file
     got its name or its content here is never earlier than its time of change.

@@ -40,7 +40,7 @@ def create_mark(mark: tuple[UPath, str], text: str, empty_file: UPath) -> None:
 
 
 def _is_linked(source: str, target: str) -> bool:
-    """Whether ``target`` has become a name of ``source``; False where it cannot. Raises FileExistsError."""
+    """Return whether ``target`` has become a name of ``source``; False where it cannot. Raises FileExistsError."""
     try:
         os.link(source, target)
     except OSError as error:

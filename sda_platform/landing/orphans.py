@@ -48,12 +48,12 @@ class Orphan:
         return self.reason in _OF_OUR_WRITERS
 
     def description(self, wall_s: float) -> str:
-        """The orphan in words, with its age at ``wall_s``."""
+        """Return the orphan in words, with its age at ``wall_s``."""
         return f"{shown_name(str(self.path))}: {self.reason}, {wall_s - self.changed_s:,.0f} s old"
 
 
 def find_orphans(zone: LandingZone, before_s: float, listing: Listing | None = None) -> list[Orphan]:
-    """The orphans of ``zone`` that have not changed since the wall time ``before_s``, by name.
+    """Return the orphans of ``zone`` that have not changed since the wall time ``before_s``, by name.
 
     ``listing`` is a recent one of ``pending/``; by default, the directory is listed now.
     """
@@ -62,12 +62,12 @@ def find_orphans(zone: LandingZone, before_s: float, listing: Listing | None = N
 
 
 def orphaned_names(zone: LandingZone, before_s: float) -> list[str]:
-    """The names of the segments that these orphans would have been; cheap enough for a sensor."""
+    """Return the names of the segments that these orphans would have been; cheap enough for a sensor."""
     return [orphan.name for orphan in find_orphans(zone, before_s) if orphan.name is not None]
 
 
 def take_orphans(zone: LandingZone, before_s: float, listing: Listing | None = None) -> list[PendingSegment]:
-    """The same orphans as defective segments; partial files, on which no sender relies, are removed."""
+    """Return the same orphans as defective segments; partial files, on which no sender relies, are removed."""
     segments = []
     for orphan in find_orphans(zone, before_s, listing):
         if orphan.is_partial:
@@ -110,7 +110,7 @@ def _lone_files(zone: LandingZone, listing: Listing) -> Iterator[Orphan]:
 
 
 def _age(path: UPath) -> float:
-    """The time of change of whatever lies at ``path``; links are not followed."""
+    """Return the time of change of whatever lies at ``path``; links are not followed."""
     try:
         return changed_s(path.lstat() if is_local(path) else path.stat())
     except FileNotFoundError:

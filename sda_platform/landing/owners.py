@@ -16,11 +16,11 @@ class Owners:
     """The processes of this machine."""
 
     def own(self) -> str:
-        """The mark of this process."""
+        """Return the mark of this process."""
         return f"{_boot()}/{os.getpid()}/{_started(os.getpid())}"
 
     def has_ended(self, mark: str) -> bool:
-        """Whether what ``mark`` names ended without a restart of the machine.
+        """Return whether what ``mark`` names ended without a restart of the machine.
 
         This process carries out one run of a table at a time, so an earlier one of its own has ended.
         """

@@ -69,7 +69,7 @@ class Content:
 def identify(
     path: Path, *, feed: str | None = None, segment_format: str | None = None, mappings: Mappings = NO_MAPPINGS
 ) -> PartnerFile:
-    """What the file at ``path`` is. Raises PartnerFileError, and OSError where the disk refuses."""
+    """Return what the file at ``path`` is. Raises PartnerFileError, and OSError where the disk refuses."""
     inner = _of_content(path, without_compression) if path.suffix.lower() == ZIP else without_compression(path)
     chosen = format_named(segment_format) if segment_format else _recognised(path, inner, mappings)
     if chosen is None:
@@ -91,7 +91,7 @@ def identify(
 
 
 def _recognised(path: Path, inner: Path, mappings: Mappings) -> Format:
-    """The format of a file by its ending, and by its content where several formats have that ending."""
+    """Return the format of a file by its ending, and by its content where several formats have that ending."""
     suffix = inner.suffix.lower()
     if suffix == PARQUET:
         return _of_content(path, parquet_format)
@@ -154,7 +154,7 @@ def refuse_if_changed(file: PartnerFile, content: Content) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:
-    """The identity of one state of a file: inode, size and time of change. Raises OSError, PartnerFileError."""
+    """Return the identity of one state of a file: inode, size and time of change. Raises OSError, PartnerFileError."""
     found = path.stat()
     if path.is_dir():
         raise PartnerFileError(f"{path}: is a directory; name the files in it")

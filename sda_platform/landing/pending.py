@@ -28,7 +28,7 @@ class PendingSegments:
         self._pending = self.root / "pending"
 
     def pending(self, listing: Listing | None = None) -> list[PendingSegment]:
-        """The pending segments, oldest seal first. Reads metadata only.
+        """Return the pending segments, oldest seal first. Reads metadata only.
 
         ``listing`` is a recent one of the directory; by default, it is listed now.
         """
@@ -53,7 +53,7 @@ class PendingSegments:
         return list_directory(self._pending)
 
     def pending_path(self, name: str) -> UPath:
-        """The path of the file in ``pending/`` that is listed as ``name``."""
+        """Return the path of the file in ``pending/`` that is listed as ``name``."""
         return path_of(self._pending, name)
 
     def waiting(self, names: Iterable[str]) -> list[WaitingSegment]:
@@ -76,11 +76,11 @@ class PendingSegments:
         return LoadedSegment(self.feed, segment.name, sha256, data, segment.meta, defect)
 
     def is_whole(self, name: str) -> bool:
-        """Whether data and metadata of this name are both pending."""
+        """Return whether data and metadata of this name are both pending."""
         return all(status(path) is not None for path in self._waiting(name))
 
     def is_absent(self, name: str) -> bool:
-        """Whether neither data nor metadata of this name is pending."""
+        """Return whether neither data nor metadata of this name is pending."""
         return all(status(path) is None for path in self._waiting(name))
 
     def describe(self, name: str) -> PendingSegment | None:
@@ -89,7 +89,7 @@ class PendingSegments:
         return None if text is None else self._described(name, text)
 
     def _described(self, name: str, text: bytes) -> PendingSegment:
-        """The segment ``name`` with the metadata in ``text``."""
+        """Return the segment ``name`` with the metadata in ``text``."""
         try:
             meta = parse_segment_meta(text)
         except MetaError as error:

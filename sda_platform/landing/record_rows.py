@@ -45,7 +45,7 @@ def record_decoder(table: Table, zone: str, facts: Callable[[Any], Mapping[str, 
 
 
 def pending_rows(zone: LandingZone, decode: SegmentDecoder) -> list[dict[str, Any]]:
-    """The usable rows of the zone's sound pending segments.
+    """Return the usable rows of the zone's sound pending segments.
 
     A segment may be consumed at any moment. Who also reads the table must read it after this, or misses such a segment.
     """
@@ -58,5 +58,5 @@ def pending_rows(zone: LandingZone, decode: SegmentDecoder) -> list[dict[str, An
 
 
 def usable_rows(decoded: pa.Table) -> list[dict[str, Any]]:
-    """The rows of records that were not refused."""
+    """Return the rows of records that were not refused."""
     return [row for row in decoded.to_pylist() if row["error_kind"] is None]

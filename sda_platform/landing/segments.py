@@ -75,11 +75,11 @@ class LoadedSegment:
         return self.defect in (DUPLICATE, REPORTED)
 
     def refused(self, defect: str) -> "LoadedSegment":
-        """The same segment, which is not taken as what it promises to be, because of ``defect``."""
+        """Return the same segment, which is not taken as what it promises to be, because of ``defect``."""
         return replace(self, defect=defect, sha256=segment_sha256(self.zone, self.name, self.data, defect))
 
     def ref(self, records: int) -> SegmentRef:
-        """How a manifest names it."""
+        """Return how a manifest names it."""
         size = 0 if self.is_duplicate else len(self.data)  # its bytes are the first delivery's
         return SegmentRef(self.zone, self.name, self.sha256, size, records, self.defect)
 
@@ -94,12 +94,13 @@ class WaitingSegment:
 
 
 def is_known_by_bytes(name: str, defect: str | None) -> bool:
-    """Whether the hash by which a segment is known is that of its bytes alone."""
+    """Return whether the hash by which a segment is known is that of its bytes alone."""
     return defect is None and not name.startswith(RETURNED)
 
 
 def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
-    """The hash by which a segment is known: of its bytes, so that a second delivery under another name is recognised.
+    """Return the hash by which a segment is known: of its bytes, so that a second delivery under another name is
+    recognised.
 
     That of a defective one covers zone and name too: two files torn to nothing are two losses, and each is reported. So
     does that of one that comes back from dead letters: it may have the very bytes that were once refused. A second
@@ -115,12 +116,12 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
 
 
 def undecodable_sha256(zone: str, name: str, bytes_sha256: str) -> str:
-    """The hash by which a segment is known at which the decoder fails, from that of its bytes."""
+    """Return the hash by which a segment is known at which the decoder fails, from that of its bytes."""
     return hashlib.sha256(f"{zone}/{name}\0{UNDECODABLE}\0{bytes_sha256}".encode()).hexdigest()
 
 
 def refused_sha256(zone: str, segment_format: str, bytes_sha256: str) -> str:
-    """The hash by which a segment is known of which every record was refused, from that of its bytes.
+    """Return the hash by which a segment is known of which every record was refused, from that of its bytes.
 
     It covers zone and format. The same bytes in another zone, or under another format, are therefore no second
     delivery: a file that was landed in the wrong zone is taken when it is landed in the right one.
@@ -130,32 +131,34 @@ def refused_sha256(zone: str, segment_format: str, bytes_sha256: str) -> str:
 
 
 def segment_is(segment: SegmentRef, data: bytes) -> bool:
-    """Whether ``data`` are the bytes that a commit consumed as ``segment``."""
+    """Return whether ``data`` are the bytes that a commit consumed as ``segment``."""
     return any(segment.sha256 == sha256 for sha256 in _hashes(segment, data))
 
 
 def _hashes(segment: SegmentRef, data: bytes) -> Iterator[str]:
-    """The hashes by which these bytes may be known as ``segment``, the usual one first."""
+    """Yield the hashes by which these bytes may be known as ``segment``, the usual one first."""
     yield segment_sha256(segment.zone, segment.name, data, segment.defect)
     if is_known_by_bytes(segment.name, segment.defect):
         yield from refused_hashes(segment.zone, hashlib.sha256(data).hexdigest())
 
 
 def refused_hashes(zone: str, bytes_sha256: str) -> Iterator[str]:
-    """The hashes by which these bytes are known in ``zone`` where every record was refused, format by format."""
+    """Yield the hashes by which these bytes are known in ``zone`` where every record was refused, format by format."""
     for segment_format in (*ZONES.get(zone, ()), _OTHER_FORMAT):
         yield refused_sha256(zone, segment_format, bytes_sha256)
 
 
 def defect_kind(defect: str) -> str:
-    """The kind of dead letter that a whole segment with this ``defect`` becomes, see `dispositions.RECORD_KINDS`."""
+    """Return the kind of dead letter that a whole segment with this ``defect`` becomes, see
+    `dispositions.RECORD_KINDS`.
+    """
     if defect.endswith(NAME_CONFLICT):
         return "name_conflict"
     return "undecodable_segment" if UNDECODABLE in defect else "bad_segment"
 
 
 def defect_of(segment: PendingSegment, data: bytes) -> str | None:
-    """What is wrong with ``data``, if it is not what the segment's metadata promises."""
+    """Return what is wrong with ``data``, if it is not what the segment's metadata promises."""
     name, meta = segment.name, segment.meta
     if meta is None or segment.defect is not None:
         return segment.defect

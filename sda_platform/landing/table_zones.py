@@ -57,7 +57,7 @@ class TableZones:
 
 
 def shown_by_zones(table: Table, zones: Sequence[LandingZone]) -> str | None:
-    """How ``zones`` show that ``table``, which has no log, existed before; None if they do not."""
+    """Return how ``zones`` show that ``table``, which has no log, existed before; None if they do not."""
     segments = chain.from_iterable(zone.consumed() for zone in zones)
     by_feed = {zone.feed: zone for zone in zones}
     segment = next((s for s in segments if has_rows(by_feed[s.zone], s)), None)
@@ -69,7 +69,7 @@ def shown_by_zones(table: Table, zones: Sequence[LandingZone]) -> str | None:
 
 
 def has_rows(zone: LandingZone, segment: SegmentRef) -> bool:
-    """Whether the table of a consumed segment must have a row of it: a record, or the defect."""
+    """Return whether the table of a consumed segment must have a row of it: a record, or the defect."""
     if segment.defect is not None:
         return True
     try:

@@ -88,11 +88,11 @@ class WritableZone(PendingSegments):
         return self.seal(name, data, meta)
 
     def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
-        """Whether a segment of this name with these bytes was consumed here."""
+        """Return whether a segment of this name with these bytes was consumed here."""
         return any(map(self.consumed_segments.holds, self._known_as(name, data, segment_format)))
 
     def _is_name_used(self, name: str, data: bytes, segment_format: str) -> bool:
-        """Whether a segment of this name with other bytes was consumed here."""
+        """Return whether a segment of this name with other bytes was consumed here."""
         if not self.consumed_segments.name_mark(name).exists():
             return False
         hashes = self._known_as(name, data, segment_format)
@@ -102,7 +102,7 @@ class WritableZone(PendingSegments):
         return not is_own and not any(self.consumed_segments.metadata(segment).exists() for segment in own)
 
     def _known_as(self, name: str, data: bytes, segment_format: str) -> list[str]:
-        """The identities that these bytes can have: with a valid record, or refused as a whole."""
+        """Return the identities that these bytes can have: with a valid record, or refused as a whole."""
         sha256 = segment_sha256(self.feed, name, data, None)
         is_by_bytes = is_known_by_bytes(name, None)
         return [sha256, *([refused_sha256(self.feed, segment_format, sha256)] if is_by_bytes else [])]

@@ -128,7 +128,7 @@ class LandingZone(WritableZone):
             durable.create(self.pending_path(name), data)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None, described: PendingSegment | None) -> bool:
-        """Whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment.
+        """Return whether the pending ``data`` (or metadata alone) under the segment's name belongs to the segment.
 
         ``described``: what the pending metadata states; not needed for the data of a sound segment.
         """
@@ -208,7 +208,9 @@ class LandingZone(WritableZone):
         failpoints.hit("landing.restored")
 
     def _free_name(self, segment: SegmentRef) -> str:
-        """The name under which ``segment`` can be, or already is, pending. Raises SegmentLost, SegmentConflict."""
+        """Return the name under which ``segment`` can be, or already is, pending. Raises SegmentLost,
+        SegmentConflict.
+        """
         data = self.load_consumed(segment).data
         for name in _names_of(segment):
             if bytes_at(self.pending_path(name)) in (None, data):
@@ -253,5 +255,5 @@ class LandingZone(WritableZone):
 
 
 def _names_of(segment: SegmentRef) -> list[str]:
-    """The names under which a consumed segment can be pending again: its own, or a hash of the bytes."""
+    """Return the names under which a consumed segment can be pending again: its own, or a hash of the bytes."""
     return [segment.name, *([segment.sha256] if is_known_by_bytes(segment.name, segment.defect) else [])]

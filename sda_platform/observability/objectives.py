@@ -98,7 +98,7 @@ def _level(objective: Objective, events: Sequence[ObjectiveEvents], midnight_ns:
 
 
 def commit_events(commit: Commit, found: Mapping[int, set[str]], latency_s: float | None) -> Iterator[ObjectiveEvents]:
-    """The events of one commit. Pure.
+    """Yield the events of one commit. Pure.
 
     ``found``: by sequence, the promises that are broken according to findings. ``latency_s``: see `alert_latency_s`.
     """
@@ -120,7 +120,7 @@ def sent_entries(commit: Commit) -> int:
 
 
 def alert_latency_s(lake: Lake, commit: Commit) -> float | None:
-    """Seconds from the oldest reception that a delivery rests on until it was committed.
+    """Return seconds from the oldest reception that a delivery rests on until it was committed.
 
     The plan of the delivery has mission time; what came after it is wall time. None: the commit sent no alert, or rests
     on no observation.
@@ -145,7 +145,7 @@ def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:
 
 
 def events_since(lake: Lake, since_ns: int, tables: Iterable[Table] = TABLES) -> Iterator[ObjectiveEvents]:
-    """The events of every commit whose mission time is ``since_ns`` or later."""
+    """Yield the events of every commit whose mission time is ``since_ns`` or later."""
     for table in tables:
         found = broken_promises(lake, table)
         log = lake.log(table)

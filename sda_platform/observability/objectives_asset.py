@@ -26,7 +26,7 @@ def levels_now(settings: Settings) -> tuple[int, list[ServiceLevel]]:
 
 
 def service_levels_asset(settings: Settings) -> dg.AssetsDefinition:
-    """The asset, for the lake and the home of ``settings``."""
+    """Return the asset, for the lake and the home of ``settings``."""
 
     @dg.asset(
         key=KEY,

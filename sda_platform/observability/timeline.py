@@ -47,14 +47,14 @@ class AlertTimeline:
 
 
 def timelines(lake: Lake, alert_id: str, deliveries: Sequence[int]) -> list[AlertTimeline]:
-    """The timeline of each commit of `alert_deliveries` with these sequences that the log still holds."""
+    """Return the timeline of each commit of `alert_deliveries` with these sequences that the log still holds."""
     log = lake.log(ALERT_DELIVERIES)
     found = (log.find(sequence) for sequence in sorted(set(deliveries)))
     return [timeline(lake, alert_id, commit) for commit in found if commit]
 
 
 def timeline(lake: Lake, alert_id: str, delivery: Commit) -> AlertTimeline:
-    """The way of the batch that the commit ``delivery`` of `alert_deliveries` ended."""
+    """Return the way of the batch that the commit ``delivery`` of `alert_deliveries` ended."""
     spans: list[TimelineSpan] = []
     index: dict[tuple[str, int], int] = {}
     for stage in stages(lake, ALERT_DELIVERIES, delivery):

@@ -18,7 +18,7 @@ tr:nth-child(even) { background: #1d232b; } line { stroke: #39424d; } }
 
 
 def page(found: list[AlertTimeline], alert: str) -> str:
-    """The timelines of the deliveries of one alert; ``alert`` describes it in one line."""
+    """Return the timelines of the deliveries of one alert; ``alert`` describes it in one line."""
     sections = "\n".join(_section(each) for each in found) or "<p>The alert was not delivered yet.</p>"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(alert)}</title>'

@@ -64,7 +64,9 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
 
 
 def current_alert(lake: Lake, prefix: str) -> dict[str, Any]:
-    """The current entry of the alert whose id begins with ``prefix``. Raises UnknownAlert, also if it is withdrawn."""
+    """Return the current entry of the alert whose id begins with ``prefix``. Raises UnknownAlert, also if it is
+    withdrawn.
+    """
     alert_id = complete_alert_id(lake, prefix)
     entries = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
     last = max(entries, key=lambda row: (row["sequence"], row["op"]))

@@ -139,7 +139,7 @@ def refined_ephemerides(
 
 
 def tracks_read(store: Lake, plan: Plan) -> pa.Table:
-    """The tracks that the plan has consumed, with the columns that refinements need."""
+    """Return the tracks that the plan has consumed, with the columns that refinements need."""
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
     return store.log(TRACKS).rows(columns, version=plan.window(TRACKS).upto_version)
 
@@ -153,13 +153,15 @@ def earlier_sets(store: Lake, plan: Plan, tracks: pa.Table) -> pa.Table:
 def whose_turn(
     plan: Plan, tracks: pa.Table, products: pa.Table, refinement: RefinementResource
 ) -> tuple[pa.Table, Turn]:
-    """The tracks to refine into one kind of product now, after earlier ``products``, and the turn after it."""
+    """Return the tracks to refine into one kind of product now, after earlier ``products``, and the turn after it."""
     waiting = due(tracks, products)
     return Turn.of(plan.previous).next(waiting, refinement.first or (), refinement.at_once, plan.as_of_ns)
 
 
 def evidence_of(store: Lake, plan: Plan, tracks: pa.Table) -> tuple[pa.Table, dict[int, dict[str, Any]]]:
-    """The windows of these tracks in their last day, and the sets in force of their objects by catalogue number."""
+    """Return the windows of these tracks in their last day, and the sets in force of their objects by catalogue
+    number.
+    """
     numbers = tracks["norad_id"].combine_chunks()
     held = plan.snapshot(FUSED_TRACKS).sequence
     windows = current_windows(store, held, numbers, pc.min(tracks["epoch_time_ns"]).as_py() - ARC_NS)

@@ -24,7 +24,7 @@ _DEGREE: Final = 7
 
 
 def refined_ephemeris(lake: Lake, norad_id: int) -> EphemerisSegment:
-    """The refined ephemeris of an object: states in TEME of date, UTC, with covariances in the same frame.
+    """Return the refined ephemeris of an object: states in TEME of date, UTC, with covariances in the same frame.
 
     Raises UnknownObject: the object has none.
     """

@@ -39,7 +39,8 @@ def withdrawn(held: pa.Table, tracks: pa.Table, as_of_ns: int) -> pa.Table:
 
 
 def without_room(held: pa.Table, renewed: pa.Table, first: Collection[int]) -> pa.Table:
-    """The ``held`` ephemerides that are beyond MOST_HELD with the ``renewed`` ones: the oldest, ``first`` objects last.
+    """Return the ``held`` ephemerides that are beyond MOST_HELD with the ``renewed`` ones: the oldest, ``first``
+    objects last.
 
     Columns: norad_id, epoch_time_ns of ``held``; norad_id of ``renewed``, which stay.
     """

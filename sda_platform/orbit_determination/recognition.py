@@ -40,7 +40,7 @@ class EarlierSet:
 
 
 def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
-    """The rows of `provisional_elements` with a covariance, by number, in order of epoch."""
+    """Return the rows of `provisional_elements` with a covariance, by number, in order of epoch."""
     sets: dict[int, list[EarlierSet]] = {}
     for row in known.filter(pc.is_valid(known["covariance"])).sort_by("epoch_time_ns").to_pylist():
         one = EarlierSet(
@@ -65,7 +65,7 @@ def _of_column(row: dict[str, Any]) -> UncertainOrbits:
 
 
 def _of_elements(row: dict[str, Any]) -> UncertainOrbits:
-    """The orbit of a row that has only mean elements with their covariance, as rows of earlier versions have."""
+    """Return the orbit of a row that has only mean elements with their covariance, as rows of earlier versions have."""
     elements = ElementSets.from_columns({name: [value] for name, value in row.items()})
     state, partials = state_partials(elements)
     coefficients, of_coefficients = first_coefficients(elements.bstar_per_earth_radius)
@@ -76,7 +76,7 @@ def _of_elements(row: dict[str, Any]) -> UncertainOrbits:
 
 
 def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> EarlierSet | None:
-    """The last of one number's sets that is older than the chain and shares no observation with it."""
+    """Return the last of one number's sets that is older than the chain and shares no observation with it."""
     first_ns = min(tracklet.observations["sensor_time_ns"][0].as_py() for tracklet in chain)
     ids = {
         observation_id for tracklet in chain for observation_id in tracklet.observations["observation_id"].to_pylist()
@@ -88,7 +88,7 @@ def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> Earlier
 def continued(
     before: EarlierSet, observations: ObservationArrays, alone: NumericalFit, dynamics: Dynamics
 ) -> NumericalFit | None:
-    """The orbit from these observations and ``before``; None if the joint fit is less likely than 1 in 1,000.
+    """Return the orbit from these observations and ``before``; None if the joint fit is less likely than 1 in 1,000.
 
     ``alone`` is the orbit from the observations alone: the earlier orbit adds six degrees of freedom to its cost. An
     observation near the bound of outliers may be one in either fit only.

@@ -27,7 +27,8 @@ MIN_INTERVAL_NS = 1800 * SECOND_NS
 
 
 def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
-    """The tracks that may be refined: alive, observed often enough, and some time after the object's last refined set.
+    """Return the tracks that may be refined: alive, observed often enough, and some time after the object's last
+    refined set.
 
     ``tracks`` are rows of `tracks`; ``refined`` earlier products, with ``norad_id`` and ``epoch_time_ns``.
     """

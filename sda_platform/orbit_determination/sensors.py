@@ -19,7 +19,7 @@ from sda_platform.spark.session import POOL_TAG
 
 
 def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.ScheduleDefinition]:
-    """The schedule of ``assets`` of the job, without those that a red table stops; active if ``running``."""
+    """Return the schedule of ``assets`` of the job, without those that a red table stops; active if ``running``."""
 
     @dg.schedule(
         name="orbit_determination_refresh",

@@ -41,7 +41,7 @@ class Tracklet:
 
 
 def uncorrelated(observations: pa.Table, used: pa.ChunkedArray) -> pa.Table:
-    """The observations of ground sensors that no current fit uses."""
+    """Return the observations of ground sensors that no current fit uses."""
     from_ground = pc.not_equal(observations["source_kind"], "isl")
     return observations.filter(
         pc.and_(from_ground, pc.invert(pc.is_in(observations["observation_id"], used.combine_chunks())))
@@ -68,7 +68,7 @@ def tracklets(observations: pa.Table, sensors: SensorNetwork | None = None) -> I
 
 
 def observations_of(rows: pa.Table, sensors: SensorNetwork) -> ObservationArrays:
-    """Rows of `observations`, which ``sensors`` made, as arrays."""
+    """Return rows of `observations`, which ``sensors`` made, as arrays."""
     return ObservationArrays.from_columns(arrays(rows), sensors)
 
 
@@ -79,7 +79,7 @@ def _spread_evenly(rows: pa.Table) -> pa.Table:
 
 
 def _tracks(tracked: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The sources' own tracks, if long enough, by name."""
+    """Yield the sources' own tracks, if long enough, by name."""
     names = pc.binary_join_element_wise(tracked["source_id"], pc.fill_null(tracked["native_track_id"], ""), "/")
     named = tracked.append_column("name", names).sort_by([("name", "ascending"), *_IN_TIME])
     _, first, count = np.unique(named["name"].to_numpy(), return_index=True, return_counts=True)

@@ -37,7 +37,7 @@ class Turn:
         return {"turn_ns": self.at_ns, "turn_first_number": self.first_number, "turn_number": self.other_number}
 
     def next(self, due: pa.Table, first: Collection[int], at_once: int, as_of_ns: int) -> tuple[pa.Table, Turn]:
-        """The ``due`` tracks (with ``norad_id``) whose turn it is, at most ``at_once``, and the turn after it.
+        """Return the ``due`` tracks (with ``norad_id``) whose turn it is, at most ``at_once``, and the turn after it.
 
         Objects of ``first`` have three places of four, the others the rest; either takes what the other leaves. Each
         kind goes by catalogue number, from where it was on, and round again. None while the last turn is recent.
@@ -54,7 +54,7 @@ class Turn:
 
 
 def _from(numbers: IntArray, chosen: np.ndarray, after_number: int) -> IntArray:
-    """The positions of the chosen numbers, from the first one above ``after_number`` on, and round again."""
+    """Return the positions of the chosen numbers, from the first one above ``after_number`` on, and round again."""
     rows = np.flatnonzero(chosen)
     return rows[np.lexsort((numbers[rows], numbers[rows] <= after_number))]
 

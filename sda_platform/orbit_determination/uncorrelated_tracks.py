@@ -98,8 +98,8 @@ def discovered(
 
 
 def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], dict[int, int]]:
-    """The number of each tracklet and observation that has one, and each number's observation count in its newest
-    set.
+    """Return the number of each tracklet and observation that has one, and each number's observation count in its
+    newest set.
 
     Observations are keys too, because a telescope's tracklet is named after its first observation, which expires.
     Sets too old to share an observation are left out: a radar may have reused their track names.
@@ -127,8 +127,8 @@ def _earlier(
     followed: Set[int],
     dynamics: Dynamics,
 ) -> list[EarlierSet | None]:
-    """The set that each orbit may continue: its own number's last set from other observations, or that of an object
-    without fits.
+    """Return the set that each orbit may continue: its own number's last set from other observations, or that of an
+    object without fits.
 
     That object may have a chain of its own now, which did not link with these tracklets: a part of a pass determines an
     orbit badly. Then both chains must fit as one orbit, and continue a set before them. A sensor that tracks both at
@@ -170,7 +170,7 @@ def _set_before_all(
     own: Sequence[Sequence[Tracklet]],
     dynamics: Dynamics,
 ) -> EarlierSet | None:
-    """The set that ``chain`` continues together with its object's ``own`` chains; without any, ``one``."""
+    """Return the set that ``chain`` continues together with its object's ``own`` chains; without any, ``one``."""
     if not own:
         return one
     together = [*chain, *(tracklet for each in own for tracklet in each)]
@@ -202,7 +202,7 @@ def _confirmed(
 
 
 def _chains_apart(chains: Sequence[Sequence[Tracklet]]) -> npt.NDArray[np.bool_]:
-    """Which pairs (n, n) of chains are two objects, by any of their tracklets."""
+    """Return which pairs (n, n) of chains are two objects, by any of their tracklets."""
     of_chain = np.repeat(np.arange(len(chains)), [len(chain) for chain in chains])
     one, other = np.nonzero(_distinct([tracklet for chain in chains for tracklet in chain]))
     apart = np.zeros((len(chains),) * 2, dtype=bool)
@@ -212,7 +212,7 @@ def _chains_apart(chains: Sequence[Sequence[Tracklet]]) -> npt.NDArray[np.bool_]
 
 
 def _distinct(found: Sequence[Tracklet]) -> npt.NDArray[np.bool_]:
-    """Which pairs (n, n) are two objects: a sensor never tracks one object in two tracks at once."""
+    """Return which pairs (n, n) are two objects: a sensor never tracks one object in two tracks at once."""
     source = np.array([t.observations["source_id"][0].as_py() for t in found], dtype=np.str_)
     first = np.array([t.observations["sensor_time_ns"][0].as_py() for t in found], dtype=np.int64)
     last = np.array([t.observations["sensor_time_ns"][-1].as_py() for t in found], dtype=np.int64)
@@ -225,7 +225,7 @@ def _windows(tracklet: Tracklet, window_ns: int) -> int:
 
 
 def _fitted(chain: Sequence[Tracklet], dynamics: Dynamics) -> NumericalFit | None:
-    """The orbit through all of the chain, or None where the fit is implausible."""
+    """Return the orbit through all of the chain, or None where the fit is implausible."""
     start = chain[-1].orbit
     epoch_ns = int(start.elements.epoch_time_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
     try:
@@ -236,7 +236,7 @@ def _fitted(chain: Sequence[Tracklet], dynamics: Dynamics) -> NumericalFit | Non
 
 
 def _observations(chain: Sequence[Tracklet]) -> ObservationArrays:
-    """The observations that the orbit of the whole chain is fitted to."""
+    """Return the observations that the orbit of the whole chain is fitted to."""
     return observations_of(pa.concat_tables(t.evidence for t in chain), chain[0].sensors)
 
 

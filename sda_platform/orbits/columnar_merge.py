@@ -18,7 +18,7 @@ def best_rows(
     ties: Sequence[Tie],
     as_of_ns: int,
 ) -> npt.NDArray[np.int64]:
-    """Positions of the set in force of each object, objects ascending.
+    """Return positions of the set in force of each object, objects ascending.
 
     Args:
         norad_id: (n,) catalogue numbers, in any order.

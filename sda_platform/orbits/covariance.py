@@ -70,7 +70,7 @@ def transport(
 def deviations_after(
     deviation: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, dt_s: npt.ArrayLike
 ) -> FloatArray:
-    """The deviations (n, 6) alone that `transport` gives."""
+    """Return the deviations (n, 6) alone that `transport` gives."""
     return _moved(two_body_stm(r_teme_km, v_teme_km_s, dt_s), deviation)
 
 

@@ -35,7 +35,7 @@ _REALISED = re.compile(r"(?:J2000|(GCRF|ICRF)\d*|(ITRF).*|WGS-?84)")
 
 
 def frame_of(name: str) -> str | None:
-    """The one of FRAMES that a message names so, in any case; None: it is none of them.
+    """Return the one of FRAMES that a message names so, in any case; None: it is none of them.
 
     Realisations differ by centimetres. J2000 is EME2000, as programs write it, and WGS84 an ITRF.
     """
@@ -86,7 +86,8 @@ def states_in_teme(
 def covariances_in_teme(
     frame: str, covariance: FloatArray, time_ns: IntArray, frame_epoch_ns: int | None = None
 ) -> FloatArray:
-    """Covariances (n, 6, 6) of states given in one of FRAMES at ``time_ns`` (n,), in TEME of date, as `states_in_teme`.
+    """Return covariances (n, 6, 6) of states given in one of FRAMES at ``time_ns`` (n,), in TEME of date, as
+    `states_in_teme`.
 
     Velocities in ITRF are those relative to the Earth: an error of position is one of inertial velocity as well.
     """
@@ -112,7 +113,7 @@ def teme_of_gcrf(state_gcrf: FloatArray, time_ns: IntArray) -> FloatArray:
 
 
 def to_gcrf(frame: str, time_ns: IntArray) -> FloatArray:
-    """The rotations (n, 3, 3) from one of FRAMES at ``time_ns`` (n,) into GCRF. Raises as `in_gcrf`."""
+    """Return the rotations (n, 3, 3) from one of FRAMES at ``time_ns`` (n,) into GCRF. Raises as `in_gcrf`."""
     if frame in ("GCRF", "ICRF"):
         return np.broadcast_to(np.eye(3), (len(time_ns), 3, 3))
     if frame == "EME2000":
@@ -126,18 +127,22 @@ def to_gcrf(frame: str, time_ns: IntArray) -> FloatArray:
 
 
 def gcrf_to_teme(time_ns: IntArray) -> FloatArray:
-    """The rotations (n, 3, 3) from GCRF into TEME of date."""
+    """Return the rotations (n, 3, 3) from GCRF into TEME of date."""
     return to_gcrf("TEME", time_ns).swapaxes(1, 2)
 
 
 def gcrf_to_itrf(time_ns: IntArray) -> FloatArray:
-    """The rotations (n, 3, 3) from GCRF into ITRF; beyond the published span as `earth_parameters.orientation`."""
+    """Return the rotations (n, 3, 3) from GCRF into ITRF; beyond the published span as
+    `earth_parameters.orientation`.
+    """
     columns = to_gcrf("TEME", time_ns)
     return np.asarray(teme_to_itrf(columns, time_ns[:, None]).swapaxes(1, 2))
 
 
 def earth_velocity_km_s(time_ns: IntArray) -> FloatArray:
-    """The Earth's velocity (n, 3) about the barycentre of the solar system, axes of GCRF. Source: ERFA `epv00`."""
+    """Return the Earth's velocity (n, 3) about the barycentre of the solar system, axes of GCRF. Source: ERFA
+    `epv00`.
+    """
     return _between_nodes(_earth_velocity_km_s, time_ns)
 
 
@@ -172,7 +177,7 @@ def _between_nodes(exact: Callable[[IntArray], FloatArray], time_ns: IntArray) -
 
 @lru_cache(maxsize=_DAYS_KEPT)
 def _nodes_of_day(exact: Callable[[IntArray], FloatArray], day: int) -> FloatArray:
-    """The function at the day's 25 whole hours."""
+    """Return the function at the day's 25 whole hours."""
     return exact((day * _NODES_PER_DAY + np.arange(_NODES_PER_DAY + 1, dtype=np.int64)) * _NODE_NS)
 
 

@@ -51,14 +51,14 @@ def require_published(time_ns: npt.ArrayLike) -> None:
 
 
 def published_span_ns() -> tuple[int, int]:
-    """The first and the last instant of the published span."""
+    """Return the first and the last instant of the published span."""
     days = _bulletin()[0]
     first, last = ((day + _MJD_JD - _UNIX_JD) * DAY_NS for day in (days[0], days[-1]))
     return int(first), int(last)
 
 
 def orientation(time_ns: npt.ArrayLike) -> Orientation:
-    """The parameters at instants (...), linear between the daily values.
+    """Return the parameters at instants (...), linear between the daily values.
 
     Before and after the published span its first or last values hold. UT1 - UTC is then off by up to 0.9 s, 420 m at
     the equator; `require_published` refuses such instants.
@@ -85,7 +85,7 @@ def terrestrial_time(time_ns: npt.ArrayLike) -> TwoParts:
 
 
 def julian(count_ns: npt.NDArray[np.int64]) -> TwoParts:
-    """The Julian date of nanoseconds since 1970 (...), in the time scale in which they count."""
+    """Return the Julian date of nanoseconds since 1970 (...), in the time scale in which they count."""
     return np.asarray(_UNIX_JD + count_ns // DAY_NS), np.asarray(count_ns % DAY_NS / DAY_NS)
 
 

@@ -79,7 +79,7 @@ def difference_covariance(propagator: Propagator, found: Differences) -> FloatAr
 
 
 def newest_scales(elements: ElementSets) -> tuple[IntArray, FloatArray, IntArray]:
-    """The error scales of each object by the history up to its newest set.
+    """Return the error scales of each object by the history up to its newest set.
 
     Args:
         elements: sets of any objects in any order. Of sets of one object with one epoch the first given counts.
@@ -98,7 +98,7 @@ def newest_scales(elements: ElementSets) -> tuple[IntArray, FloatArray, IntArray
 
 
 def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
-    """The error scales (n, 3) of each set by the history up to it, and the number of differences (n,) in it.
+    """Return the error scales (n, 3) of each set by the history up to it, and the number of differences (n,) in it.
 
     Sets are ordered by object, then epoch, without repetitions.
     """
@@ -126,7 +126,7 @@ def _timeline(elements: ElementSets) -> FloatArray:
 
 
 def _pairs(elements: ElementSets, ages_days: tuple[float, ...]) -> tuple[IntArray, IntArray, FloatArray]:
-    """Rows of earlier and later sets, and the age that each pair represents."""
+    """Return rows of earlier and later sets, and the age that each pair represents."""
     place, rows = _timeline(elements), np.arange(len(elements))
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     for age in ages_days if len(elements) else ():
@@ -157,8 +157,9 @@ def _last_epochs(elements: ElementSets) -> tuple[IntArray, IntArray]:
 
 
 def _spaced(elements: ElementSets) -> IntArray:
-    """Rows by object, then epoch: of each object the newest set, and before it those at least _SPACING_NS apart, at
-    most _MOST_SETS."""
+    """Return rows by object, then epoch: of each object the newest set, and before it those at least _SPACING_NS apart,
+    at most _MOST_SETS.
+    """
     order = np.lexsort((np.arange(len(elements))[::-1], elements.epoch_time_ns, elements.norad_id))
     ids, epochs = elements.norad_id[order].tolist(), elements.epoch_time_ns[order].tolist()
     kept, last_id, last_ns, count = [], None, 0, 0

@@ -157,5 +157,5 @@ def _usual_deviations(elements: ElementSets, grown_km: FloatArray, days: FloatAr
 
 
 def _greatest(values: FloatArray) -> FloatArray:
-    """The greatest component of each row; NaN where one is."""
+    """Return the greatest component of each row; NaN where one is."""
     return np.asarray(values.max(axis=1))

@@ -39,7 +39,7 @@ OLDER: Final = "older epoch"
 
 
 def rank(row: Row, as_of_ns: int) -> Rank:
-    """The place of a set in the total order as of mission time ``as_of_ns``; the greater is the better."""
+    """Return the place of a set in the total order as of mission time ``as_of_ns``; the greater is the better."""
     epoch_ns = row["epoch_time_ns"]
     in_force = epoch_ns <= as_of_ns + EPOCH_TOLERANCE_NS
     return (in_force, epoch_ns if in_force else -epoch_ns, *(row[tie.column] or tie.absent for tie in TIES))

@@ -89,7 +89,7 @@ class ElementSets:
         return len(self.norad_id)
 
     def take(self, index: npt.ArrayLike) -> Self:
-        """The sets at ``index``: integer positions, a boolean mask or a slice-like array, in that order."""
+        """Return the sets at ``index``: integer positions, a boolean mask or a slice-like array, in that order."""
         chosen = np.asarray(index)
         columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
         return type(self)(**columns)

@@ -127,7 +127,9 @@ class Ephemeris:
 
 
 def joined(pieces: Sequence[Ephemeris], first_ns: int, last_ns: int) -> dict[str, Any]:
-    """The columns of a row that has these pieces, in order of time, of a path that was sent from first to last."""
+    """Return the columns of a row that has these pieces, in order of time, of a path that was sent from first
+    to last.
+    """
     edges = [(int(each.state_time_ns[0]), int(each.state_time_ns[-1])) for each in pieces]
     between = [(end + begin) // 2 for (_, end), (begin, _) in pairwise(edges)]
     ends = [first_ns] if first_ns < edges[0][0] else [], [last_ns] if last_ns > edges[-1][1] else []
@@ -194,13 +196,13 @@ def _on_curves(knots_s: FloatArray, states: FloatArray, curve: IntArray, wanted_
 
 
 def nodes_around(after: IntArray, count: int) -> tuple[IntArray, int]:
-    """The first (m,) of the states, and how many, that a curve goes through just before state ``after`` (m,)."""
+    """Return the first (m,) of the states, and how many, that a curve goes through just before state ``after`` (m,)."""
     points = min(_POINTS, count)
     return np.clip(after - (points + 1) // 2, 0, count - points), points
 
 
 def covariances_from_lower(terms: npt.ArrayLike) -> FloatArray:
-    """Covariances (m, 6, 6) from their lower triangles (m, 21), row by row."""
+    """Return covariances (m, 6, 6) from their lower triangles (m, 21), row by row."""
     lower = np.asarray(terms, np.float64).reshape(-1, len(_LOWER[0]))
     full = np.zeros((len(lower), 6, 6))
     full[:, _LOWER[0], _LOWER[1]] = lower

@@ -206,7 +206,7 @@ def _eccentric_longitude(mean: float, f: float, g: float) -> float:
 
 
 def plane_axes(p: npt.NDArray[Any], q: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The two equinoctial axes in the orbit's plane, (..., 3) each."""
+    """Return the two equinoctial axes in the orbit's plane, (..., 3) each."""
     size = (1 + p**2 + q**2)[..., None]
     first = np.stack([1 - p**2 + q**2, 2 * p * q, -2 * p], axis=-1) / size
     second = np.stack([2 * p * q, 1 + p**2 - q**2, 2 * q], axis=-1) / size

@@ -45,7 +45,7 @@ def _gmst82_of_ut1(count_ns: npt.NDArray[np.int64]) -> FloatArray:
 
 
 def _earth_angles_rad(time_ns: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The turn about the pole, and the pole's coordinates x and y, (...) each."""
+    """Return the turn about the pole, and the pole's coordinates x and y, (...) each."""
     seen = orientation(time_ns)
     count_ns = ut1_ns(time_ns, seen)
     origin_rad = _ORIGIN_RAD_PER_CENTURY * (count_ns - _J2000_UNIX_NS) / (36525.0 * DAY_NS)
@@ -114,7 +114,7 @@ def site_to_teme(
 
 
 def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
-    """Rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
+    """Return rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
     return itrf_to_teme(enu_basis_itrf(latitude_deg, longitude_deg), np.asarray(time_ns)[..., None])
 
 
@@ -210,7 +210,7 @@ def site_is_dark(
     time_ns: npt.ArrayLike,
     sun_elevation_limit_rad: float = DARK_SUN_ELEVATION_RAD,
 ) -> npt.NDArray[np.bool_]:
-    """Whether the Sun is below the limit (nautical twilight by default) at sites (...)."""
+    """Return whether the Sun is below the limit (nautical twilight by default) at sites (...)."""
     up = enu_basis_teme(latitude_deg, longitude_deg, time_ns)[..., 2, :]
     sun = sun_teme_km(time_ns)
     sine = np.einsum("...i,...i->...", up, sun) / np.linalg.norm(sun, axis=-1)
@@ -218,7 +218,7 @@ def site_is_dark(
 
 
 def rtn_basis(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
-    """Rows radial, transverse, normal of orbits (..., 3), expressed in the frame of the input: (..., 3, 3).
+    """Return rows radial, transverse, normal of orbits (..., 3), expressed in the frame of the input: (..., 3, 3).
 
     ``basis @ vector`` takes a vector of that frame into RTN.
     """

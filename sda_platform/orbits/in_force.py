@@ -39,14 +39,14 @@ class Terms:
         return Terms(self.row[chosen], self.from_ns[chosen], self.until_ns[chosen])
 
     def clipped(self, start_ns: int, end_ns: int) -> Terms:
-        """The parts of the terms within [start, end)."""
+        """Return the parts of the terms within [start, end)."""
         return Terms(self.row, np.maximum(self.from_ns, start_ns), np.minimum(self.until_ns, end_ns))
 
 
 def terms_in_force(
     norad_id: IntArray, epoch_ns: IntArray, rank: Sequence[npt.NDArray[Any]], start_ns: int, end_ns: int
 ) -> Terms:
-    """The sets in force during [start, end), piecewise in time; every object has one at any time.
+    """Return the sets in force during [start, end), piecewise in time; every object has one at any time.
 
     A set is in force from EPOCH_TOLERANCE_NS before its epoch until the next set of its object is. Before the first
     epoch of an object its first set is in force. Of sets with one epoch the highest by ``rank`` applies: arrays (n,),

@@ -69,7 +69,7 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
 
 
 def pieces_of_path(time_ns: IntArray, state: FloatArray) -> list[slice]:
-    """The stretches of states (n, 6) between gaps, in which a curve follows them; none: it never does.
+    """Return the stretches of states (n, 6) between gaps, in which a curve follows them; none: it never does.
 
     A gap is a step over which no curve follows, and which is longer than the usual steps of the path.
     """
@@ -82,7 +82,9 @@ def pieces_of_path(time_ns: IntArray, state: FloatArray) -> list[slice]:
 
 
 def perigees_km(state: FloatArray) -> FloatArray:
-    """The distances (n,) from the Earth's centre at perigee, of inertial states (n, 6); NaN on no closed orbit."""
+    """Return the distances (n,) from the Earth's centre at perigee, of inertial states (n, 6); NaN on no closed
+    orbit.
+    """
     r, v = state[:, :3], state[:, 3:]
     with np.errstate(all="ignore"):
         axis_km = 1 / (2 / np.linalg.norm(r, axis=1) - np.einsum("ni,ni->n", v, v) / MU_EARTH_KM3_S2)

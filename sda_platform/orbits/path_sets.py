@@ -61,7 +61,9 @@ def sets_through(ephemeris: Ephemeris, begin_ns: int, end_ns: int) -> PathSets |
 
 
 def _through(ephemeris: Ephemeris, edges: IntArray) -> tuple[ElementSets, FloatArray]:
-    """The sets through the middles of the terms, and how far, km, each is off the path in its term; NaN: refused."""
+    """Return the sets through the middles of the terms, and how far, km, each is off the path in its term; NaN:
+    refused.
+    """
     middles = (edges[:-1] + edges[1:]) // 2
     states = states_at(ephemeris.state_time_ns, ephemeris.state, middles)
     elements = mean_elements(states[:, :3], states[:, 3:], middles)

@@ -98,7 +98,8 @@ class Propagator:
         return UsableSpans(self.elements)
 
     def usable_parts(self, start_ns: int, end_ns: int) -> tuple[IntArray, IntArray, ErrorArray]:
-        """The part [from, until] (n,) of the span in which each set is usable, and what ends it (``SGP4_ERRORS``, 0).
+        """Return the part [from, until] (n,) of the span in which each set is usable, and what ends it
+        (``SGP4_ERRORS``, 0).
 
         A set that is usable at no time of it has an empty part.
         """

@@ -68,7 +68,7 @@ class SecularDrag:
 
 
 def secular_drag(elements: ElementSets) -> SecularDrag:
-    """The terms of each set as SGP4 has them."""
+    """Return the terms of each set as SGP4 has them."""
     with np.errstate(all="ignore"):
         return _terms(elements)
 
@@ -117,7 +117,7 @@ def _terms(elements: ElementSets) -> SecularDrag:
 
 
 def _pull(satrec: Satrec) -> tuple[float, float]:
-    """The most that the eccentricity of a deep-space set changes a minute, and by the periodic terms."""
+    """Return the most that the eccentricity of a deep-space set changes a minute, and by the periodic terms."""
     # Only the library's Python form shows its terms. It initialises the same set in some 40 us.
     terms = sgp4.model.Satrec()
     terms.sgp4init(

@@ -67,7 +67,7 @@ class UsableSpans:
         self._code = np.zeros((2, len(elements)), np.uint8)
 
     def take(self, rows: IntArray) -> UsableSpans:
-        """The spans of these sets, as far as they are known."""
+        """Return the spans of these sets, as far as they are known."""
         part = object.__new__(UsableSpans)
         for name, value in vars(self).items():
             if name in ("_searched_min", "_refused_min", "_code"):
@@ -78,7 +78,7 @@ class UsableSpans:
         return part
 
     def doubtful(self, rows: IntArray, time_ns: IntArray | int) -> npt.NDArray[np.bool_]:
-        """Whether the sets ``rows`` (m,) are not proven usable at ``time_ns``, (m,) or a number."""
+        """Return whether the sets ``rows`` (m,) are not proven usable at ``time_ns``, (m,) or a number."""
         from_epoch_min = np.abs(time_ns - self._epoch_ns[rows]) / MINUTE_NS
         found = np.flatnonzero(from_epoch_min > self._harmless_min[rows])
         if len(found):
@@ -96,7 +96,7 @@ class UsableSpans:
         r_km: FloatArray,
         v_km_s: FloatArray,
     ) -> ErrorArray:
-        """The codes (m,) of states that SGP4 gave with the codes ``error`` (m,) for the sets ``rows`` (m,)."""
+        """Return the codes (m,) of states that SGP4 gave with the codes ``error`` (m,) for the sets ``rows`` (m,)."""
         with np.errstate(all="ignore"):
             is_wrong = self._is_impossible(rows, r_km, v_km_s)
         judged = np.where((error == 0) & is_wrong, np.uint8(IMPOSSIBLE), error)
@@ -119,7 +119,8 @@ class UsableSpans:
     def ends(
         self, satrec_of: Callable[[int], Satrec], rows: IntArray, start_ns: int, end_ns: int
     ) -> tuple[IntArray, IntArray, ErrorArray]:
-        """The part of [start, end] in which each of ``rows`` (m,) is usable, and the code of what ends it (0: nothing).
+        """Return the part of [start, end] in which each of ``rows`` (m,) is usable, and the code of what ends it (0:
+        nothing).
 
         Where a set is usable at no time of it, the part ends at its beginning.
         """
@@ -186,7 +187,7 @@ class UsableSpans:
     def _first_refusal(
         self, satrec: Satrec, row: int, side: int, begin: float, end: float
     ) -> tuple[float, np.uint8] | None:
-        """The distance from the epoch and the code of the first refusal in [begin, end], to a second."""
+        """Return the distance from the epoch and the code of the first refusal in [begin, end], to a second."""
         minutes, is_complete = self._samples(satrec, row, side, begin, end)
         codes = self._codes(satrec, row, side, minutes)
         wrong = np.flatnonzero(codes)
@@ -230,7 +231,7 @@ class UsableSpans:
 
 
 def _stretch_end(minutes: FloatArray) -> FloatArray:
-    """The end of the stretch that holds each distance from the epoch (m,): two days, four, eight."""
+    """Return the end of the stretch that holds each distance from the epoch (m,): two days, four, eight."""
     return np.asarray(_FIRST_STRETCH_MIN * 2.0 ** np.ceil(np.log2(np.maximum(minutes / _FIRST_STRETCH_MIN, 1))))
 
 

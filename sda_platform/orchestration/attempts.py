@@ -64,7 +64,7 @@ class FailureStreak:
 
     @classmethod
     def of(cls, instance: dg.DagsterInstance, job_name: str) -> "FailureStreak":
-        """The streak of the job's newest runs; empty where the last one succeeded."""
+        """Return the streak of the job's newest runs; empty where the last one succeeded."""
         ended = instance.get_run_records(dg.RunsFilter(job_name=job_name, statuses=list(_ENDED)), limit=_MOST_RUNS)
         failed = list(takewhile(lambda record: record.dagster_run.status is dg.DagsterRunStatus.FAILURE, ended))
         if not failed:
@@ -83,7 +83,7 @@ class FailureStreak:
         )
 
     def rest_s(self) -> float:
-        """Seconds after the last failure in which the job starts no other batch."""
+        """Return seconds after the last failure in which the job starts no other batch."""
         if self.alike < _ALIKE or self.is_at_subscriber:
             return 0.0
         pause = pause_s(self.alike, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=self.last_run)
@@ -91,7 +91,7 @@ class FailureStreak:
 
 
 def cause_of(reason: str) -> str:
-    """What failures have in common: the reason without numbers and ids, which differ from run to run."""
+    """Return what failures have in common: the reason without numbers and ids, which differ from run to run."""
     return _DIFFERS.sub("#", reason)
 
 
@@ -112,7 +112,7 @@ class Attempts:
 
     @classmethod
     def of(cls, instance: dg.DagsterInstance, job: Job, batch: str) -> "Attempts":
-        """The attempts of ``job`` at ``batch``; a run that Dagster repeated counts with the one it repeats."""
+        """Return the attempts of ``job`` at ``batch``; a run that Dagster repeated counts with the one it repeats."""
         records = instance.get_run_records(dg.RunsFilter(tags={BATCH_TAG: batch}))
         streak = FailureStreak.of(instance, job.name)
         if not records:
@@ -130,7 +130,7 @@ class Attempts:
         )
 
     def refusal(self, wall_s: float) -> str | None:
-        """Why there is no further attempt now; None: there may be one."""
+        """Return why there is no further attempt now; None: there may be one."""
         rest_s = self.streak.rest_s()
         left_s = self.streak.ended_s + rest_s - wall_s
         # A job that need not rest does not, even where the sensor's clock is behind the one that ended the run.
@@ -147,14 +147,14 @@ class Attempts:
         return f"{report}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
     def next_run(self, job: Job, **tags: str) -> dg.RunRequest:
-        """The request for one more attempt, in the pool of ``job``."""
+        """Return the request for one more attempt, in the pool of ``job``."""
         attempt = str(max(self.made, self.streak.alike) + 1)
         tags = {POOL_TAG: job.pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
         return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
 
 
 def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
-    """The facts of a run that left work behind, from its tags."""
+    """Return the facts of a run that left work behind, from its tags."""
     if FAILURE_TAG in run.tags:
         return Disposition(run.tags[FAILURE_TAG]), run.tags.get(REASON_TAG, "failed")
     name, value = _STEP_FAILED
@@ -165,7 +165,7 @@ def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
 
 
 def is_stopped_by_red(run: dg.DagsterRun) -> bool:
-    """Whether a failed run ended at a red table: its own check blocked it, or a plan refused to read on."""
+    """Return whether a failed run ended at a red table: its own check blocked it, or a plan refused to read on."""
     if FAILURE_TAG in run.tags:
         return run.tags.get(REASON_TAG, "").startswith(TableIsRed.__name__)
     name, value = _STEP_FAILED
@@ -173,7 +173,9 @@ def is_stopped_by_red(run: dg.DagsterRun) -> bool:
 
 
 def coming_run(instance: dg.DagsterInstance, job: Job, batch: str) -> str | None:
-    """The run that will process the backlog: one of the job that has not begun, or one requested for this batch."""
+    """Return the run that will process the backlog: one of the job that has not begun, or one requested for
+    this batch.
+    """
     waiting = dg.RunsFilter(job_name=job.name, statuses=list(_WAITING))
     working = dg.RunsFilter(tags={BATCH_TAG: batch}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(waiting, limit=1) or instance.get_run_records(working, limit=1)
@@ -199,13 +201,15 @@ def unfinished_run_of(instance: dg.DagsterInstance, *jobs: Job) -> str | None:
 
 
 def unfinished_batch(instance: dg.DagsterInstance, job: Job) -> str | None:
-    """The batch of the job's last run, if that run was started for zones and failed."""
+    """Return the batch of the job's last run, if that run was started for zones and failed."""
     run = zone_run_to_repeat(instance, job)
     return run.tags.get(BATCH_TAG) if run else None
 
 
 def zone_run_to_repeat(instance: dg.DagsterInstance, job: Job) -> dg.DagsterRun | None:
-    """The job's last run, if it failed and was started for zones, whose sensor then repeats it, or logs why not."""
+    """Return the job's last run, if it failed and was started for zones, whose sensor then repeats it, or logs
+    why not.
+    """
     records = instance.get_run_records(dg.RunsFilter(job_name=job.name), limit=1)
     run = records[0].dagster_run if records else None
     return run if run and run.status is dg.DagsterRunStatus.FAILURE and ZONE_TAG in run.tags else None

@@ -36,18 +36,18 @@ class Backlog:
 
 
 def measured(waiting: Sequence[WaitingSegment], wall_s: float) -> Backlog:
-    """The backlog that these segments are at the wall time ``wall_s``."""
+    """Return the backlog that these segments are at the wall time ``wall_s``."""
     oldest_s = max((wall_s - segment.came_s for segment in waiting), default=None)
     return Backlog(len(waiting), sum(segment.bytes for segment in waiting), oldest_s)
 
 
 def backlog_of(zone: LandingZone, wall_s: float) -> Backlog:
-    """The backlog of ``zone``; reads the directory only, no file."""
+    """Return the backlog of ``zone``; reads the directory only, no file."""
     return measured(zone.waiting(zone.pending_names()), wall_s)
 
 
 def backlog_check(table: Table) -> dg.AssetChecksDefinition:
-    """The check of ``table`` that nothing waits in its zones for longer than the setting allows."""
+    """Return the check of ``table`` that nothing waits in its zones for longer than the setting allows."""
 
     @dg.asset_check(
         asset=table.name,

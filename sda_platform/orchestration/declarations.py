@@ -91,32 +91,32 @@ def table_asset(
 
 
 def inputs_are_consumed(table: Table, max_wait_s: float) -> DataFreshness:
-    """The freshness of a table whose inputs are consumed soon."""
+    """Return the freshness of a table whose inputs are consumed soon."""
     names = [source.name for source in table.consumes]
     inputs = ", ".join(names) if len(names) <= _MOST_NAMES else f"its {len(names)} inputs"
     return DataFreshness(f"no commit of {inputs} waits", max_wait_s, nothing_waits)
 
 
 def declared(table: Table) -> TableAsset:
-    """How ``table`` is materialized; calling the body directly bypasses the retry policy."""
+    """Return how ``table`` is materialized; calling the body directly bypasses the retry policy."""
     return DECLARED[table.name]
 
 
 def tables_of(job: Job) -> tuple[Table, ...]:
-    """The tables that ``job`` materializes."""
+    """Return the tables that ``job`` materializes."""
     return tuple(each.table for each in DECLARED.values() if job in each.jobs)
 
 
 def jobs_of(table: Table) -> tuple[Job, ...]:
-    """The jobs that materialize ``table``."""
+    """Return the jobs that materialize ``table``."""
     return DECLARED[table.name].jobs
 
 
 def zones_of(job: Job) -> tuple[str, ...]:
-    """The landing zones that a run of ``job`` empties."""
+    """Return the landing zones that a run of ``job`` empties."""
     return tuple(feed for table in tables_of(job) for feed in table.zones)
 
 
 def served_by(job: Job) -> tuple[Table, ...]:
-    """The tables that ``job`` brings up to date when commits of their inputs are unconsumed."""
+    """Return the tables that ``job`` brings up to date when commits of their inputs are unconsumed."""
     return tuple(each.table for each in DECLARED.values() if each.jobs[0] == job)

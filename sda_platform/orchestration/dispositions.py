@@ -258,7 +258,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 
 
 def disposition_of(error: BaseException) -> Disposition:
-    """What ``error`` means for a run. An unforeseen error is permanent: repeating a defect only hides it."""
+    """Return what ``error`` means for a run. An unforeseen error is permanent: repeating a defect only hides it."""
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return Disposition.TRANSIENT
     if object_store.is_failure(error) or (is_of_engine(error) and _may_pass(error)):
@@ -268,7 +268,9 @@ def disposition_of(error: BaseException) -> Disposition:
 
 
 def is_of_engine(error: BaseException) -> bool:
-    """Whether the engine or the connection to it failed: its session is then gone, and only a new run gets another."""
+    """Return whether the engine or the connection to it failed: its session is then gone, and only a new run gets
+    another.
+    """
     return isinstance(error, EngineUnavailable | PySparkException | grpc.RpcError)
 
 

@@ -37,7 +37,7 @@ class ExternalState:
         return shorten("; ".join(self.problems), 1_000, placeholder=" …")
 
     def result(self) -> dg.AssetCheckResult:
-        """The outcome for a check that is executed."""
+        """Return the outcome for a check that is executed."""
         return dg.AssetCheckResult(
             passed=not self.problems,
             severity=dg.AssetCheckSeverity.WARN,
@@ -78,7 +78,7 @@ def external_sensor(
 
 
 def reported(context: dg.SensorEvaluationContext, states: Iterable[ExternalState]) -> dg.SensorResult | dg.SkipReason:
-    """The events for what differs from the last tick; the cursor holds what was reported."""
+    """Return the events for what differs from the last tick; the cursor holds what was reported."""
     known: dict[str, list[str]] = json.loads(context.cursor) if context.cursor else {}
     events: Events = []
     found: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ NewestNs = Callable[[Lake, TableLog], int | None]
 
 
 def newest(column: str) -> NewestNs:
-    """The greatest value of a time column among the newest commits."""
+    """Return the greatest value of a time column among the newest commits."""
 
     def newest_ns(_store: Lake, log: TableLog) -> int | None:
         commits = log.commits()[:_NEWEST_COMMITS]
@@ -26,7 +26,7 @@ def newest(column: str) -> NewestNs:
 
 
 def newest_if_any(column: str) -> NewestNs:
-    """The same of a source that a platform need not have: now, as long as nothing ever came."""
+    """Return the same of a source that a platform need not have: now, as long as nothing ever came."""
 
     def newest_ns(store: Lake, log: TableLog) -> int | None:
         return newest(column)(store, log) if log.head().commit else store.clock.now_ns()
@@ -45,7 +45,7 @@ def watermark(name: str) -> NewestNs:
 
 
 def never_stale(store: Lake, _log: TableLog) -> int:
-    """The current time: what people write has no schedule, so the table is always complete."""
+    """Return the current time: what people write has no schedule, so the table is always complete."""
     return store.clock.now_ns()
 
 

@@ -73,7 +73,7 @@ JOBS = (
 
 
 def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:
-    """The Dagster job that materializes ``tables``, and ``others`` after them, with their checks."""
+    """Return the Dagster job that materializes ``tables``, and ``others`` after them, with their checks."""
     return dg.define_asset_job(
         job.name,
         selection=dg.AssetSelection.assets(*(table.name for table in tables), *others),

@@ -57,7 +57,7 @@ def _out_of_place(by_feed: dict[str, LandingZone], segments: Iterable[SegmentRef
 
 
 def landing_balance_check(table: Table) -> dg.AssetChecksDefinition:
-    """The check of ``table`` that the segments of its zones add up."""
+    """Return the check of ``table`` that the segments of its zones add up."""
 
     @dg.asset_check(
         asset=table.name,

@@ -109,7 +109,7 @@ def land(
 def _decoded(
     inputs: TableZones, table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: DecodeAttempts
 ) -> DecodedBatch:
-    """The rows of ``segments``; while they are decoded, the file of attempts names them."""
+    """Return the rows of ``segments``; while they are decoded, the file of attempts names them."""
     note = inputs.attempts_file
     if note is None or not segments:
         return decode_batch(table, segments, decoder)

@@ -24,7 +24,7 @@ class LaunchBreaker:
         self._place, self._can_start, self._now_s = home / _FILE, can_start, now_s
 
     def allows(self) -> bool:
-        """Whether a run may be launched now; asks the worker host where a pause is over."""
+        """Return whether a run may be launched now; asks the worker host where a pause is over."""
         record = self.record()
         if record.failures < OPENS_AFTER:
             return True
@@ -58,6 +58,6 @@ class LaunchBreaker:
 
 
 def why_nothing_starts(home: Path) -> str:
-    """Why the Dagster home ``home`` launches no run; empty where it does."""
+    """Return why the Dagster home ``home`` launches no run; empty where it does."""
     record = BreakerRecord.load(home / _FILE)
     return record.reason if record.failures >= OPENS_AFTER else ""

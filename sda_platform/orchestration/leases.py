@@ -82,7 +82,7 @@ class EtcdLeases:
         self._holder, self._clock = holder, clock
 
     def acquire(self, name: str, ttl_s: int) -> Lease:
-        """The lease ``name``. Raises LeaseTaken with its holder, Unavailable where no endpoint answers."""
+        """Return the lease ``name``. Raises LeaseTaken with its holder, Unavailable where no endpoint answers."""
         asked_s = self._clock()
         lease_id = self._ask("/v3/lease/grant", {"TTL": ttl_s, "ID": 0})["ID"]
         key = _encoded(f"{_PREFIX}{name}")
@@ -130,7 +130,7 @@ class EtcdLeases:
         return HeldLease(name, holder, int(entry["create_revision"]), since_ns, *seconds)
 
     def is_held(self, lease: Lease) -> bool:
-        """Whether the holder may still act, by its own clock."""
+        """Return whether the holder may still act, by its own clock."""
         return self._clock() < lease.expires_s
 
     def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def holding(leases: EtcdLeases, name: str, ttl_s: int) -> Iterator[Lease]:
 
 
 def without_leases(_resources: Mapping[str, Any], _live: Lake, _old: History, _scratch: Path) -> Mapping[str, Any]:
-    """The resource of a replay, which holds no lease: it must not keep the platform from its work."""
+    """Return the resource of a replay, which holds no lease: it must not keep the platform from its work."""
     return {"leases": LeaseResource()}
 
 
@@ -206,7 +206,7 @@ def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:
 
 
 def _holder(value: str) -> tuple[str, int | None]:
-    """Who holds a lease and since when, by the value of its key: JSON, or the name alone."""
+    """Return who holds a lease and since when, by the value of its key: JSON, or the name alone."""
     text = base64.b64decode(value).decode()
     try:
         facts = json.loads(text)

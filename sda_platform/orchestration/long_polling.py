@@ -26,7 +26,7 @@ def until_found(
     now_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Found | dg.SkipReason:
-    """What ``look`` finds first, looking every ``every_s`` seconds; after four seconds the last reason to skip.
+    """Return what ``look`` finds first, looking every ``every_s`` seconds; after four seconds the last reason to skip.
 
     So it is, too, once ``is_over``: a platform that stops waits for its ticks.
     """

@@ -30,7 +30,9 @@ _SIGNS = {
 
 
 def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:
-    """The metadata of a commit: counts, the consumed window, identity, preview, and the caller's own ``facts``."""
+    """Return the metadata of a commit: counts, the consumed window, identity, preview, and the caller's own
+    ``facts``.
+    """
     table, plan = receipt.plan.table, receipt.plan
     metadata: dict[str, Any] = {
         "dagster/row_count": lake.log(table).row_count(),
@@ -50,7 +52,8 @@ def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.Materia
 def nothing_new(
     lake: Lake, plan: Plan, reason: str = "nothing new upstream", /, **facts: Any
 ) -> dg.MaterializeResult[Any]:
-    """The result of a plan that found nothing to consume: no commit, the reason, and a preview of the last commit.
+    """Return the result of a plan that found nothing to consume: no commit, the reason, and a preview of the last
+    commit.
 
     The UI shows the newest result only, so this result also shows the table's rows and the lineage of its columns.
     """
@@ -70,12 +73,12 @@ def nothing_new(
 
 
 def column_schema(table: Table) -> dg.TableSchema:
-    """The table's columns for the UI, units in the description."""
+    """Return the table's columns for the UI, units in the description."""
     return dg.TableSchema(columns=[_column(column) for column in table.columns])
 
 
 def column_lineage(table: Table) -> dg.TableColumnLineage:
-    """Which upstream columns each column comes from."""
+    """Return which upstream columns each column comes from."""
     deps: Mapping[str, list[dg.TableColumnDep]] = {
         name: [dg.TableColumnDep(dg.AssetKey(source), column) for source, column in sources]
         for name, sources in table.lineage.items()

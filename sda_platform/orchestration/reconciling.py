@@ -127,7 +127,9 @@ def _refilled(
 
 
 def _sequences_in(log: TableLog, damaged: Mapping[str, str]) -> Span:
-    """The commits that may have rows in these files, by the bounds that the log has of them; else every commit."""
+    """Return the commits that may have rows in these files, by the bounds that the log has of them; else every
+    commit.
+    """
     bounds = log.file_bounds()
     own = bounds.filter(pa.array([unquote(path) in damaged for path in bounds["path"].to_pylist()]))
     names = (f"min.{COMMIT_SEQUENCE}", f"max.{COMMIT_SEQUENCE}")
@@ -137,7 +139,7 @@ def _sequences_in(log: TableLog, damaged: Mapping[str, str]) -> Span:
 
 
 def _held(log: TableLog, damaged: Mapping[str, str]) -> pa.Table:
-    """The keys of the rows in all other live data files."""
+    """Return the keys of the rows in all other live data files."""
     names = [name for name in map(unquote, log.live_files()["path"].to_pylist()) if name not in damaged]
     keys = list(log.table.key)
     if not names:
@@ -146,7 +148,7 @@ def _held(log: TableLog, damaged: Mapping[str, str]) -> pa.Table:
 
 
 def _absent(table: Table, wanted: pa.Table, held: pa.Table) -> pa.Table:
-    """The rows of ``wanted`` whose key ``held`` does not have."""
+    """Return the rows of ``wanted`` whose key ``held`` does not have."""
     numbered = wanted.select(table.key).append_column("row", pa.array(range(wanted.num_rows), pa.int64()))
     keys = held.select(table.key).cast(wanted.select(table.key).schema)
     return wanted.take(numbered.join(keys, list(table.key), join_type="left anti")["row"].combine_chunks().sort())

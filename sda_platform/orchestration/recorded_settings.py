@@ -20,18 +20,19 @@ class RecordedResource(dg.ConfigurableResource[Value]):
     """Fields that change how long something takes, and no row."""
 
     def listed(self) -> object:
-        """The contents of the files that the settings name, of which a hash is recorded; None where they name none.
+        """Return the contents of the files that the settings name, of which a hash is recorded; None where they name
+        none.
 
         Raises ListingError where a file cannot be used.
         """
         return None
 
     def lists(self) -> str:
-        """The files that the settings name, for a message."""
+        """Return the files that the settings name, for a message."""
         return ""
 
     def recorded(self) -> dict[str, Any]:
-        """What a commit manifest keeps: values that JSON can hold, and a hash of what is listed in files."""
+        """Return what a commit manifest keeps: values that JSON can hold, and a hash of what is listed in files."""
         values = {name: getattr(self, name) for name in type(self).model_fields if name not in self._UNRECORDED}
         return values if (listed := self.listed()) is None else {**values, _LISTS: _sha256(listed)}
 

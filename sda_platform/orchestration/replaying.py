@@ -109,7 +109,7 @@ def detached(table: Table, live: Lake, replayed: History, resources: Mapping[str
 
 
 def read_again(table: Table, replayed: History) -> Iterator[TableSnapshot]:
-    """The inputs of each commit, each commit itself, and the one before the first.
+    """Yield the inputs of each commit, each commit itself, and the one before the first.
 
     Of a table whose rows stay, the oldest version suffices: rows are read from the newest, and the log from there on.
     """

@@ -27,7 +27,7 @@ class ReportWebhook:
 
     @classmethod
     def of(cls, settings: Settings, url: str, variable: str = "SDA_FAILURE_WEBHOOK") -> "ReportWebhook":
-        """The webhook at ``url``, which ``variable`` sets, with the keys of ``settings``.
+        """Return the webhook at ``url``, which ``variable`` sets, with the keys of ``settings``.
 
         Raises Misconfigured for keys that cannot be used, and for plain HTTP to another machine, unless it is allowed.
         """

@@ -46,7 +46,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
             self._copies.remove()
 
     def open(self) -> Lake:
-        """The lake as this run sees it; starts no session."""
+        """Return the lake as this run sees it; starts no session."""
         clock = MissionClock.load(Path(self.home))
         lake = Lake(self.uri, clock, lambda: self.spark.spark_session, self._run_id, self._logs, self._copies)
         lake.origin = self._origin
@@ -54,7 +54,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
 
 def origin_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """What started a run with these tags, and who: a person states a name in the tag ``user``.
+    """Return what started a run with these tags, and who: a person states a name in the tag ``user``.
 
     Without one, the operator is the user of the process on its machine.
     """
@@ -77,7 +77,7 @@ class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]
         return [self.zone(feed) for feed in feeds]
 
     def zones_of(self, table: Table) -> TableZones:
-        """The zones of ``table``, as its asset empties them."""
+        """Return the zones of ``table``, as its asset empties them."""
         attempts = location(self.root) / ".decoding" / f"{table.name}.json"
         return TableZones(
             self.zones(table.zones),
@@ -88,5 +88,5 @@ class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]
         )
 
     def orphaned_before_s(self) -> float:
-        """The wall time before which a lone file must have changed last to count as an orphan now."""
+        """Return the wall time before which a lone file must have changed last to count as an orphan now."""
         return time.time() - self.orphan_grace_s

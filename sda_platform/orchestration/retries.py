@@ -31,8 +31,9 @@ Body = Callable[..., dg.MaterializeResult[Any]]
 
 
 def with_retries(name: str, body: Body) -> Body:
-    """The ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans again, see
-    `turns`), failed for good after any other."""
+    """Return the ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans
+    again, see `turns`), failed for good after any other.
+    """
 
     @wraps(body)
     def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:

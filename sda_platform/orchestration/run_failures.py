@@ -105,7 +105,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str | None) -> "Cursor":
-        """The cursor in ``text``; the beginning where there is none, or another version wrote it."""
+        """Return the cursor in ``text``; the beginning where there is none, or another version wrote it."""
         try:
             content = json.loads(text) if text else {}
             causes = {name: OpenCause(**each) for name, each in content.pop("causes", {}).items()}
@@ -141,7 +141,7 @@ def run_failures(
 
 
 def report_failures(context: dg.SensorEvaluationContext, reports: FailureReports, now_s: float) -> dg.SkipReason:
-    """The tick of the sensor at wall ``now_s``."""
+    """Return the tick of the sensor at wall ``now_s``."""
     this = _Tick(context, reports, now_s, Cursor.parse(context.cursor))
     failed = dg.RunStatusChangeRecordsFilter(
         dg.DagsterEventType.RUN_FAILURE, after_storage_id=this.cursor.received, after_timestamp=now_s - _NEWS_S
@@ -205,7 +205,7 @@ def _outcome(failed: int, sent: int) -> str:
 
 
 def described(instance: dg.DagsterInstance, run_id: str, ui_url: str) -> FailureReport:
-    """The report of a failed run."""
+    """Return the report of a failed run."""
     run = instance.get_run_by_id(run_id)
     if run is None:  # its record was deleted meanwhile
         return FailureReport(run_id, "a deleted run", "", [], "unknown", "its record was deleted", "", ui_url)

@@ -43,7 +43,7 @@ _UNREAD_INTERVAL_S = 30
 
 
 def landing_sensor(job: Job, feeds: Sequence[str], interval_s: float, home: Path) -> dg.SensorDefinition:
-    """The sensor of the landing zones ``feeds``, which one run of ``job`` empties together.
+    """Return the sensor of the landing zones ``feeds``, which one run of ``job`` empties together.
 
     With a sensor each, segments that arrive in several zones at once would start several runs, of which all but the
     first find nothing. The sensor looks every ``interval_s`` seconds, until the platform of ``home`` stops. It runs
@@ -116,7 +116,7 @@ def request_landing(
 
 
 def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
-    """The sensor of the commits of ``tables`` that the tables which ``job`` serves have not consumed."""
+    """Return the sensor of the commits of ``tables`` that the tables which ``job`` serves have not consumed."""
     readers = served_by(job)
 
     @dg.sensor(

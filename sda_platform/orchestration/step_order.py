@@ -4,7 +4,9 @@ _TAG = "dagster/priority"
 
 
 def at_priority(priority: int) -> dict[str, str]:
-    """The tag of a step; of steps that are ready, that of the highest priority is executed first (default: 0)."""
+    """Return the tag of a step; of steps that are ready, that of the highest priority is executed first
+    (default: 0).
+    """
     return {_TAG: str(priority)}
 
 

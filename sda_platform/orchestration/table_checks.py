@@ -50,7 +50,7 @@ class DataFreshness:
         return f"By the mission clock, {self.meaning}."
 
     def problem(self, store: Lake, log: TableLog) -> str | None:
-        """What is not so, and by how much; None while it holds, and as long as there are no data."""
+        """Return what is not so, and by how much; None while it holds, and as long as there are no data."""
         newest_ns = self.newest_ns(store, log)
         age_s = self.age_s(newest_ns, store.clock.now_ns())
         if newest_ns is None or age_s <= self.max_lag_s:
@@ -69,7 +69,7 @@ class DataFreshness:
 def table_checks(
     table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
 ) -> list[dg.AssetChecksDefinition]:
-    """The checks of one table: a step of those that block, and others, which come after the alerts.
+    """Return the checks of one table: a step of those that block, and others, which come after the alerts.
 
     ``balance``: what the table promises beyond chain, keys and contract, and beyond the balance of its landing zones.
     """
@@ -130,7 +130,7 @@ def review_declared(store: Lake, table: Table) -> TableVerdict:
 
 
 def unbalanced_commits(store: Lake, table: Table, commits: Sequence[Commit]) -> list[str]:
-    """What is wrong with these consecutive ``commits``, newest first: chain, keys, and the declared balance."""
+    """Return what is wrong with these consecutive ``commits``, newest first: chain, keys, and the declared balance."""
     log = store.log(table)
     found = [*broken_chain(commits), *duplicate_keys(log, commits)]
     for balance in _BALANCES[table.name]:
@@ -139,7 +139,8 @@ def unbalanced_commits(store: Lake, table: Table, commits: Sequence[Commit]) -> 
 
 
 def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Sequence[str]) -> dg.AssetCheckResult:
-    """The outcome of ``check``, which holds these ``promises``: red until every finding is repaired or acknowledged.
+    """Return the outcome of ``check``, which holds these ``promises``: red until every finding is repaired or
+    acknowledged.
 
     A finding that a person acknowledged is a warning, and does not block; it stays until it is repaired.
     """
@@ -164,7 +165,7 @@ def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Se
 
 
 def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
-    """The newest commits and their files as they are now, and the findings and repairs of the last start."""
+    """Return the newest commits and their files as they are now, and the findings and repairs of the last start."""
     found = examine(log, Depth.NEWEST)
     facts = {"commits_read": found.commits_read, "files_seen": found.files_seen, "seconds": round(found.seconds, 3)}
     return _result(log.table, "log_is_sound", found.problems, {**facts, **repair_record.facts(home, log.table.name)})

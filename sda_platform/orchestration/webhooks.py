@@ -64,7 +64,8 @@ class SigningKeys:
             yield SigningKey(found["id"], secret)
 
     def headers(self, message_id: str, body: bytes, now_s: float) -> dict[str, str]:
-        """What a request with ``body`` adds; ``message_id`` is the same for each repetition, ``now_s`` is Unix time.
+        """Return what a request with ``body`` adds; ``message_id`` is the same for each repetition, ``now_s`` is Unix
+        time.
 
         Empty without keys. Raises Misconfigured.
         """

@@ -10,12 +10,12 @@ from sda_platform.orchestration.jobs import Job
 
 
 def zone_key(feed: str) -> dg.AssetKey:
-    """The asset key under which a zone's arrivals and clearings are reported."""
+    """Return the asset key under which a zone's arrivals and clearings are reported."""
     return dg.AssetKey(["landing", feed])
 
 
 def landing_sensor_name(job: Job) -> str:
-    """The sensor that starts ``job`` when segments wait in the zones of its tables."""
+    """Return the sensor that starts ``job`` when segments wait in the zones of its tables."""
     return f"{job.name}_landing"
 
 
@@ -34,7 +34,7 @@ class ZoneContents:
 
 
 def zone_asset(feed: str, contents: ZoneContents, table: Table, job: Job) -> dg.AssetSpec:
-    """The zone of ``feed``, whose segments ``table`` consumes in a run of ``job``."""
+    """Return the zone of ``feed``, whose segments ``table`` consumes in a run of ``job``."""
     promises: dict[str, Any] = {
         "replayable": contents.replayable,
         "ordering": contents.ordering,

@@ -133,7 +133,7 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
 
 
 def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]:
-    """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
+    """Return the first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
     An emptied version that other versions follow is a commit that was lost before it was reported, and was made again.
     If a later commit of the platform was based on it, the chain of manifests is broken, and that is found. One of
@@ -160,7 +160,7 @@ def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]
 
 
 def _removes_unknown_files(log: TableLog, files: LogFiles, first: int, *, after: int) -> bool:
-    """Whether a version ``after`` that one removes a data file which no version that can be read added."""
+    """Return whether a version ``after`` that one removes a data file which no version that can be read added."""
     is_checkpointed = files.checkpoint_below(first) == first
     known = set(delta_log.data_files(log.uri, log.open(first))) if is_checkpointed else set()
     removed = set()
@@ -173,7 +173,7 @@ def _removes_unknown_files(log: TableLog, files: LogFiles, first: int, *, after:
 
 
 def _damage_of(error: Exception, version: int | None = None) -> Damage:
-    """The text of an error that was raised when commits, or that of ``version``, were read."""
+    """Return the text of an error that was raised when commits, or that of ``version``, were read."""
     if isinstance(error, OtherSchemaVersion):
         return Damage(str(error), remedy="Its rows are not damaged")
     return Damage(str(error), version if isinstance(error, UnreadableManifest) else None)
@@ -228,7 +228,8 @@ def _altered_properties(log: TableLog, files: LogFiles, first: int, depth: Depth
 def _damaged_files(
     log: TableLog, files: LogFiles, first: int, depth: Depth, *, unsynced_from: int
 ) -> tuple[int, list[Damage]]:
-    """How many live data files were looked at, and those that are missing, torn, shorter or other than they were.
+    """Return how many live data files were looked at, and those that are missing, torn, shorter or other than they
+    were.
 
     A power loss can take single pages of what was not synced: of the files that came with version ``unsynced_from``
     or later. Of those the columns are read at every depth but the first.
@@ -259,8 +260,9 @@ def _damaged_files(
 
 
 def damaged_files(log: TableLog, depth: Depth) -> dict[str, str]:
-    """The live data files that are missing, torn or other than they were, as far as ``depth`` shows, each with what is
-    wrong."""
+    """Return the live data files that are missing, torn or other than they were, as far as ``depth`` shows, each with
+    what is wrong.
+    """
     names, adds = log.stored_columns(), log.live_files().to_pylist()
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
         found = list(pool.map(lambda add: _file_problem(log.uri, add, depth, names), adds))

@@ -22,7 +22,7 @@ def rows_by_footer(path: UPath) -> int:
 
 
 def rows_by_columns(path: UPath, names: frozenset[str]) -> int:
-    """Rows of a Parquet file, of which every page is read from the disk and compared with its checksum.
+    """Return rows of a Parquet file, of which every page is read from the disk and compared with its checksum.
 
     Spark writes a checksum with each page. On a local disk Hadoop keeps checksums of the whole file, and so does a
     merge of files. Raises ContentDamaged where a checksum differs, a page cannot be decoded, or a column is not one of

@@ -17,7 +17,7 @@ from sda_platform.recovery.examination import Damage, Examination
 
 
 def unfitting(lake: Lake, tables: Sequence[Table], sound: dict[str, Examination]) -> dict[str, Examination]:
-    """The examinations of those of the ``sound`` tables that have consumed what a sound source does not have."""
+    """Return the examinations of those of the ``sound`` tables that have consumed what a sound source does not have."""
     found = {}
     for table in (table for table in tables if table.name in sound and not sound[table.name].is_absent):
         damage = tuple(_unfit_windows(lake, tables, table, sound))

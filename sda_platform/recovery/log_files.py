@@ -42,7 +42,8 @@ class LogFiles:
 
     @classmethod
     def newest(cls, uri: str) -> "LogFiles":
-        """The commits from Delta's newest checkpoint on, found by their names: the cost does not grow with the log.
+        """Return the commits from Delta's newest checkpoint on, found by their names: the cost does not grow with the
+        log.
 
         All files are listed where there is no such checkpoint.
         """
@@ -71,7 +72,7 @@ class LogFiles:
         return min(self.commits, default=0) if base is None else base
 
     def checkpoint_below(self, version: int) -> int | None:
-        """The version of Delta's newest checkpoint that can be read and is not above ``version``."""
+        """Return the version of Delta's newest checkpoint that can be read and is not above ``version``."""
         checkpoints = sorted((v, n) for n, v in self.others.items() if v <= version and is_checkpoint(n))
         return next((v for v, name in reversed(checkpoints) if self._opens(name)), None)
 
@@ -82,11 +83,11 @@ class LogFiles:
         return (*torn, *([delta_log.LAST_CHECKPOINT] if self.has_pointer and not self._pointer_holds(torn) else []))
 
     def text(self, version: int) -> str:
-        """The text of the commit file of ``version``."""
+        """Return the text of the commit file of ``version``."""
         return text_of(self.directory / f"{version:020d}.json")
 
     def names_below(self, version: int) -> Iterator[str]:
-        """The files of the versions below ``version``, oldest version first."""
+        """Yield the files of the versions below ``version``, oldest version first."""
         old = [(v, f"{v:020d}.json") for v in self.commits if v < version]
         old += [(v, name) for name, v in self.others.items() if v < version]
         for _, name in sorted(old):
@@ -94,7 +95,7 @@ class LogFiles:
 
     @staticmethod
     def version_of(name: str) -> int:
-        """The version that a file of the log belongs to. Raises ValueError where it belongs to none."""
+        """Return the version that a file of the log belongs to. Raises ValueError where it belongs to none."""
         found = _VERSIONED.match(name)
         if found is None:
             raise ValueError(f"{name} belongs to no version")
@@ -119,17 +120,17 @@ class LogFiles:
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether a file of the log is one of Delta's checkpoints."""
+    """Return whether a file of the log is one of Delta's checkpoints."""
     return name.endswith(".parquet")
 
 
 def is_checksum(name: str) -> bool:
-    """Whether a file of the log is a checksum, by Delta or by Hadoop, of another one."""
+    """Return whether a file of the log is a checksum, by Delta or by Hadoop, of another one."""
     return name.endswith(".crc")
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is whole JSON."""
+    """Return whether a text is whole JSON."""
     try:
         json.loads(text)
     except ValueError:

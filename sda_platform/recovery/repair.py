@@ -127,16 +127,16 @@ class _Place:
         return self.table.name in self.accepted
 
     def downstream(self) -> Iterator[TableLog]:
-        """The logs of the tables that consume or read this one."""
+        """Return the logs of the tables that consume or read this one."""
         return (self.lake.log(each) for each in self.tables if self.table.name in {s.name for s in each.inputs})
 
     def is_alone_absent(self) -> bool:
-        """Whether the lake has other tables: it is where it belongs, and lacks this one."""
+        """Return whether the lake has other tables: it is where it belongs, and lacks this one."""
         return any(self.lake.log(each).version() >= 0 for each in self.tables if each is not self.table)
 
 
 def _fitting(lake: Lake, tables: Sequence[Table], found: Sequence[RepairFinding]) -> Iterator[RepairFinding]:
-    """The findings, with those tables damaged that do not fit a source of theirs."""
+    """Yield the findings, with those tables damaged that do not fit a source of theirs."""
     sound = {f.examination.table: f.examination for f in found if f.outcome != "damaged"}
     apart = unfitting(lake, tables, sound)
     for finding in found:
@@ -145,7 +145,7 @@ def _fitting(lake: Lake, tables: Sequence[Table], found: Sequence[RepairFinding]
 
 
 def _confirmed(look: Callable[[], RepairFinding], wait: Callable[[float], object]) -> RepairFinding:
-    """What two looks in succession agree on; the last of `_MOST_LOOKS` where none do.
+    """Return what two looks in succession agree on; the last of `_MOST_LOOKS` where none do.
 
     A commit, OPTIMIZE or VACUUM between the reading of the log and that of the files looks like damage, but once.
     """
@@ -274,7 +274,9 @@ def _refusal(log: TableLog, damage: Sequence[Damage], why: str) -> str:
 
 
 def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
-    """The platform's commits from version ``first`` on; None for one that cannot be read, since it may be one."""
+    """Return the platform's commits from version ``first`` on; None for one that cannot be read, since it may
+    be one.
+    """
     found: list[Commit | None] = []
     for version in sorted({version_of(name) for name in files_from(log, first)} - {NO_VERSION}):
         try:

@@ -29,7 +29,7 @@ def write(home: Path, findings: Sequence[RepairFinding], *, seconds: float) -> N
 
 
 def read(home: Path) -> dict[str, Any]:
-    """The record; empty where no verification was recorded, or not whole."""
+    """Return the record; empty where no verification was recorded, or not whole."""
     try:
         record = json.loads((home / _FILE).read_text())
     except (OSError, ValueError):

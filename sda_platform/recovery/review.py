@@ -62,13 +62,13 @@ def _stored(verdicts: Verdicts, known: TableVerdict, verdict: TableVerdict) -> T
 
 
 def _joined(verdict: TableVerdict, found: Sequence[CommitFinding]) -> tuple[CommitFinding, ...]:
-    """The findings of ``verdict`` and those of ``found`` about other commits, oldest first."""
+    """Return the findings of ``verdict`` and those of ``found`` about other commits, oldest first."""
     known = {finding.sequence: finding for finding in (*found, *verdict.findings)}
     return tuple(known[sequence] for sequence in sorted(known))
 
 
 def _start(log: TableLog, verified: Position) -> Position:
-    """The commit after which a review of a table that was verified up to ``verified`` begins."""
+    """Return the commit after which a review of a table that was verified up to ``verified`` begins."""
     if not verified.sequence:
         return verified
     newest = list(islice(log.commits_from(verified.version), NEWEST_AGAIN + 1))
@@ -78,7 +78,7 @@ def _start(log: TableLog, verified: Position) -> Position:
 
 
 def _again(store: Lake, log: TableLog, old: CommitFinding, balance: Sequence[Balance]) -> list[CommitFinding]:
-    """What is still wrong of a finding; where the log no longer holds its commits, it stays as it was found."""
+    """Return what is still wrong of a finding; where the log no longer holds its commits, it stays as it was found."""
     commits = list(takewhile(lambda c: c.sequence > old.before.sequence, log.commits_from(old.last.version)))
     if not commits:
         return [old]
@@ -89,7 +89,9 @@ def _again(store: Lake, log: TableLog, old: CommitFinding, balance: Sequence[Bal
 def _findings(
     store: Lake, log: TableLog, commits: Sequence[Commit], before: Position, balance: Sequence[Balance]
 ) -> list[CommitFinding]:
-    """The problems of ``commits``, newest first, whose predecessor is ``before``; by single commits if possible."""
+    """Return the problems of ``commits``, newest first, whose predecessor is ``before``; by single commits if
+    possible.
+    """
     problems = _problems(store, log, commits, before, balance)
     if not problems:
         return []
@@ -109,7 +111,7 @@ def _findings(
 def _problems(
     store: Lake, log: TableLog, commits: Sequence[Commit], before: Position, balance: Sequence[Balance]
 ) -> Mapping[str, list[str]]:
-    """The promises that ``commits`` break, each with its problems: chain, keys, balance, contract."""
+    """Return the promises that ``commits`` break, each with its problems: chain, keys, balance, contract."""
     predecessor = log.commit_at(before.version) if before.sequence else None
     rows = log.rows_of(reviewed_span(commits))
     different = schema_differences(log.table, rows.schema)
@@ -123,7 +125,7 @@ def _problems(
 
 
 def _spans(log: TableLog, verified: Position) -> Iterator[list[Commit]]:
-    """The commits after ``verified``, newest first in each span, the oldest span first."""
+    """Yield the commits after ``verified``, newest first in each span, the oldest span first."""
     first = verified.version + 1 if verified.sequence else delta_log.oldest_version(log.uri)
     span: list[Commit] = []
     for version in range(first, log.version() + 1):

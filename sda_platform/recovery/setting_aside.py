@@ -29,7 +29,7 @@ def files_below(log: TableLog, version: int) -> list[str]:
 
 
 def version_of(name: str) -> int:
-    """The version that a file of the log belongs to, Hadoop's hidden checksums included."""
+    """Return the version that a file of the log belongs to, Hadoop's hidden checksums included."""
     digits = name.removeprefix(".")[:_VERSION_DIGITS]
     return int(digits) if len(digits) == _VERSION_DIGITS and digits.isdigit() else NO_VERSION
 

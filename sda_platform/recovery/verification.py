@@ -20,23 +20,23 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 
 def reviewed_span(commits: Sequence[Commit]) -> tuple[int, int]:
-    """The sequences ``(after, upto]`` of the commits under review, newest first."""
+    """Return the sequences ``(after, upto]`` of the commits under review, newest first."""
     return (commits[-1].sequence - 1, commits[0].sequence) if commits else (0, 0)
 
 
 def consumed_rows(store: Lake, commits: Sequence[Commit], source: Table, columns: Sequence[str]) -> pa.Table:
-    """Rows of ``source`` that the reviewed commits consumed."""
+    """Return rows of ``source`` that the reviewed commits consumed."""
     return store.log(source).rows_of(consumed_span(commits, source), columns)
 
 
 def consumed_span(commits: Sequence[Commit], source: Table) -> tuple[int, int]:
-    """The sequences ``(after, upto]`` of ``source`` that the reviewed commits consumed; (0, 0): none."""
+    """Return the sequences ``(after, upto]`` of ``source`` that the reviewed commits consumed; (0, 0): none."""
     windows = [w for w in (c.manifest.window(source.name) for c in commits) if w]
     return (min(w.after_sequence for w in windows), max(w.upto_sequence for w in windows)) if windows else (0, 0)
 
 
 def joined_keys(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
-    """The values of several columns of each row as one text, to compare keys of more than one column."""
+    """Return the values of several columns of each row as one text, to compare keys of more than one column."""
     return pc.binary_join_element_wise(*(pc.cast(rows.column(name), pa.string()) for name in columns), "/")
 
 
@@ -104,7 +104,7 @@ def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) 
 
 
 def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: str) -> list[str]:
-    """How two collections of keys differ: what is expected and absent, found and unexpected, or found twice."""
+    """Return how two collections of keys differ: what is expected and absent, found and unexpected, or found twice."""
     wanted, present = pc.unique(expected), pc.unique(found)
     absent = pc.sum(pc.invert(pc.is_in(wanted, present))).as_py() or 0
     surplus = pc.sum(pc.invert(pc.is_in(present, wanted))).as_py() or 0

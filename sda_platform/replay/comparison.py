@@ -54,7 +54,7 @@ def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:
 
 
 def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tuple[str, int, pa.Table, pa.Table]]:
-    """What is compared at once: name, commit sequence, stored rows, replayed rows."""
+    """Yield what is compared at once: name, commit sequence, stored rows, replayed rows."""
     if live.table.replaces_rows:
         version = None if replayed.reaches_head else replayed.commits[-1].version
         yield f"as of sequence {replayed.last}", replayed.last, live.rows(version=version), shadow.rows()
@@ -65,14 +65,16 @@ def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tupl
 
 
 def _origin(recorded: Commit, again: Commit | None) -> str:
-    """Which code made the commit and which replayed it, where these differ: that may be the cause of a difference."""
+    """Return which code made the commit and which replayed it, where these differ: that may be the cause of a
+    difference.
+    """
     made_by = recorded.manifest.code_version
     replayed_by = again.manifest.code_version if again else made_by
     return "" if made_by == replayed_by else f" (made by {made_by or 'unknown code'}, replayed by {replayed_by})"
 
 
 def _manifest_differences(recorded: Commit, again: Commit | None) -> Iterator[str]:
-    """The differences of a commit apart from its rows: counts, watermarks, segments, rows written."""
+    """Yield the differences of a commit apart from its rows: counts, watermarks, segments, rows written."""
     if again is None:
         yield "the replay found nothing to commit"
         return

@@ -45,7 +45,7 @@ class CounterfactualLake(RecordedLake):
 
     @override
     def log(self, table: Table) -> TableLog:
-        """The fork's log where there is one, else the live one."""
+        """Return the fork's log where there is one, else the live one."""
         return super().log(table) if table.name in self._made else self._live.log(table)
 
     @override
@@ -64,7 +64,9 @@ class CounterfactualLake(RecordedLake):
         return super().append(plan, rows, counts=counts, watermarks=watermarks)
 
     def made(self) -> Commit:
-        """The commit that the asset made; where it found nothing to do, one without rows, so that later ones follow."""
+        """Return the commit that the asset made; where it found nothing to do, one without rows, so that later ones
+        follow.
+        """
         log, sequence = self.log(self._target), self._recorded.sequence
         found = log.head().commit
         if found is not None and found.sequence == sequence:
@@ -77,7 +79,7 @@ class CounterfactualLake(RecordedLake):
 
     @override
     def _plan(self) -> RecordedPlan:
-        """The recorded plan, of the versions that the forks have."""
+        """Return the recorded plan, of the versions that the forks have."""
         recorded = super()._plan()
         before = self._made[self._target.name].get(recorded.sequence - 1)
         return replace(

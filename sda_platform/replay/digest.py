@@ -39,7 +39,7 @@ def same_bits(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
 
 
 def _plain(column: pa.ChunkedArray) -> Iterator[bytes]:
-    """The content of a column as bytes: validity, lengths and values, independent of the layout in memory."""
+    """Yield the content of a column as bytes: validity, lengths and values, independent of the layout in memory."""
     yield _ipc(column.is_valid())
     if pa.types.is_list(column.type):
         yield _ipc(pc.list_value_length(column).drop_null())

@@ -53,7 +53,7 @@ class History:
 
 
 def history(log: TableLog, span: Span) -> History | None:
-    """The commits of ``span``, or None where the table has none there.
+    """Return the commits of ``span``, or None where the table has none there.
 
     Raises NotReplayable when the log lacks one of them, or the one before the first.
     """

@@ -58,7 +58,7 @@ class RecordedLake(Lake):
 
     @override
     def plan(self, table: Table, *, settings: Settings | None = None) -> Plan:
-        """The recorded plan, with the settings that it recorded.
+        """Return the recorded plan, with the settings that it recorded.
 
         Raises NotReplayable where it had other inputs than the table has now, InvariantError where an input is not the
         one that was consumed.
@@ -80,12 +80,12 @@ class RecordedLake(Lake):
         segments: Sequence[SegmentRef],
         observed: Sequence[tuple[Table, Head]] = (),
     ) -> Plan:
-        """The recorded plan over these segments, as they decode now, with what the recorded run observed."""
+        """Return the recorded plan over these segments, as they decode now, with what the recorded run observed."""
         del observed
         return replace(self._plan(), segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 
     def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:
-        """What cannot be made again, why, and from where on it can."""
+        """Return what cannot be made again, why, and from where on it can."""
         sequence, commits = self._recorded.sequence, self._history.commits
         first = next((c.sequence for c in commits if c.sequence > sequence and _inputs(c.manifest) == now), None)
         return (
@@ -119,7 +119,7 @@ class ReplayingLake(RecordedLake):
 
     @override
     def log(self, table: Table) -> TableLog:
-        """The shadow's log where ``table`` is the target, else the live one."""
+        """Return the shadow's log where ``table`` is the target, else the live one."""
         return super().log(table) if table is self._target else self._live.log(table)
 
     @override
@@ -144,7 +144,7 @@ class ReplayingLake(RecordedLake):
 
 
 def _inputs(manifest: CommitManifest) -> list[str]:
-    """The tables that a commit was made from."""
+    """Return the tables that a commit was made from."""
     return sorted(each.table for each in manifest.inputs())
 
 

@@ -190,7 +190,7 @@ class LakeSource:
 
 
 def scheduled_observations(lake: Lake, as_of_ns: int | None = None) -> Rows:
-    """The scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
+    """Return the scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
     rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", as_of_ns)
     return [row for row in rows if row["status"] == SCHEDULED]
 
@@ -200,7 +200,7 @@ def _answered(table: Table) -> list[Column]:
 
 
 def _row_schema(table: Table) -> dict[str, Any]:
-    """The JSON schema of a row as `_current_rows` gives it; a number that is none, or infinite, is null."""
+    """Return the JSON schema of a row as `_current_rows` gives it; a number that is none, or infinite, is null."""
     columns = {
         column.name: {"type": [_JSON_TYPES[type(column.data_type)], "null"], "description": column.description}
         for column in _answered(table)
@@ -211,7 +211,7 @@ def _row_schema(table: Table) -> dict[str, Any]:
 def _current_rows(
     lake: Lake, table: Table, by: str, as_of_ns: int | None = None, where: ds.Expression | None = None
 ) -> Rows:
-    """The rows of a correction log by a column, current now or at a mission time. Raises NotKept."""
+    """Return the rows of a correction log by a column, current now or at a mission time. Raises NotKept."""
     if lake.log(table).version() < 0:
         return []
     version = None if as_of_ns is None else _version_at(lake, table, as_of_ns)
@@ -224,7 +224,7 @@ def _current_rows(
 
 
 def _version_at(lake: Lake, table: Table, as_of_ns: int) -> int:
-    """The newest version at a mission time, -1 before the first."""
+    """Return the newest version at a mission time, -1 before the first."""
     try:
         vector = vector_at(
             lake, {table.name: table}, iso(as_of_ns), lambda commit: commit.manifest.as_of_ns <= as_of_ns

@@ -55,7 +55,7 @@ def sweep(mark: str) -> int:
 
 
 def marked(mark: str) -> set[int]:
-    """Ids of the running processes of this user whose environment carries ``mark``."""
+    """Return ids of the running processes of this user whose environment carries ``mark``."""
     wanted = f"{MARK}={mark}".encode()
     if not Path("/proc/self/environ").exists():
         return _marked_by_ps(wanted)

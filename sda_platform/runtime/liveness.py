@@ -101,7 +101,7 @@ class Liveness:
 
 
 def engine_answers(remote: str, token: str = "") -> Question:
-    """Whether the engine at ``remote`` executes a statement; ``token``: that of an engine of this machine."""
+    """Return whether the engine at ``remote`` executes a statement; ``token``: that of an engine of this machine."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -115,7 +115,7 @@ def engine_answers(remote: str, token: str = "") -> Question:
 
 
 def code_server_answers(address: str) -> Question:
-    """Whether Dagster's code server at ``address`` (host:port, or unix:path) reports that it serves."""
+    """Return whether Dagster's code server at ``address`` (host:port, or unix:path) reports that it serves."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -129,7 +129,7 @@ def code_server_answers(address: str) -> Question:
 
 
 def worker_host_answers(dagster_home: Path) -> Question:
-    """Whether the worker host of ``dagster_home`` starts a worker, which has no work, and sees it end."""
+    """Return whether the worker host of ``dagster_home`` starts a worker, which has no work, and sees it end."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -141,7 +141,7 @@ def worker_host_answers(dagster_home: Path) -> Question:
 
 
 def webserver_answers(url: str) -> Question:
-    """Whether Dagster's webserver at ``url`` answers the query for its server info."""
+    """Return whether Dagster's webserver at ``url`` answers the query for its server info."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -154,12 +154,14 @@ def webserver_answers(url: str) -> Question:
 
 
 def collector_answers(home: Path) -> Question:
-    """Whether the collector of ``home`` answers at its control plane; the state of its sources is not evaluated."""
+    """Return whether the collector of ``home`` answers at its control plane; the state of its sources is not
+    evaluated.
+    """
     return _published_answers(home, COLLECTOR)
 
 
 def catalogue_answers(home: Path) -> Question:
-    """Whether the lookup endpoint of ``home`` answers; the state of its index is not evaluated."""
+    """Return whether the lookup endpoint of ``home`` answers; the state of its index is not evaluated."""
     return _published_answers(home, CATALOGUE)
 
 
@@ -172,7 +174,7 @@ def _published_answers(home: Path, service: str) -> Question:
 
 
 def page_answers(url: str) -> Question:
-    """Whether the server of this machine at ``url`` answers, with any content."""
+    """Return whether the server of this machine at ``url`` answers, with any content."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -187,7 +189,8 @@ def page_answers(url: str) -> Question:
 
 
 def daemon_beats(url: str, token: Path) -> Question:
-    """Whether Dagster's daemon has written a heartbeat since the last probe, according to the webserver at ``url``.
+    """Return whether Dagster's daemon has written a heartbeat since the last probe, according to the webserver at
+    ``url``.
 
     Heartbeats are compared with each other, not with a clock. ``token``: the file with the probes' token at the UI.
     """

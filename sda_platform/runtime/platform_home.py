@@ -82,7 +82,7 @@ def take_locks(home: Path, lake_uri: str, landing_uri: str) -> ExitStack:
 
 
 def running_platform(home: Path) -> dict[str, Any] | None:
-    """The contents of ``platform.json`` while a platform runs in ``home``, else None."""
+    """Return the contents of ``platform.json`` while a platform runs in ``home``, else None."""
     if not (home / LOCK_FILE).exists():
         return None
     with (home / LOCK_FILE).open("a") as lock:
@@ -114,7 +114,7 @@ def clear_state(home: Path) -> None:
 
 
 def dagster_home(home: Path) -> Path:
-    """The directory of Dagster's instance, DAGSTER_HOME of its processes."""
+    """Return the directory of Dagster's instance, DAGSTER_HOME of its processes."""
     return home / "dagster"
 
 
@@ -147,7 +147,7 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
 
 
 def code_server_socket(home: Path) -> str:
-    """The address (unix:path) of a code server that only the platform's own user reaches.
+    """Return the address (unix:path) of a code server that only the platform's own user reaches.
 
     The kernel allows 107 bytes. Where the home's path is too long, the socket is in a new private directory elsewhere.
     It is removed when the platform stops; what a killed one left, here.
@@ -174,7 +174,7 @@ def _remove_code_server_socket(home: Path) -> None:
 
 
 def longest_run_h() -> float:
-    """The longest that Dagster lets a run take, hours."""
+    """Return the longest that Dagster lets a run take, hours."""
     found = re.search(r"^ *max_runtime_seconds: *(\d+)", _instance_file().read_text(), re.MULTILINE)
     if found is None:
         raise ValueError("dagster.yaml does not limit how long a run takes (run_monitoring.max_runtime_seconds)")
@@ -182,7 +182,7 @@ def longest_run_h() -> float:
 
 
 def _instance_file() -> Path:
-    """The project's ``dagster.yaml``: at the top of a checkout, inside the package of an installed wheel."""
+    """Return the project's ``dagster.yaml``: at the top of a checkout, inside the package of an installed wheel."""
     package = Path(__file__).parents[1]
     found = [path for path in (package.parent / "dagster.yaml", package / "dagster.yaml") if path.is_file()]
     if not found:

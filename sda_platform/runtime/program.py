@@ -16,7 +16,9 @@ _ALLOCATIONS: Final = 50_000
 
 
 def program_command(*arguments: str) -> list[str]:
-    """The command line of a program: ``-m``, a module and its arguments, or the path of a script and its arguments."""
+    """Return the command line of a program: ``-m``, a module and its arguments, or the path of a script and its
+    arguments.
+    """
     return [sys.executable, "-m", "sda_platform.runtime.program", *arguments]
 
 

@@ -122,7 +122,7 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
 
 
 def launch_breaker(home: Path) -> LaunchBreaker:
-    """The breaker before the launches of the Dagster home ``home``."""
+    """Return the breaker before the launches of the Dagster home ``home``."""
     return LaunchBreaker(home, lambda: bool(worker_socket.ask(home, {"what": "probe"}, _PROBE_WITHIN_S)))
 
 

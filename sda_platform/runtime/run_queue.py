@@ -23,7 +23,7 @@ class PromptRunCoordinator(QueuedRunCoordinator):
         return 0.5
 
     def get_run_queue_config(self) -> RunQueueConfig:
-        """The limits of the queue, which the daemon reads at each look."""
+        """Return the limits of the queue, which the daemon reads at each look."""
         found: RunQueueConfig = super().get_run_queue_config()  # type: ignore[no-untyped-call,unused-ignore]
         if launch_breaker(Path(self._instance.root_directory)).allows():
             return found

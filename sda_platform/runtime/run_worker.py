@@ -55,7 +55,7 @@ def prepare_instance() -> None:
 
 @cache
 def dagster_command() -> Callable[[], Any]:
-    """The function behind the console script ``dagster`` of this environment."""
+    """Return the function behind the console script ``dagster`` of this environment."""
     (script,) = entry_points(group="console_scripts", name="dagster")
     command: Callable[[], Any] = script.load()
     return command

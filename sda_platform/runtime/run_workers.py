@@ -57,7 +57,7 @@ class RunWorkers:
                 raise ValueError(f"unknown request {other!r}")
 
     def can_start(self) -> bool:
-        """Whether a worker without work starts, and ends in order.
+        """Return whether a worker without work starts, and ends in order.
 
         Without descriptors, processes or memory the host still answers a ping, and every run fails (L A4).
         """
@@ -83,7 +83,7 @@ class RunWorkers:
         return worker.pid
 
     def is_alive(self, run_id: str) -> bool:
-        """Whether a worker executes the run."""
+        """Return whether a worker executes the run."""
         worker = self._workers.get(run_id)
         return worker is not None and worker.is_alive()
 
@@ -130,7 +130,9 @@ def _answer(connection: "Connection[Any, Any]", workers: RunWorkers) -> None:
 
 
 def preloaded_context() -> ForkServerContext:
-    """The context whose processes are forked with the platform imported. The imports take seconds and begin here."""
+    """Return the context whose processes are forked with the platform imported. The imports take seconds and begin
+    here.
+    """
     context = get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
     forkserver.ensure_running()

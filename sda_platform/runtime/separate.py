@@ -108,7 +108,7 @@ _WRITERS: Final = ("verification", "run-workers")
 
 
 def separate_service(name: str, settings: Settings) -> Service:
-    """The service ``name`` of the platform that ``settings`` describe, not started. Raises PlatformError."""
+    """Return the service ``name`` of the platform that ``settings`` describe, not started. Raises PlatformError."""
     if name not in SERVICES:
         raise PlatformError(f"there is no service {name!r}: choose {', '.join(SERVICES)}")
     return SERVICES[name](settings, _environment(settings))
@@ -158,11 +158,11 @@ def _workspace(settings: Settings) -> Path:
 
 
 def _reachable(host: str) -> str:
-    """The address by which this machine reaches a server that listens at ``host``."""
+    """Return the address by which this machine reaches a server that listens at ``host``."""
     return engine.HOST if host in _ANY_ADDRESS else host
 
 
 def _daemon_beats(environment: Mapping[str, str]) -> bool:
-    """Whether every part of the daemon has written a heartbeat in time, by Dagster's own command."""
+    """Return whether every part of the daemon has written a heartbeat in time, by Dagster's own command."""
     command = [str(services.SCRIPTS / "dagster-daemon"), "liveness-check"]
     return subprocess.run(command, env=dict(environment), capture_output=True, check=False).returncode == 0

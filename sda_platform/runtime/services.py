@@ -43,7 +43,7 @@ class Addresses:
 def engine_service(
     home: Path, environment: Mapping[str, str], port: int, driver_memory: str, token: str, host: str = engine.HOST
 ) -> Service:
-    """The Spark Connect server, which refuses calls without ``token``. Raises JavaMissing or JarsMissing."""
+    """Return the Spark Connect server, which refuses calls without ``token``. Raises JavaMissing or JarsMissing."""
     directory = home / "engine"
     command = engine.server_command(
         find_java(environment),
@@ -69,7 +69,7 @@ def code_server_service(home: Path, environment: Mapping[str, str], address: str
 
 
 def run_workers_service(home: Path, environment: Mapping[str, str]) -> Service:
-    """The worker host, which holds the processes that execute runs."""
+    """Return the worker host, which holds the processes that execute runs."""
     answers = liveness.worker_host_answers(platform_home.dagster_home(home))
     return _python(
         "run-workers", ["-m", "sda_platform.runtime.run_workers"], home, environment, lambda: bool(answers(_LOOK_S))
@@ -92,7 +92,7 @@ def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) 
 
 
 def collector_service(home: Path, environment: Mapping[str, str], config: Path) -> Service:
-    """The collectors, as the file ``config`` describes them."""
+    """Return the collectors, as the file ``config`` describes them."""
     answers = liveness.collector_answers(home)
     return _python(
         "collector", ["-m", "sda_platform.edge", str(config)], home, environment, lambda: bool(answers(_LOOK_S))
@@ -100,14 +100,14 @@ def collector_service(home: Path, environment: Mapping[str, str], config: Path) 
 
 
 def catalogue_service(home: Path, environment: Mapping[str, str]) -> Service:
-    """The catalogue's lookup endpoint, at the address of the settings in ``environment``."""
+    """Return the catalogue's lookup endpoint, at the address of the settings in ``environment``."""
     answers = liveness.catalogue_answers(home)
     command = ["-m", "sda_platform.runtime.serve"]
     return _python("catalogue-server", command, home, environment, lambda: bool(answers(_LOOK_S)))
 
 
 def watchdog_service(home: Path, environment: Mapping[str, str], url: str) -> Service:
-    """The watchdog, which evaluates the vitals and answers at ``url`` (http://host:port)."""
+    """Return the watchdog, which evaluates the vitals and answers at ``url`` (http://host:port)."""
     answers = liveness.page_answers(f"{url}/health")
     arguments = ["-m", "sda_platform.runtime.watchdog", url.removeprefix("http://")]
     return _python("watchdog", arguments, home, environment, lambda: bool(answers(_LOOK_S)))

@@ -129,7 +129,9 @@ class SubmittedEphemerides:
         return stated if reason is None else {**stated, "state": NOT_USED, "reason": reason}
 
     def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-        """The current assessments of the objects within the spans, but those that use another ephemeris of them."""
+        """Yield the current assessments of the objects within the spans, but those that use another ephemeris
+        of them.
+        """
         own = {f"{row['segment_name']}:{row['record_number']}" for row in rows}
         ids = [row["norad_id"] for row in rows]
         concerned = ds.field("norad_id_1").isin(ids) | ds.field("norad_id_2").isin(ids)
@@ -150,14 +152,14 @@ class SubmittedEphemerides:
 
 
 def _numbers(live: LiveCatalogue, designator: str) -> list[int]:
-    """The objects that the served catalogue has under exactly this designator."""
+    """Return the objects that the served catalogue has under exactly this designator."""
     with live.view() as view:
         found = view.found({"designator": designator})
         return [each.norad_id for each in found if (each.international_designator or "").upper() == designator]
 
 
 def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Table:
-    """The rows of `ephemerides` that a file becomes."""
+    """Return the rows of `ephemerides` that a file becomes."""
     described = describe_segment(
         data, feed=EPHEMERIDES_FEED, segment_format=segment_format, sealed_time_ns=0, sealed_wall_time_ns=0
     )
@@ -165,7 +167,7 @@ def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Tab
 
 
 def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
-    """Why a sound ephemeris cannot be screened; None: it can."""
+    """Return why a sound ephemeris cannot be screened; None: it can."""
     end_ns, problem = row["usable_until_ns"], None
     if live.get(row["norad_id"]) is None:
         problem = f"OBJECT_ID is {row['norad_id']}, which the catalogue does not have"
@@ -179,7 +181,7 @@ def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
 
 
 def _consuming(log: TableLog, table: Table, sequence: int) -> Commit | None:
-    """The commit that consumed commit ``sequence`` of ``table``, or the oldest that the log holds beyond it."""
+    """Return the commit that consumed commit ``sequence`` of ``table``, or the oldest that the log holds beyond it."""
     found = None
     for commit in log.commits_from(log.version()) if log.version() >= 0 else ():
         window = commit.manifest.window(table.name)
@@ -192,13 +194,13 @@ def _consuming(log: TableLog, table: Table, sequence: int) -> Commit | None:
 
 
 def _nothing(encoding: str) -> bytes:
-    """The CDMs where there is no conjunction."""
+    """Return the CDMs where there is no conjunction."""
     del encoding
     return b""
 
 
 def _messages(lake: Lake, conjunctions: Sequence[Row], encoding: str) -> bytes:
-    """The CDMs of assessments that have states."""
+    """Return the CDMs of assessments that have states."""
     stated = [row for row in conjunctions if row["state_1"]]
     objects = stated_objects(lake, stated)
     messages = [assessment_message(row, row["as_of_ns"], objects=objects) for row in stated]

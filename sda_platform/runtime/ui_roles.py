@@ -50,12 +50,12 @@ class User:
 
 
 def may_mutate(role: Role, mutation: str) -> bool:
-    """Whether ``role`` may execute a mutation of Dagster's schema; one that is not known here is for admins."""
+    """Return whether ``role`` may execute a mutation of Dagster's schema; one that is not known here is for admins."""
     if mutation in _PAGE_ITSELF:
         return True
     return role >= (Role.OPERATOR if mutation in _OPERATORS_MUTATIONS else Role.ADMIN)
 
 
 def has_permission(role: Role, permission: str) -> bool:
-    """Whether ``role`` has a permission of Dagster's."""
+    """Return whether ``role`` has a permission of Dagster's."""
     return role >= (Role.OPERATOR if str(permission) in _OPERATORS else Role.ADMIN)

@@ -56,7 +56,7 @@ class Users:
         self._read_at, self._entries = _state(path), _entries(path)
 
     def of(self, authorization: str) -> User | None:
-        """Who sends the header ``authorization`` (HTTP Basic); None: no known user. Raises UsersError."""
+        """Return who sends the header ``authorization`` (HTTP Basic); None: no known user. Raises UsersError."""
         name, token = _name_and_token(authorization)
         sent = digest(token)
         if name == PROBES:

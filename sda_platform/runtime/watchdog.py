@@ -54,7 +54,7 @@ def current_readings(settings: Settings) -> tuple[Reading, ...]:
 
 
 def current_facts(settings: Settings) -> Facts:
-    """The facts now, from outside the supervisor; facts that only a running platform has are unknown."""
+    """Return the facts now, from outside the supervisor; facts that only a running platform has are unknown."""
     home = settings.home.absolute()
     state = platform_home.running_platform(home)
     if state is None:
@@ -73,7 +73,7 @@ def current_facts(settings: Settings) -> Facts:
 
 
 def _engine_answers(state: Mapping[str, Any], deadline_s: float) -> bool | None:
-    """Whether the engine that this platform started executes a statement; None where it started none."""
+    """Return whether the engine that this platform started executes a statement; None where it started none."""
     if "engine" not in state.get("processes", {}):
         return None
     ask = liveness.engine_answers(state["addresses"]["engine"])

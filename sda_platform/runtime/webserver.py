@@ -105,7 +105,7 @@ class LoginGate:
 
 
 def _changes_by_path(scope: Scope) -> bool:
-    """Whether it is a request that may change something and is not judged where Dagster executes mutations.
+    """Return whether it is a request that may change something and is not judged where Dagster executes mutations.
 
     The path of a reported asset may end like that of queries.
     """
@@ -222,7 +222,7 @@ class RoleWebserver(DagsterWebserver[Any, Any]):
 
 
 def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The resolver of the mutation ``name``, for those who may execute it."""
+    """Return the resolver of the mutation ``name``, for those who may execute it."""
     if resolve is None:
         raise TypeError(f"Dagster's mutation {name} has no resolver")
 
@@ -243,7 +243,7 @@ def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., A
 
 
 def _of_an_admin(arguments: Any) -> str:
-    """What in the arguments of a mutation would let a run do something else than its job; empty: nothing.
+    """Return what in the arguments of a mutation would let a run do something else than its job; empty: nothing.
 
     A configuration can replace the lake and the subscriber, and a tag the image of a pod.
     """

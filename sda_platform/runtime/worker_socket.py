@@ -28,7 +28,7 @@ class WorkerHostSilent(WorkerHostError):
 
 
 def ask(dagster_home: Path, request: Mapping[str, Any], timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
-    """The value with which the worker host of ``dagster_home`` answers ``request``.
+    """Return the value with which the worker host of ``dagster_home`` answers ``request``.
 
     Raises NoWorkerHost where none listens, WorkerHostSilent after ``timeout_s`` seconds, WorkerHostError.
     """
@@ -69,6 +69,8 @@ def receive(connection: Connection) -> dict[str, Any]:
 
 
 def _address(dagster_home: Path) -> str:
-    """The shorter way to write the path: the kernel allows 107 bytes, and the platform's processes work nearby."""
+    """Return the shorter way to write the path: the kernel allows 107 bytes, and the platform's processes work
+    nearby.
+    """
     path = dagster_home.absolute() / SOCKET
     return min(str(path), os.path.relpath(path), key=len)

@@ -18,7 +18,7 @@ WITHIN_S: Final = 30.0
 
 
 def media_type_of(request: Request, formats: Mapping[str, str]) -> str:
-    """The format of ``formats`` that the request's Content-Type names. Raises BadRequest."""
+    """Return the format of ``formats`` that the request's Content-Type names. Raises BadRequest."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in formats:
         raise BadRequest(f"Content-Type is {media_type[:40]!r}, must be one of {', '.join(formats)}")

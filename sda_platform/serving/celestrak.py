@@ -86,7 +86,8 @@ def _group(request: Request, value: str) -> Search:
 
 
 def _special(value: str) -> Search:
-    """The objects whose orbits stay in the geostationary protected region (gpz), or touch its heights (gpz-plus).
+    """Return the objects whose orbits stay in the geostationary protected region (gpz), or touch its heights
+    (gpz-plus).
 
     ``decaying``: those that are predicted to decay.
     """

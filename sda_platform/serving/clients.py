@@ -65,7 +65,7 @@ class QuotaConfig(BaseModel):
     refused: int = Field(100_000, gt=0)
 
     def quotas(self) -> Quotas:
-        """The accounts of the clients, all empty."""
+        """Return the accounts of the clients, all empty."""
         return Quotas({"bytes": self.bytes, "records": self.records, REFUSED: self.refused})
 
 
@@ -110,7 +110,7 @@ class KnownClients:
         return not self.by_token or any(client.name == name for client in named)
 
     def of(self, request: Request) -> Client:
-        """The client that sends ``request``. Raises LoginNeeded and NotAllowed."""
+        """Return the client that sends ``request``. Raises LoginNeeded and NotAllowed."""
         if not self.by_token:
             if self.is_open:
                 return Client("anyone")
@@ -127,7 +127,7 @@ ANYONE: Final = KnownClients()
 
 
 def load_clients(path: Path) -> KnownClients:
-    """The clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
+    """Return the clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
     found: dict[str, Client] = {}
     file = read_toml(path, _File, ClientsError)
     for name, client in file.clients.items():

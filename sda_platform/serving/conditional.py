@@ -38,7 +38,8 @@ class PreconditionFailed(Exception):
 def of_view(
     request: Request, view: View, variant: str, make: Callable[[], Response], *, is_many: bool = True
 ) -> Response:
-    """The answer that ``make`` gives from ``view`` in a format, ``variant``, under its tag; 304 where it is known.
+    """Return the answer that ``make`` gives from ``view`` in a format, ``variant``, under its tag; 304 where it is
+    known.
 
     ``is_many``: it may be large; it is kept for the next request, and must not be asked for in the event loop.
     """
@@ -117,7 +118,7 @@ def _not_modified(headers: dict[str, str]) -> Response:
 
 
 def _named(request: Request, name: str, *, is_strong: bool = False) -> set[str]:
-    """The tags that a header names; `*` for any. A strong comparison passes over weak ones."""
+    """Return the tags that a header names; `*` for any. A strong comparison passes over weak ones."""
     text = ",".join(request.headers.getlist(name)).strip()
     if text == "*":
         return {"*"}

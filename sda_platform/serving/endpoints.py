@@ -56,19 +56,19 @@ _TOLD: Final = 10
 
 
 async def health(request: Request) -> Response:
-    """The version that is served, what waits, and the engine's counters."""
+    """Return the version that is served, what waits, and the engine's counters."""
     facts = await run_in_threadpool(_live(request).health)
     return of_this_moment(request, _json(facts, 200))
 
 
 async def one_object(request: Request) -> Response:
-    """The set in force of an object."""
+    """Return the set in force of an object."""
     number = object_number(request)
     return _sets(request, lambda view: ([_known(view, number)], None), is_many=False)
 
 
 async def objects(request: Request) -> Response:
-    """The sets in force of many objects, ascending by number, page by page."""
+    """Return the sets in force of many objects, ascending by number, page by page."""
     return await run_in_threadpool(_objects, request)
 
 
@@ -148,7 +148,7 @@ def _states(request: Request, number: int | None) -> Response:
 
 
 async def conjunctions(request: Request) -> Response:
-    """The current assessments of an object's conjunctions."""
+    """Return the current assessments of an object's conjunctions."""
     number = object_number(request)
     found = await run_in_threadpool(_live(request).source.conjunctions, number, as_of(request))
     return of_content(request, _rows(found))
@@ -209,7 +209,9 @@ def _known(view: View, number: int) -> StoredElements:
 def _sets(
     request: Request, page: Callable[[View], tuple[Sequence[StoredElements], object]], *, is_many: bool = True
 ) -> Response:
-    """The sets that ``page`` finds in one view of the catalogue; it also says after what the next page begins."""
+    """Return the sets that ``page`` finds in one view of the catalogue; it also says after what the next page
+    begins.
+    """
     name = chosen(request.query_params.get("format"), request.headers.get("accept"))
 
     def answer() -> Response:
@@ -223,7 +225,7 @@ def _sets(
 
 
 def _next(request: Request, view: View, following: object) -> dict[str, str]:
-    """The header that leads to the next page, of the same state, where there is one."""
+    """Return the header that leads to the next page, of the same state, where there is one."""
     if following is None:
         return {}
     given = [each for each in request.query_params.multi_items() if each[0] not in ("after", SNAPSHOT)]

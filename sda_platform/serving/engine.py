@@ -16,13 +16,15 @@ class Reader(Protocol):
     """What reads an ordered map of bytes to bytes."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The newest value under ``key``; None where there is none or it was deleted."""
+        """Return the newest value under ``key``; None where there is none or it was deleted."""
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """`get` of each key, all from one state of the map."""
 
     def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
-        """The pairs with ``first`` <= key <= ``last``, in order, from one state of the map; read as they are used."""
+        """Return the pairs with ``first`` <= key <= ``last``, in order, from one state of the map; read as they are
+        used.
+        """
 
 
 class Engine(Reader, Protocol):

@@ -111,7 +111,7 @@ class _File(BaseModel):
 
 
 def load_groups(path: Path | None) -> Mapping[str, str]:
-    """The queries of all groups by name, with those of the file at ``path``. Raises GroupsError."""
+    """Return the queries of all groups by name, with those of the file at ``path``. Raises GroupsError."""
     own = read_toml(path, _File, GroupsError).groups if path else {}
     return {**BUILT_IN, **{name: group.text for name, group in own.items()}}
 

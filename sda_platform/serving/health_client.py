@@ -12,7 +12,7 @@ class NoHealth(Exception):
 
 
 def fetch_health(address: str) -> dict[str, Any]:
-    """The answer of the endpoint at ``address`` (host:port) to ``/health``. Raises NoHealth."""
+    """Return the answer of the endpoint at ``address`` (host:port) to ``/health``. Raises NoHealth."""
     try:
         answer = httpx.get(f"http://{address}/health", timeout=_TIMEOUT_S)
         answer.raise_for_status()

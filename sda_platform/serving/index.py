@@ -60,7 +60,7 @@ class IndexReader:
         self._reader = reader
 
     def binding(self) -> Binding | None:
-        """The version that the index holds; None where nothing was loaded. Raises DamagedIndex."""
+        """Return the version that the index holds; None where nothing was loaded. Raises DamagedIndex."""
         value = self._reader.get(_BINDING)
         try:
             return Binding(**json.loads(value)) if value else None
@@ -68,7 +68,7 @@ class IndexReader:
             raise DamagedIndex(f"the binding of the index cannot be read ({error}); rebuild the index") from error
 
     def get(self, norad_id: int) -> StoredElements | None:
-        """The set in force of an object; None where the catalogue has none."""
+        """Return the set in force of an object; None where the catalogue has none."""
         key = keys.current(norad_id)
         value = self._reader.get(key)
         return None if value is None else decode(key, value)
@@ -80,11 +80,13 @@ class IndexReader:
         return [None if value is None else decode(key, value) for key, value in zip(wanted, values, strict=True)]
 
     def objects(self, first: int = 0, last: int = GREATEST_ID) -> Iterator[StoredElements]:
-        """The sets in force of the objects ``first`` to ``last``, both included, ascending."""
+        """Return the sets in force of the objects ``first`` to ``last``, both included, ascending."""
         return _decoded(self._reader.scan(keys.current(first), keys.current(last)))
 
     def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
-        """The sets in force with an epoch from ``since_ns`` to ``until_ns``, both included, by epoch, then object."""
+        """Return the sets in force with an epoch from ``since_ns`` to ``until_ns``, both included, by epoch, then
+        object.
+        """
         found = self._reader.scan(keys.epoch(since_ns), keys.last_of_epoch(until_ns))
         return self._pointed_at(key for key, _ in found)
 
@@ -96,18 +98,20 @@ class IndexReader:
         return _decoded(self._reader.scan(first, last, descending=descending))
 
     def named(self, text: str) -> Iterator[StoredElements]:
-        """The objects whose name contains ``text``, whatever its case, by name."""
+        """Return the objects whose name contains ``text``, whatever its case, by name."""
         wanted = text.upper()
         found = self._reader.scan(keys.NAME, keys.NAME + b"\xff")
         return self._pointed_at(key for key, _ in found if wanted in keys.text_of(key))
 
     def designated(self, text: str) -> Iterator[StoredElements]:
-        """The objects whose international designator begins with ``text``: a launch, or one object."""
+        """Return the objects whose international designator begins with ``text``: a launch, or one object."""
         prefix = keys.text_prefix(keys.DESIGNATOR, text)
         return self._pointed_at(key for key, _ in self._reader.scan(prefix, prefix + b"\xff"))
 
     def _pointed_at(self, found: Iterable[bytes]) -> Iterator[StoredElements]:
-        """The objects to which search keys lead, as they are now; an update may have moved some during the scan."""
+        """Yield the objects to which search keys lead, as they are now; an update may have moved some during
+        the scan.
+        """
         for key in found:
             record = self.get(keys.norad_id_at_end(key))
             leads_there = record is not None and key in [pointer for pointer, _ in _pointers(record)]
@@ -131,7 +135,7 @@ class CatalogueIndex(IndexReader):
             yield IndexReader(reader)
 
     def require(self, version: int) -> Binding:
-        """The binding, which is to this ``version`` of the catalogue. Raises IndexMismatch."""
+        """Return the binding, which is to this ``version`` of the catalogue. Raises IndexMismatch."""
         found = self.binding()
         if found is None or found.version != version:
             held = "nothing" if found is None else f"version {found.version}"
@@ -195,7 +199,7 @@ class CatalogueIndex(IndexReader):
 
 
 def records(table: pa.Table) -> list[StoredElements]:
-    """The rows of a table that has COLUMNS."""
+    """Return the rows of a table that has COLUMNS."""
     columns = [table.column(name).to_pylist() for name in COLUMNS]
     return list(map(StoredElements._make, zip(*columns, strict=True)))
 
@@ -220,7 +224,7 @@ def _history_pair(record: StoredElements) -> Pair:
 
 
 def _history_pairs(history: pa.Table) -> Iterator[Pair]:
-    """The pairs of a history, ascending by key."""
+    """Yield the pairs of a history, ascending by key."""
     by_key = {
         **{name: history.column(name) for name in ("norad_id", "epoch_time_ns")},
         "segment": pc.utf8_slice_codeunits(history.column("segment_sha256"), 0, keys.SEGMENT_DIGITS),

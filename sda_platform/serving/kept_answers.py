@@ -23,7 +23,7 @@ class KeptAnswers:
         self._making: dict[str, tuple[Lock, int]] = {}
 
     def answer(self, tag: str, make: Callable[[], Response]) -> Response:
-        """The answer under ``tag``, as ``make`` gives it; its bytes are shared, its headers are the caller's."""
+        """Return the answer under ``tag``, as ``make`` gives it; its bytes are shared, its headers are the caller's."""
         with self._alone(tag):
             if (kept := self._find(tag)) is None:
                 kept = make()

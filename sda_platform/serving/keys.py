@@ -25,29 +25,29 @@ _TEXT_BYTES: Final = 200
 
 
 def current(norad_id: int) -> bytes:
-    """The key of an object's set in force."""
+    """Return the key of an object's set in force."""
     return CURRENT + _ID.pack(norad_id)
 
 
 def epoch(epoch_ns: int, norad_id: int = 0) -> bytes:
-    """The key by which an object is found by the epoch of its set in force."""
+    """Return the key by which an object is found by the epoch of its set in force."""
     return EPOCH + _PAIR.pack(epoch_ns + _SIGN, norad_id)
 
 
 def last_of_epoch(epoch_ns: int) -> bytes:
-    """The greatest key of that epoch."""
+    """Return the greatest key of that epoch."""
     return EPOCH + _PAIR.pack(epoch_ns + _SIGN, _MOST)
 
 
 def history(norad_id: int, epoch_ns: int, segment_sha256: str, record_number: int) -> bytes:
-    """The key of one set of an object; the record that it came in makes it unique."""
+    """Return the key of one set of an object; the record that it came in makes it unique."""
     return HISTORY + _HISTORY.pack(
         norad_id, epoch_ns + _SIGN, bytes.fromhex(segment_sha256[:SEGMENT_DIGITS]), record_number
     )
 
 
 def history_from(norad_id: int, epoch_ns: int) -> bytes:
-    """The least key of an object's sets with this epoch."""
+    """Return the least key of an object's sets with this epoch."""
     return HISTORY + _PAIR.pack(norad_id, epoch_ns + _SIGN)
 
 
@@ -57,7 +57,7 @@ def history_upto(norad_id: int, epoch_ns: int) -> bytes:
 
 
 def text(space: bytes, value: str, norad_id: int) -> bytes:
-    """The key by which an object is found by a text, in capitals; the terminator keeps prefixes apart."""
+    """Return the key by which an object is found by a text, in capitals; the terminator keeps prefixes apart."""
     return text_prefix(space, value) + b"\0" + _ID.pack(norad_id)
 
 
@@ -67,7 +67,7 @@ def text_prefix(space: bytes, value: str) -> bytes:
 
 
 def norad_id_at_end(key: bytes) -> int:
-    """The object that a key of `epoch` or `text` names."""
+    """Return the object that a key of `epoch` or `text` names."""
     return int(_ID.unpack_from(key, len(key) - _ID.size)[0])
 
 
@@ -80,5 +80,5 @@ def described(key: bytes) -> str:
 
 
 def text_of(key: bytes) -> str:
-    """The text that a key of `text` holds."""
+    """Return the text that a key of `text` holds."""
     return key[1 : -_ID.size - 1].decode(errors="replace")

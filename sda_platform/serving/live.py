@@ -127,7 +127,7 @@ class LiveCatalogue:
                 self.kept.keep(view, opened.pop_all())
 
     def get(self, norad_id: int) -> StoredElements | None:
-        """The set in force of an object now."""
+        """Return the set in force of an object now."""
         with self.view() as view:
             return view.get(norad_id)
 
@@ -192,7 +192,7 @@ class LiveCatalogue:
         self._binding, self._damage = index.binding(), None
 
     def _is_continued(self, served: Binding, newest: Binding) -> bool:
-        """Whether the index can be updated; where sets have moved to other objects, it is loaded again."""
+        """Return whether the index can be updated; where sets have moved to other objects, it is loaded again."""
         is_later = newest.sequence >= served.sequence and newest.identities == served.identities
         return is_later and self.source.holds(served)
 

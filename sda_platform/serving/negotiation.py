@@ -8,7 +8,7 @@ _QUALITY: Final = re.compile(r"0(\.\d{0,3})?|1(\.0{0,3})?", re.ASCII)
 
 
 def best(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The media type or coding of ``offered`` that the header accepts most; None where it accepts none.
+    """Return the media type or coding of ``offered`` that the header accepts most; None where it accepts none.
 
     Without a header it is the first. Of equals the one that the client names first counts, then the first offered.
     """

@@ -39,7 +39,7 @@ class Waiting:
     earlier: Mapping[int, tuple[int, ...]]
 
     def of(self, norad_id: int) -> list[StoredElements]:
-        """The sets of an object that wait."""
+        """Return the sets of an object that wait."""
         newest = self.newest.get(norad_id)
         if newest is None:
             return []

@@ -85,7 +85,7 @@ class Query:
     has_metadata: bool = False
 
     def chosen(self, rows: Iterable[T]) -> list[T]:
-        """The rows that the query asks for, in its order."""
+        """Return the rows that the query asks for, in its order."""
         found = [row for row in rows if all(each.is_met(each.field.value(row)) for each in self.conditions)]
         if self.order:
             found.sort(key=cmp_to_key(self._compared))
@@ -96,7 +96,7 @@ class Query:
         return found[self.offset :][: self.limit]
 
     def condition(self, name: str) -> FieldCondition | None:
-        """The condition on a field, where there is one alone."""
+        """Return the condition on a field, where there is one alone."""
         found = [each for each in self.conditions if each.field.name == name]
         return found[0] if len(found) == 1 else None
 

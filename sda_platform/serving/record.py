@@ -54,7 +54,7 @@ COLUMNS: Final = StoredElements._fields
 
 
 def encode(key: bytes, record: StoredElements) -> bytes:
-    """The value to store under ``key``. Raises ValueError for a text above 65,535 bytes."""
+    """Return the value to store under ``key``. Raises ValueError for a text above 65,535 bytes."""
     numbers = [math.nan if x is None else x for x in record[_INTEGERS : _INTEGERS + _NUMBERS]]
     texts = [str(text or "").encode() for text in record[_INTEGERS + _NUMBERS :]]
     if max(map(len, texts)) > 0xFFFF:
@@ -66,7 +66,7 @@ def encode(key: bytes, record: StoredElements) -> bytes:
 
 
 def decode(key: bytes, value: bytes) -> StoredElements:
-    """The set stored as ``value`` under ``key``. Raises DamagedIndex."""
+    """Return the set stored as ``value`` under ``key``. Raises DamagedIndex."""
     body = value[: -_CHECKSUM.size]
     if len(value) < _FIXED.size + _CHECKSUM.size or _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(key))) != value[-4:]:
         raise DamagedIndex(f"{described(key)} is not as it was written to the index; rebuild it")

@@ -60,7 +60,7 @@ _BY_MEDIA_TYPE: Final = {
 
 
 def chosen(requested: str | None, accept: str | None) -> str:
-    """The name of the format to answer in: the one ``requested``, else the best of the Accept header.
+    """Return the name of the format to answer in: the one ``requested``, else the best of the Accept header.
 
     Raises NotAcceptable.
     """
@@ -76,7 +76,7 @@ def chosen(requested: str | None, accept: str | None) -> str:
 
 
 def rendered(name: str, records: Sequence[StoredElements]) -> tuple[bytes, str, int]:
-    """The sets in a format, its media type, and how many were left out because they do not fit into it.
+    """Return the sets in a format, its media type, and how many were left out because they do not fit into it.
 
     Raises NotAcceptable where there are sets and none fits.
     """
@@ -102,7 +102,7 @@ def _fits(rendering: Rendering, element: ElementSet) -> bool:
 
 
 def element_set(record: StoredElements) -> ElementSet:
-    """The record as the formats write it."""
+    """Return the record as the formats write it."""
     return ElementSet(
         norad_id=record.norad_id,
         object_name=record.object_name,
@@ -126,7 +126,7 @@ def element_set(record: StoredElements) -> ElementSet:
 
 
 def json_rows(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows of a table as JSON; a number that is none, or infinite, is null there."""
+    """Return rows of a table as JSON; a number that is none, or infinite, is null there."""
     try:
         return json.dumps(list(rows), allow_nan=False, default=str).encode()
     except ValueError:

@@ -96,7 +96,7 @@ def answering(handler: Handler, parameters: Mapping[str, Parameter]) -> Handler:
 
 
 def problem(text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that is not served: what is wrong. No cache keeps it."""
+    """Return the answer to a request that is not served: what is wrong. No cache keeps it."""
     kept_nowhere = {"Cache-Control": "no-store", **(headers or {})}
     return Response(json.dumps({"error": text}), status, kept_nowhere, "application/json")
 
@@ -138,7 +138,7 @@ def sender_of(request: Request, client: Client) -> Sender:
 
 
 def as_of(request: Request) -> int | None:
-    """The mission time of what a request asks for, ns since 1970; None: now. Raises BadRequest."""
+    """Return the mission time of what a request asks for, ns since 1970; None: now. Raises BadRequest."""
     text = {name.lower(): value for name, value in request.query_params.items()}.get(AS_OF)
     return None if text is None else parsed_instant(text, AS_OF)
 
@@ -171,7 +171,7 @@ def parsed_number(text: str, name: str, *, least: int = 0, most: int = GREATEST_
 
 
 def place_of(request: Request) -> Place | None:
-    """The place in the history of an object after which the page begins. Raises BadRequest."""
+    """Return the place in the history of an object after which the page begins. Raises BadRequest."""
     text = request.query_params.get("after")
     if text is None:
         return None
@@ -181,7 +181,7 @@ def place_of(request: Request) -> Place | None:
 
 
 def numbers_of(request: Request, name: str) -> list[int] | None:
-    """The catalogue numbers that a parameter lists, ascending; None without it. Raises BadRequest."""
+    """Return the catalogue numbers that a parameter lists, ascending; None without it. Raises BadRequest."""
     text = request.query_params.get(name)
     return None if text is None else sorted({parsed_number(each, name, least=1) for each in text.split(",")})
 
@@ -192,7 +192,7 @@ def page_length(request: Request) -> int:
 
 
 def object_number(request: Request) -> int:
-    """The catalogue number in the path. Raises BadRequest."""
+    """Return the catalogue number in the path. Raises BadRequest."""
     return parsed_number(request.path_params["norad_id"], "norad_id", least=1)
 
 

@@ -26,7 +26,7 @@ class Satellites:
     by_number: Mapping[int, Facts] = field(default_factory=dict)
 
     def of(self, norad_id: int) -> Facts:
-        """The facts of an object, as far as they are known."""
+        """Return the facts of an object, as far as they are known."""
         return self.by_number.get(norad_id, _NOTHING)
 
 

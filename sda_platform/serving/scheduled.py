@@ -21,7 +21,7 @@ FRAME_S: Final = 0.001, 3600.0
 
 
 async def schedule(request: Request) -> Response:
-    """The scheduled observations that end after ``since``, by their beginning."""
+    """Return the scheduled observations that end after ``since``, by their beginning."""
     return await run_in_threadpool(_schedule, request)
 
 
@@ -47,7 +47,7 @@ def _schedule(request: Request) -> Response:
 
 
 def sensorkit_tasks(view: View, rows: Rows, camera: Camera) -> tuple[bytes, int]:
-    """The rows as SensorKit's tasks, and how many were left out because their object has no element set."""
+    """Return the rows as SensorKit's tasks, and how many were left out because their object has no element set."""
     found: list[tuple[ObservingTask, Any]] = []
     for row in rows:
         task = ObservingTask(**{name: row[name] for name in ObservingTask.__dataclass_fields__})

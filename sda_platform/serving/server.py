@@ -43,7 +43,8 @@ def application(
     hosts: Collection[str] = (),
     groups: Mapping[str, str] = BUILT_IN,
 ) -> Starlette:
-    """The endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to ``submissions``.
+    """Return the endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to
+    ``submissions``.
 
     ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway. ``groups``: the queries of
     groups of objects, by name.
@@ -69,7 +70,7 @@ def application(
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    """What the router refuses: a path or a method that is none."""
+    """Return what the router refuses: a path or a method that is none."""
     assert isinstance(error, HTTPException)
     return problem(f"{error.detail}: /openapi.json lists paths and methods", error.status_code, error.headers)
 

@@ -15,36 +15,38 @@ class CatalogueSource(Protocol):
     """Versions of the catalogue. Tables that it returns have the columns `serving.record.COLUMNS`."""
 
     def newest(self) -> Binding | None:
-        """The newest version that may be read; None where there is none yet. Its counts are 0."""
+        """Return the newest version that may be read; None where there is none yet. Its counts are 0."""
 
     def holds(self, binding: Binding) -> bool:
-        """Whether the catalogue's log still holds the commit to which an index is bound."""
+        """Return whether the catalogue's log still holds the commit to which an index is bound."""
 
     def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        """The rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
+        """Return the rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
 
     def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        """The usable sets that ``binding`` had consumed, of commits after ``after_sequence``."""
+        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``."""
 
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
 
     def satellites(self) -> Satellites:
-        """What the newest satellite catalogue that may be read knows of objects; the same while it does not change."""
+        """Return what the newest satellite catalogue that may be read knows of objects; the same while it does not
+        change.
+        """
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         """Read acknowledged micro-segments that the catalogue lacks, by hash, except the ``known`` ones."""
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
-        """The JSON schemas of the rows below, by the names in `serving.answers`."""
+        """Return the JSON schemas of the rows below, by the names in `serving.answers`."""
 
     # The rows below are those of now, or those that were current at a mission time; NotKept: no longer known.
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
-        """The current assessments of an object's conjunctions, by time of closest approach."""
+        """Return the current assessments of an object's conjunctions, by time of closest approach."""
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
-        """The current alerts, highest level first, then Pc, then TCA."""
+        """Return the current alerts, highest level first, then Pc, then TCA."""
 
     def schedule(self, as_of_ns: int | None = None) -> Rows:
-        """The scheduled observations of `pass_schedule`, by their beginning."""
+        """Return the scheduled observations of `pass_schedule`, by their beginning."""

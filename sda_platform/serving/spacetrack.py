@@ -59,7 +59,7 @@ async def logout(request: Request) -> Response:
 
 
 async def model(request: Request) -> Response:
-    """The fields of a class and their types."""
+    """Return the fields of a class and their types."""
     name = request.path_params["name"].lower()
     if name not in CLASSES:
         raise BadRequest(f"no class is named {name[:40]!r}; there are: {', '.join(CLASSES)}")
@@ -70,7 +70,7 @@ async def model(request: Request) -> Response:
 
 
 async def query(request: Request) -> Response:
-    """Rows of a class by conditions on any field."""
+    """Return rows of a class by conditions on any field."""
     return await run_in_threadpool(_query, request)
 
 
@@ -88,7 +88,7 @@ def _query(request: Request) -> Response:
 
 
 def _path(request: Request) -> list[str]:
-    """The parts of the query in the path, decoded one by one: a value may hold a slash."""
+    """Return the parts of the query in the path, decoded one by one: a value may hold a slash."""
     raw = request.scope.get("raw_path") or request.url.path.encode()
     text = raw.decode("ascii", "replace").partition("?")[0].partition("/query/")[2]
     return [unquote(part) for part in text.strip("/").split("/")]
@@ -103,7 +103,7 @@ def _require_format(asked: Query) -> None:
 
 
 def _rows(asked: Query, view: View) -> Iterable[CataloguedObject]:
-    """What a query chooses from; where it names objects, only those."""
+    """Return what a query chooses from; where it names objects, only those."""
     named = asked.condition("NORAD_CAT_ID")
     numbers: Sequence[Any] = [] if named is None else named.values or []
     # What is no number of an object is left to the condition.

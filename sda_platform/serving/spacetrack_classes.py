@@ -47,7 +47,7 @@ def _axis_km(each: CataloguedObject) -> float | None:
 
 
 def _height_km(sign: int) -> Callable[[CataloguedObject], float | None]:
-    """The height of the apoapsis (+1) or periapsis (-1) above the equator."""
+    """Return the height of the apoapsis (+1) or periapsis (-1) above the equator."""
 
     def height(each: CataloguedObject) -> float | None:
         axis_km = _axis_km(each)
@@ -77,7 +77,7 @@ def _line(number: int) -> Callable[[CataloguedObject], str | None]:
 
 
 def _launch(part: slice) -> Callable[[CataloguedObject], int | None]:
-    """The year or the number of the launch, by the designator: 1998-067A."""
+    """Return the year or the number of the launch, by the designator: 1998-067A."""
 
     def found(each: CataloguedObject) -> int | None:
         text = (each.designator or "")[part]

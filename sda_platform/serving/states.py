@@ -20,7 +20,7 @@ class TooMany(Exception):
 
 
 def states(view: View, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:
-    """The state of each object at each time, object by object; objects without a set are left out.
+    """Return the state of each object at each time, object by object; objects without a set are left out.
 
     Positions in km and velocities in km/s, TEME of date. Where SGP4 refuses, ``error`` is the
     reason and there is no state. Raises TooMany.

@@ -26,7 +26,7 @@ class IndexStore:
         self.root = root / "lmdb"
 
     def open(self) -> CatalogueIndex | None:
-        """The index that serves; None where none was loaded. Raises DamagedIndex."""
+        """Return the index that serves; None where none was loaded. Raises DamagedIndex."""
         name = self._serving()
         if name is None:
             return None

@@ -59,7 +59,7 @@ class Submissions(Protocol):
         """List why ``data`` cannot be taken; an empty list: it can."""
 
     def objects(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[int | None]:
-        """The catalogue numbers of the objects that ``data`` is about."""
+        """Return the catalogue numbers of the objects that ``data`` is about."""
 
     def take(self, data: bytes, segment_format: str, sender: Sender) -> tuple[str, bool]:
         """Make a file durable, and return its id, and whether it is new."""
@@ -92,7 +92,7 @@ async def _taken(request: Request, client: Client, body: bytes, segment_format: 
 
 
 async def submission(request: Request) -> Response:
-    """The state of a submission and its conjunctions; the CDMs of these in KVN or XML."""
+    """Return the state of a submission and its conjunctions; the CDMs of these in KVN or XML."""
     return await run_in_threadpool(_submission, request)
 
 
@@ -115,7 +115,7 @@ def _submission(request: Request) -> Response:
 
 
 def _encoding(request: Request) -> str | None:
-    """The encoding of CDMs that is asked for; None: JSON."""
+    """Return the encoding of CDMs that is asked for; None: JSON."""
     name = request.query_params.get("format")
     if name is None:
         media_type = best(request.headers.get("accept"), ("application/json", *_MESSAGES.values()))

@@ -62,7 +62,7 @@ class View:
         return self.identity
 
     def get(self, norad_id: int) -> StoredElements | None:
-        """The set in force of an object, acknowledged ones included; None where it has none."""
+        """Return the set in force of an object, acknowledged ones included; None where it has none."""
         waiting = self._waiting.of(norad_id)
         if not waiting:
             return self._indexed().get(norad_id)
@@ -70,14 +70,14 @@ class View:
         return self._best([*waiting, indexed] if indexed else waiting)
 
     def objects(self, after: int = 0, upto: int = GREATEST_ID) -> Iterator[StoredElements]:
-        """The sets in force of the objects above ``after`` up to ``upto``, ascending."""
+        """Return the sets in force of the objects above ``after`` up to ``upto``, ascending."""
         waiting = {number for number in self._waiting.objects() if after < number <= upto}
         indexed = (record for record in self._indexed().objects(after + 1, upto) if record.norad_id not in waiting)
         changed = (found for number in sorted(waiting) if (found := self.get(number)))
         return merge(indexed, changed, key=lambda record: record.norad_id)
 
     def known(self, record: StoredElements) -> CataloguedObject:
-        """The object that a set is of, with what the satellite catalogue knows of it."""
+        """Return the object that a set is of, with what the satellite catalogue knows of it."""
         return CataloguedObject(record.norad_id, record, self.satellites.of(record.norad_id))
 
     def every_object(self) -> Iterator[CataloguedObject]:
@@ -87,7 +87,7 @@ class View:
             yield CataloguedObject(number, sets.get(number), self.satellites.of(number))
 
     def found(self, search: Mapping[str, str]) -> Iterator[StoredElements]:
-        """The objects with this ``name`` part or ``designator`` beginning, ascending by number."""
+        """Return the objects with this ``name`` part or ``designator`` beginning, ascending by number."""
         index = self._indexed()
         indexed = index.named(search["name"]) if "name" in search else index.designated(search["designator"])
         candidates = {record.norad_id for record in indexed} | set(self._waiting.objects())
@@ -95,7 +95,7 @@ class View:
         return (record for record in current if _matches(record, search))
 
     def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
-        """The sets in force with an epoch in [since_ns, until_ns], ascending by number."""
+        """Return the sets in force with an epoch in [since_ns, until_ns], ascending by number."""
         indexed = self._indexed().by_epoch(since_ns, until_ns)
         candidates = {record.norad_id for record in indexed} | set(self._waiting.objects())
         current = (found for number in sorted(candidates) if (found := self.get(number)))
@@ -201,7 +201,7 @@ class PastView(View):
 
 
 def place(record: StoredElements) -> Place:
-    """The place of a set in the history of its object."""
+    """Return the place of a set in the history of its object."""
     return Place(record.epoch_time_ns, record.segment_sha256[: keys.SEGMENT_DIGITS], record.record_number)
 
 

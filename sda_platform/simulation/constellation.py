@@ -66,7 +66,7 @@ class Transits:
 
 
 def transits(sky: Sky, constellation: Constellation, seed: int, start_time_ns: int, stop_time_ns: int) -> Transits:
-    """The transits that the constellation's objects in ``sky`` report in [start, stop), at whole seconds."""
+    """Return the transits that the constellation's objects in ``sky`` report in [start, stop), at whole seconds."""
     seconds = np.arange(-(-start_time_ns // SECOND_NS), -(-stop_time_ns // SECOND_NS)) * SECOND_NS
     watching = np.array([row for row, name in enumerate(sky.object_name) if name.startswith(constellation.name)], int)
     r_teme_km = sky.coarse(seconds)
@@ -151,7 +151,7 @@ def _noise(seed: int, seconds: IntArray, time_ns: IntArray) -> FloatArray:
 
 
 def _biases(constellation: Constellation, seed: int, source_id: npt.NDArray[np.str_]) -> FloatArray:
-    """The biases (m, 2) of both angles, arcseconds."""
+    """Return the biases (m, 2) of both angles, arcseconds."""
     names, inverse = np.unique(source_id, return_inverse=True)
     uniform = [keyed_uniform(seed, f"boresight {axis}", names.tolist()) for axis in (1, 2)]
     return np.asarray(constellation.bias_arcsec * ndtri(np.clip(np.stack(uniform, axis=1), 1e-9, 1 - 1e-9))[inverse])

@@ -53,7 +53,7 @@ class Delivery:
 def delayed(
     observations: SimulatedObservations, rates: FaultRates, noise: np.random.Generator
 ) -> SimulatedObservations:
-    """The observations with reception times within their feed's bound."""
+    """Return the observations with reception times within their feed's bound."""
     least, usual, most = _DELAY_S[observations.feed]
     count = len(observations)
     late = noise.random(count) < rates.late
@@ -85,14 +85,16 @@ def deliveries(observations: SimulatedObservations, rates: FaultRates, noise: np
 
 
 def stamped(feed: str, payload: bytes, received_time_ns: int) -> bytes:
-    """The payload as the collector writes it: optical records get `received_ns`, frames have it in their container."""
+    """Return the payload as the collector writes it: optical records get `received_ns`, frames have it in their
+    container.
+    """
     if feed != "optical":
         return payload
     return payload[:-1] + f',"received_ns":{received_time_ns}}}'.encode()
 
 
 def damaged(feed: str, payload: bytes, manner: int) -> bytes:
-    """The payload damaged in one of three manners, none of which decodes."""
+    """Return the payload damaged in one of three manners, none of which decodes."""
     if feed == "optical":
         if manner == 0:
             return payload[: len(payload) * 2 // 3]

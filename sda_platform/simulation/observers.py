@@ -196,7 +196,9 @@ class Observers:
         )
 
     def _track_ids(self, source_id: npt.NDArray[np.str_], lines: LinesOfSight) -> IntArray:
-        """The array's own track number: new for every object and hour, so that it does not identify the object."""
+        """Return the array's own track number: new for every object and hour, so that it does not identify the
+        object.
+        """
         numbers = (source_id.tolist(), self.sky.norad_id[lines.index].tolist(), (lines.time_ns // HOUR_NS).tolist())
         keys = list(zip(*numbers, strict=True))
         distinct = list(dict.fromkeys(keys))
@@ -251,7 +253,7 @@ _RADAR_SIGMAS: Final = ("range_sigma_m", "range_rate_sigma_m_s", "azimuth_sigma_
 
 
 def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
-    """Positions in the sky of a seeded choice of `count` payloads (by name: no debris, no rocket body)."""
+    """Return positions in the sky of a seeded choice of `count` payloads (by name: no debris, no rocket body)."""
     payloads = [
         row
         for row, name in enumerate(sky.object_name)

@@ -23,7 +23,7 @@ def reference_catalogue() -> bytes:
 
 @cache
 def reference_elements() -> pa.Table:
-    """The element sets of that segment, decoded."""
+    """Return the element sets of that segment, decoded."""
     return decode_element_sets(reference_catalogue(), segment_format="omm-csv")
 
 

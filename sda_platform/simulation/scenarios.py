@@ -50,7 +50,7 @@ class Outage:
 
     @classmethod
     def of_middle_third(cls, start_time_ns: int, duration_ns: int, source_id: str = "radar-1") -> Self:
-        """The outage of the scenario of this name."""
+        """Return the outage of the scenario of this name."""
         return cls(source_id, start_time_ns + duration_ns // 3, start_time_ns + duration_ns * 2 // 3)
 
     def delayed(self, observations: SimulatedObservations) -> SimulatedObservations:
@@ -97,7 +97,8 @@ def file_segment(data: bytes, feed: str, segment_format: str, available_time_ns:
 
 
 def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: int) -> int:
-    """The NORAD id that breaks up: the given one, or the first of its name that radars observe then and 90 s later.
+    """Return the NORAD id that breaks up: the given one, or the first of its name that radars observe then and 90 s
+    later.
 
     Raises ValueError where the catalogue has no such object.
     """
@@ -117,7 +118,7 @@ def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: i
 
 
 def with_breakup(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
-    """The sky in which the parent ends and its debris begins, and the debris's element sets as `omm-csv`.
+    """Return the sky in which the parent ends and its debris begins, and the debris's element sets as `omm-csv`.
 
     Raises ValueError where the parent is not in the sky or cannot be propagated.
     """
@@ -133,7 +134,7 @@ def with_breakup(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns
 
 
 def with_manoeuvre(sky: Sky, burn: Manoeuvre) -> Sky:
-    """The sky in which the object follows its path after the burn from then on.
+    """Return the sky in which the object follows its path after the burn from then on.
 
     Raises ValueError where the object is not in the sky, or SGP4 cannot follow it afterwards.
     """
@@ -150,7 +151,7 @@ def with_manoeuvre(sky: Sky, burn: Manoeuvre) -> Sky:
 
 
 def with_newcomers(sky: Sky, newcomers: Sequence[Newcomer], seed: int) -> Sky:
-    """The sky in which each newcomer is present from the time at which it is catalogued."""
+    """Return the sky in which each newcomer is present from the time at which it is catalogued."""
     for each in newcomers:
         table = decode_element_sets(encode_omm_csv([each.element_set]), segment_format="omm-csv")
         one = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0, start_time_ns=sky.start_time_ns)

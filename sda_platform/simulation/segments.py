@@ -67,7 +67,7 @@ class SegmentCollector:
             self._count += 1
 
     def seal_until(self, time_ns: int | None) -> Iterator[SimulatedSegment]:
-        """The non-empty segments that end at or before `time_ns`; all remaining ones where it is None."""
+        """Yield the non-empty segments that end at or before `time_ns`; all remaining ones where it is None."""
         self._pending.sort(key=lambda item: item[:2])
         batch: list[tuple[int, int, Delivery, SimulatedObservations]] = []
         end = self._start_time_ns

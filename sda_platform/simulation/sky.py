@@ -46,7 +46,7 @@ class Sky:
         catalogue_error_s: float,
         start_time_ns: int,
     ) -> Self:
-        """The valid rows of a decoded element-set table, limited to `objects` where given, in that order.
+        """Return the valid rows of a decoded element-set table, limited to `objects` where given, in that order.
 
         `catalogue_error_s` is the 1-sigma time by which an object is ahead of its elements.
         """
@@ -115,7 +115,9 @@ class Sky:
         )
 
     def coarse(self, time_ns: IntArray) -> FloatArray:
-        """Positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4 rejects."""
+        """Return positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4
+        rejects.
+        """
         return self.propagator.grid(time_ns)[1]
 
     def states(self, index: IntArray, time_ns: IntArray) -> tuple[ErrorArray, FloatArray, FloatArray]:

@@ -81,7 +81,7 @@ class Story:
         )
 
     def at(self, minutes: float) -> int:
-        """The time of a chapter, ns since the Unix epoch; a whole second, as element sets give it."""
+        """Return the time of a chapter, ns since the Unix epoch; a whole second, as element sets give it."""
         return (self.begin_ns + round(minutes * MINUTE_NS)) // 1_000_000_000 * 1_000_000_000
 
     @property
@@ -119,7 +119,7 @@ class Story:
         return np.hstack([r[0], v[0]]), np.hstack([r[0] + _MISS_KM * radial, velocity])
 
     def _fragment_set(self, epoch_ns: int) -> ElementSet:
-        """The element set whose truth, from its epoch on, leads to the encounter."""
+        """Return the element set whose truth, from its epoch on, leads to the encounter."""
         _, fragment = self._encounter
         last = gcrf_of_teme(fragment[None], np.array([self.encounter_ns]))
         area = first_coefficients(np.array([_FRAGMENT_DRAG]))[0]
@@ -144,7 +144,7 @@ class Story:
         )
 
     def _message(self, created_ns: int) -> bytes:
-        """The conjunction data message of the other centre, which has the fragment at another place."""
+        """Return the conjunction data message of the other centre, which has the fragment at another place."""
         satellite, fragment = self._encounter
         higher = _OTHER_HEIGHT_KM * fragment[:3] / np.linalg.norm(fragment[:3])
         both = np.stack([satellite, fragment + np.append(higher, np.zeros(3))])

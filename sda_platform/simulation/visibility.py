@@ -80,7 +80,7 @@ def surveyed_pairs(
 def _scheduled_pairs(
     sky: Sky, sensors: Sequence[Sensor], booked: Sequence[ScheduledTime]
 ) -> tuple[IntArray, IntArray, list[ScheduledTime]]:
-    """The pairs (sensor, object) of the times whose sensor and object exist here, and these times."""
+    """Return the pairs (sensor, object) of the times whose sensor and object exist here, and these times."""
     numbers = {sensor.source_id: number for number, sensor in enumerate(sensors)}
     rows = {norad_id: row for row, norad_id in enumerate(sky.norad_id.tolist())}
     known = [each for each in booked if each.source_id in numbers and each.norad_id in rows]

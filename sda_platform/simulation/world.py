@@ -111,7 +111,7 @@ def simulate(
 
 
 def _within(incidents: Incidents, start_time_ns: int, stop_time_ns: int) -> list[SimulatedSegment]:
-    """The files that arrive in [start, stop): the newcomers' element sets, and what others send."""
+    """Return the files that arrive in [start, stop): the newcomers' element sets, and what others send."""
     sets = [elements_segment(encode_omm_csv([each.element_set]), each.catalogued_ns) for each in incidents.newcomers]
     return [each for each in (*sets, *incidents.arrivals) if start_time_ns <= each.available_time_ns < stop_time_ns]
 

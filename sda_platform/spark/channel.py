@@ -36,23 +36,25 @@ def host_and_port(remote: str) -> tuple[str, int]:
 
 
 def with_token_file(remote: str, path: Path) -> str:
-    """The address ``remote`` with the token in the file at ``path``."""
+    """Return the address ``remote`` with the token in the file at ``path``."""
     return f"{remote}/;{_TOKEN_FILE}{quote(str(path), safe='')}"
 
 
 def token_file(remote: str) -> Path | None:
-    """The file with the token of ``remote``, if the address names one."""
+    """Return the file with the token of ``remote``, if the address names one."""
     found = [each.removeprefix(_TOKEN_FILE) for each in remote.split(";") if each.startswith(_TOKEN_FILE)]
     return Path(unquote(found[0])) if found else None
 
 
 def without_token_file(remote: str) -> str:
-    """The address as PySpark reads it, which would send the name of the file to the engine."""
+    """Return the address as PySpark reads it, which would send the name of the file to the engine."""
     return ";".join(each for each in remote.split(";") if not each.startswith(_TOKEN_FILE))
 
 
 def read_token(path: Path) -> str:
-    """The token in the file at ``path``. Raises ValueError for one that is empty, not to be read, or open to others."""
+    """Return the token in the file at ``path``. Raises ValueError for one that is empty, not to be read, or open to
+    others.
+    """
     try:
         with path.open(encoding="ascii") as file:
             is_open = bool(os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO))
@@ -65,7 +67,9 @@ def read_token(path: Path) -> str:
 
 
 def kept_token(path: Path) -> str:
-    """The token in the file at ``path``, which is made where there is none. Raises ValueError as `read_token`."""
+    """Return the token in the file at ``path``, which is made where there is none. Raises ValueError as
+    `read_token`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
@@ -101,7 +105,7 @@ class _Call(grpc.ClientCallDetails):  # type: ignore[misc]
 
 
 def open_channel(remote: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-    """The channel to the engine at ``remote``; ``options`` are those of gRPC.
+    """Return the channel to the engine at ``remote``; ``options`` are those of gRPC.
 
     Raises ValueError as `host_and_port` and `read_token` do, and without its roots.
     """
@@ -119,7 +123,9 @@ def open_channel(remote: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.C
 
 
 def _roots() -> bytes | None:
-    """The roots as they are now: gRPC itself reads them once a process, and the watchdog outlives a certificate."""
+    """Return the roots as they are now: gRPC itself reads them once a process, and the watchdog outlives a
+    certificate.
+    """
     path = os.environ.get(_ROOTS_VARIABLE)
     try:
         return Path(path).read_bytes() if path else None

@@ -23,7 +23,7 @@ def archive_directory() -> Path:
 
 
 def archive_path(java: Java) -> Path:
-    """The archive for ``java`` in its present release."""
+    """Return the archive for ``java`` in its present release."""
     runtime = java.executable.resolve()
     release = runtime.parents[1] / "release"  # of the runtime: version, vendor, build
     known = release.read_bytes() if release.is_file() else str(runtime).encode()
@@ -31,11 +31,11 @@ def archive_path(java: Java) -> Path:
 
 
 def use_archive(java: Java) -> list[str]:
-    """The options of the engine that use the archive; none where it was not made."""
+    """Return the options of the engine that use the archive; none where it was not made."""
     path = archive_path(java)
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", _SILENTLY] if path.is_file() else []
 
 
 def make_archive(path: Path) -> list[str]:
-    """The options of an engine that leaves the archive of the classes it loaded at ``path`` when it ends."""
+    """Return the options of an engine that leaves the archive of the classes it loaded at ``path`` when it ends."""
     return [f"-XX:ArchiveClassesAtExit={path}", _SILENTLY]

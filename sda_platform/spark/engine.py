@@ -51,7 +51,7 @@ UNTIMED: Final = {"spark.sql.broadcastTimeout": "-1"}
 
 
 def spark_conf(lake_uri: str = "") -> dict[str, str]:
-    """The configuration that the server and an in-process session share, for the lake at ``lake_uri``.
+    """Return the configuration that the server and an in-process session share, for the lake at ``lake_uri``.
 
     Raises JarsMissing before set-up.
     """
@@ -90,7 +90,7 @@ def spark_conf(lake_uri: str = "") -> dict[str, str]:
 
 
 def server_conf(directory: Path, port: int, lake_uri: str = "", host: str = HOST) -> dict[str, str]:
-    """The server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
+    """Return the server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
     conf = {
         **spark_conf(lake_uri),
         "spark.driver.host": host,
@@ -123,7 +123,8 @@ def server_command(
     conf: Mapping[str, str] | None = None,
     archiving: Path | None = None,
 ) -> list[str]:
-    """The command line of the server. ``driver_memory`` in JVM notation; ``conf`` replaces settings of `server_conf`.
+    """Return the command line of the server. ``driver_memory`` in JVM notation; ``conf`` replaces settings of
+    `server_conf`.
 
     It listens at ``host``, an address or name of this machine. With ``archiving`` it leaves an archive of its classes
     there, instead of using the one that exists. Raises JarsMissing before set-up.
@@ -144,12 +145,12 @@ def server_command(
 
 
 def class_path(lake_uri: str = "") -> str:
-    """The server's class path; what a lake in an object store needs is at its end. Raises JarsMissing."""
+    """Return the server's class path; what a lake in an object store needs is at its end. Raises JarsMissing."""
     return os.pathsep.join([f"{spark_jars_directory()}/*", *map(str, jar_paths(with_s3=is_object_store(lake_uri)))])
 
 
 def server_environment(directory: Path, host: str = HOST) -> dict[str, str]:
-    """What the server's environment adds: its workers are this Python, and can import this package."""
+    """Return what the server's environment adds: its workers are this Python, and can import this package."""
     return {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -166,7 +167,7 @@ def python_path() -> str:
 
 
 def remote_address(port: int, token_path: Path | None = None) -> str:
-    """The Spark Connect address of a server on this machine, whose token is in the file at ``token_path``."""
+    """Return the Spark Connect address of a server on this machine, whose token is in the file at ``token_path``."""
     address = f"sc://{HOST}:{port}"
     return with_token_file(address, token_path) if token_path else address
 

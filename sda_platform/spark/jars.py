@@ -82,7 +82,7 @@ def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def jar_paths(directory: Path | None = None, *, with_s3: bool = False) -> list[Path]:
-    """The jars, ready for Spark; for a lake in an object store also those ``with_s3``.
+    """Return the jars, ready for Spark; for a lake in an object store also those ``with_s3``.
 
     Raises JarsMissing; trusts the checksums that were verified when they were fetched.
     """
@@ -101,7 +101,7 @@ def _require(paths: Sequence[Path], name: str, remedy: str) -> None:
 
 
 def spark_jars_directory() -> Path:
-    """The ``jars`` directory of the installed PySpark, found without importing it."""
+    """Return the ``jars`` directory of the installed PySpark, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JarsMissing("pyspark is not installed in this Python: run `make setup`")

@@ -39,7 +39,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The first usable runtime. Raises JavaMissing, naming each one tried and why it was refused."""
+    """Return the first usable runtime. Raises JavaMissing, naming each one tried and why it was refused."""
     refusals = []
     for executable in _candidates(os.environ if environment is None else environment):
         try:

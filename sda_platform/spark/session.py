@@ -75,7 +75,9 @@ class SparkResource(LazyPySparkResource):
 
 
 def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, lake_uri: str = "") -> SparkSession:
-    """The session of ``pool`` and lake on the engine at ``remote``. Raises EngineUnavailable where none answers."""
+    """Return the session of ``pool`` and lake on the engine at ``remote``. Raises EngineUnavailable where none
+    answers.
+    """
     if remote == IN_PROCESS:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").appName("sda")
@@ -111,7 +113,7 @@ class _Channels(DefaultChannelBuilder):
 
 
 def open_session(remote: str, session: str) -> SparkSession:
-    """The session with the id ``session`` (a UUID) on the engine at ``remote``, made if there is none."""
+    """Return the session with the id ``session`` (a UUID) on the engine at ``remote``, made if there is none."""
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `SparkSession.builder.remote`, which takes no builder, does
     return cast("SparkSession", ConnectSession.builder.channelBuilder(_Channels(remote, session)).create())
 
@@ -129,7 +131,9 @@ def _left_to_stop(session: SparkSession) -> None:
 
 
 def session_id(pool: str, lake_uri: str) -> str:
-    """The constant Connect session id of a pool of the platform whose lake is at ``lake_uri``: a hash of both."""
+    """Return the constant Connect session id of a pool of the platform whose lake is at ``lake_uri``: a hash of
+    both.
+    """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lake/{lake_uri.rstrip('/')}/pool/{pool}"))
 
 

@@ -32,7 +32,7 @@ def ask(channel: grpc.Channel, deadline_s: float, token: str = "") -> None:
 
 
 def select_one() -> bytes:
-    """The request ``SELECT 1``, encoded."""
+    """Return the request ``SELECT 1``, encoded."""
     query = _field(_RELATION_SQL, _field(_SQL_QUERY, b"SELECT 1"))
     return (
         _field(_REQUEST_SESSION, _SESSION_ID.encode())

@@ -56,7 +56,7 @@ class Booking:
 
 
 def booked(request_id: str, window: AntennaPass, start_ns: int, duration_ns: int) -> Booking:
-    """The observation in ``window`` from ``start_ns`` on."""
+    """Return the observation in ``window`` from ``start_ns`` on."""
     end_ns = start_ns + duration_ns
     directions = window.direction(start_ns), window.direction(end_ns)
     return Booking(start_ns, end_ns, request_id, window.source_id, window.pass_id, *directions)
@@ -98,7 +98,7 @@ class AntennaTimeline:
         self._bookings.remove(booking)
 
     def conflicts(self, booking: Booking) -> list[Booking]:
-        """The bookings that are too near ``booking``, in order."""
+        """Return the bookings that are too near ``booking``, in order."""
         place, antenna = bisect_left(self._bookings, booking), self._antenna
         first = place
         while first and booking.start_ns - self._bookings[first - 1].end_ns < antenna.gap_ns(
@@ -115,7 +115,9 @@ class AntennaTimeline:
     def free(
         self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
     ) -> Booking | None:
-        """The free time of ``duration_ns`` within ``between_ns`` that is nearest to culmination, if there is one."""
+        """Return the free time of ``duration_ns`` within ``between_ns`` that is nearest to culmination, if there is
+        one.
+        """
         middle = self.middle(request_id, window, between_ns, duration_ns)
         if not self.conflicts(middle):
             return middle
@@ -155,16 +157,16 @@ class AntennaTimeline:
         return [booked(middle.request_id, window, start_ns, duration_ns) for start_ns in usable]
 
     def within(self, between_ns: tuple[int, int]) -> list[Booking]:
-        """The bookings that touch ``between_ns``, in order."""
+        """Return the bookings that touch ``between_ns``, in order."""
         return [other for other in self._bookings if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
 
     def _nearest(self, between_ns: tuple[int, int], middle: Booking) -> list[Booking]:
-        """The bookings that touch ``between_ns``; of many, those nearest to ``middle``."""
+        """Return the bookings that touch ``between_ns``; of many, those nearest to ``middle``."""
         place = bisect_left(self._bookings, middle)
         around = self._bookings[max(0, place - _MOST_NEIGHBOURS) : place + _MOST_NEIGHBOURS]
         return [other for other in around if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
 
     def middle(self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int) -> Booking:
-        """The observation around the culmination, or as near to it as ``between_ns`` allows."""
+        """Return the observation around the culmination, or as near to it as ``between_ns`` allows."""
         start_ns = min(max(window.tca_ns - duration_ns // 2, between_ns[0]), between_ns[1] - duration_ns)
         return booked(request_id, window, start_ns, duration_ns)

@@ -179,14 +179,14 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
 
 
 def _past_entries(store: Lake, plan: Plan) -> list[dict[str, Any]]:
-    """The entries of the schedule before the plan that count for the owners' shares."""
+    """Return the entries of the schedule before the plan that count for the owners' shares."""
     recent = ds.field("deadline_time_ns") > plan.as_of_ns - SHARE_MEMORY_NS
     rows = store.log(PASS_SCHEDULE).rows(SHARE_COLUMNS, recent & (ds.field(COMMIT_SEQUENCE) < plan.sequence))
     return list(rows.to_pylist())
 
 
 def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:
-    """The fleet's membership as the plan pins it; a commit from before it was read has none."""
+    """Return the fleet's membership as the plan pins it; a commit from before it was read has none."""
     version = next((each.version for each in plan.snapshots if each.table == FLEET_MEMBERSHIP.name), -1)
     return list(store.log(FLEET_MEMBERSHIP).rows(FLEET_COLUMNS, version=version).to_pylist())
 
@@ -199,13 +199,13 @@ def _pinned(plan: Plan) -> dict[str, TableSnapshot]:
 
 
 def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:
-    """The catalogue as the plan pins it; a commit from before it was read has none."""
+    """Return the catalogue as the plan pins it; a commit from before it was read has none."""
     version = next((each.version for each in plan.snapshots if each.table == ORBITAL_CATALOG.name), -1)
     return catalogue_at(store, version) if version >= 0 else None
 
 
 def _is_due(plan: Plan) -> bool:
-    """Whether there is new input, or the last commit is old."""
+    """Return whether there is new input, or the last commit is old."""
     return not plan.is_empty or (plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns >= REFRESH_NS)
 
 
@@ -224,7 +224,9 @@ def _numbers(store: Lake, plan: Plan) -> pa.Table:
 
 
 def _corrections(store: Lake, plan: Plan, rows: list[dict[str, Any]], kept: Sequence[str] = ()) -> pa.Table | DataFrame:
-    """The entries that change the plan's table, one of requests, to ``rows``; requests ``kept`` stay as they are."""
+    """Return the entries that change the plan's table, one of requests, to ``rows``; requests ``kept`` stay as they
+    are.
+    """
     key = "request_id"
     fresh = pa.Table.from_pylist(rows, schema=fact_schema(plan.table))
     transform = partial(_corrected, plan.table, kept=kept, as_of_ns=plan.as_of_ns)

@@ -60,7 +60,7 @@ def requests(
     as_of_ns: int,
     rules: DemandRules,
 ) -> list[dict[str, Any]]:
-    """The rows of `observation_requests` that hold at ``as_of_ns``, without the columns of every correction log.
+    """Return the rows of `observation_requests` that hold at ``as_of_ns``, without the columns of every correction log.
 
     ``assessments``: current ones with ASSESSMENT_COLUMNS; ``tracks`` with TRACK_COLUMNS; ``provisional`` with
     ``norad_id``. ``owners``: operators of protected objects. ``known_since_ns``: when current requests were first

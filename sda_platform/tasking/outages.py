@@ -33,7 +33,7 @@ class SensorOutage:
 
 
 def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_ns: int) -> dict[str, SensorOutage]:
-    """The ``sensors`` out of service at ``as_of_ns``, by the rows of `fleet_membership`."""
+    """Return the ``sensors`` out of service at ``as_of_ns``, by the rows of `fleet_membership`."""
     rows = list(fleet)
     newest_ns = max((row["own_report_time_ns"] or 0 for row in rows), default=0)
     if as_of_ns - newest_ns > EVIDENCE_S * SECOND_NS:
@@ -50,7 +50,7 @@ def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_
 
 
 def is_affected(existing: Iterable[Mapping[str, Any]], out: Mapping[str, SensorOutage], as_of_ns: int) -> bool:
-    """Whether an observation that has not ended is booked at a sensor that is ``out`` of service."""
+    """Return whether an observation that has not ended is booked at a sensor that is ``out`` of service."""
     return any(row["source_id"] in out for row in _ahead(existing, as_of_ns))
 
 

@@ -72,5 +72,5 @@ def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[s
 
 
 def _hour(time_ns: int, as_of_ns: int) -> int:
-    """The hour ahead, 0 for what has begun."""
+    """Return the hour ahead, 0 for what has begun."""
     return max(0, (time_ns - as_of_ns) // HOUR_NS)

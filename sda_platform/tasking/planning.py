@@ -40,7 +40,7 @@ def planned(
     used_ns: Mapping[str, float] | None = None,
     failed: Iterable[Task] = (),
 ) -> tuple[ObservationPlan, list[dict[str, Any]]]:
-    """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
+    """Return the plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
     ``antennas``: those in service. ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
     ``used_ns``: the antenna time that each owner had before. The request of a ``failed`` task is not observed in the
@@ -62,7 +62,7 @@ def planned(
 
 
 def request_value(priority_class: int, information_gain: float) -> float:
-    """The value of serving a request: that of its class, and up to twice as much by information gain."""
+    """Return the value of serving a request: that of its class, and up to twice as much by information gain."""
     return CLASS_VALUE[priority_class] * (1.0 + min(information_gain, 10.0) / 10.0)
 
 
@@ -80,7 +80,7 @@ def _request(row: Mapping[str, Any], observation_ns: int) -> Request:
 
 
 def antenna_pass(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
-    """The window of a row with `WINDOW_COLUMNS` and its ``pass_id``, from and to the elevation ``mask_deg``."""
+    """Return the window of a row with `WINDOW_COLUMNS` and its ``pass_id``, from and to the elevation ``mask_deg``."""
     elevation_deg = row["max_elevation_deg"]
     return AntennaPass(
         row["pass_id"],
@@ -97,7 +97,7 @@ def antenna_pass(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
 
 
 def _existing(row: Mapping[str, Any], windows: Iterable[AntennaPass]) -> list[Booking]:
-    """The booking of an earlier plan, where a window still holds all of it."""
+    """Return the booking of an earlier plan, where a window still holds all of it."""
     if row["status"] != SCHEDULED:
         return []
     start_ns, end_ns = row["start_time_ns"], row["end_time_ns"]

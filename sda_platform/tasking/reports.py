@@ -15,7 +15,9 @@ from sda_platform.units import MINUTE_NS
 def shown_schedule(
     rows: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]], as_of_ns: int
 ) -> dict[str, Any]:
-    """The metadata of a schedule for the UI: ``rows`` of `pass_schedule`, and the ``windows`` that it could use."""
+    """Return the metadata of a schedule for the UI: ``rows`` of `pass_schedule`, and the ``windows`` that it
+    could use.
+    """
     from sda_platform.tasking.pictures import coverage_map, gantt_chart, sky_plot
 
     scheduled = [row for row in rows if row["status"] == SCHEDULED]
@@ -84,5 +86,5 @@ def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
 
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
-    """Rows as a table in the UI."""
+    """Return rows as a table in the UI."""
     return dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))

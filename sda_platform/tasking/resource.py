@@ -40,7 +40,7 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
         return " and ".join(filter(None, [self.sensors, self.fleet or "the shipped fleet"]))
 
     def network(self) -> SensorNetwork:
-        """The ground sensors. Raises ListingError where the file is not a list of sensors."""
+        """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
         return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
 
     def owners(self) -> Mapping[int, str]:

@@ -126,7 +126,7 @@ class _Scheduler:
         return ObservationPlan(self._booked, unserved)
 
     def _reason(self, request_id: str) -> str:
-        """Why a request has no booking."""
+        """Return why a request has no booking."""
         if self._windows[request_id]:
             return NO_ANTENNA_TIME
         return SENSOR_OUT if request_id in self._out else NO_WINDOW
@@ -141,7 +141,7 @@ class _Scheduler:
                 self._frozen.add(booking)
 
     def _class(self, request: Request) -> int:
-        """The class by which a request is taken: class 0 is for conjunctions at risk red alone."""
+        """Return the class by which a request is taken: class 0 is for conjunctions at risk red alone."""
         aged = request.priority_class - (self._now_ns - request.requested_ns) // max(self._rules.aging_ns, 1)
         return request.priority_class if request.priority_class == 0 else max(1, min(request.priority_class, aged))
 
@@ -219,12 +219,14 @@ class _Scheduler:
         return True
 
     def _yields(self, booking: Booking, request: Request) -> bool:
-        """Whether ``request`` may take the time of ``booking``: its class is lower, and its time is not fixed."""
+        """Return whether ``request`` may take the time of ``booking``: its class is lower, and its time is not
+        fixed.
+        """
         is_lower = self._class(self._requests[booking.request_id]) > request.priority_class
         return is_lower and not self._is_fixed(booking, request)
 
     def _is_fixed(self, booking: Booking, request: Request) -> bool:
-        """Whether ``booking`` begins within the freeze, which binds all but class 0."""
+        """Return whether ``booking`` begins within the freeze, which binds all but class 0."""
         return request.priority_class != 0 and booking in self._frozen
 
     def _in_time(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:

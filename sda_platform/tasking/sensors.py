@@ -19,7 +19,7 @@ _LOOKS_EVERY_S = 20
 
 
 def build_schedules(*, running: bool) -> list[dg.ScheduleDefinition]:
-    """The schedule of the job; active if ``running``."""
+    """Return the schedule of the job; active if ``running``."""
 
     @dg.schedule(
         name="sensor_tasking_refresh",
@@ -38,7 +38,7 @@ def build_schedules(*, running: bool) -> list[dg.ScheduleDefinition]:
 
 
 def build_sensors(*, running: bool) -> list[dg.SensorDefinition]:
-    """The sensor of failed observations; active if ``running``."""
+    """Return the sensor of failed observations; active if ``running``."""
 
     @dg.sensor(
         name="failed_observations",
@@ -67,7 +67,7 @@ def request_another(context: dg.SensorEvaluationContext, store: Lake) -> dg.RunR
 
 
 def lost_tasks(store: Lake) -> list[Task]:
-    """The failed tasks that the schedule still has, by the tables as far as they are verified."""
+    """Return the failed tasks that the schedule still has, by the tables as far as they are verified."""
     tables = (PASS_SCHEDULE, *PASS_SCHEDULE.inputs)
     heads = {table.name: store.readable(table).head for table in tables}
     pinned = {name: TableSnapshot(name, head.version, head.sequence) for name, head in heads.items()}

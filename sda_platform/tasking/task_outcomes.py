@@ -62,7 +62,7 @@ class TaskOutcome:
     is_commanded: bool = False
 
     def has_failed(self, now_ns: int) -> bool:
-        """Whether its request needs another observation: the command ended without one, or nothing was seen.
+        """Return whether its request needs another observation: the command ended without one, or nothing was seen.
 
         What is seen arrives within `ARRIVES_WITHIN_NS`. A sensor that is not commanded here may have observed by plans
         of its own, so that a booking without an observation does not count.
@@ -72,7 +72,7 @@ class TaskOutcome:
         return self.is_commanded and self.request != SATISFIED and is_over
 
     def shown(self) -> dict[str, Any]:
-        """The outcome as a row."""
+        """Return the outcome as a row."""
         task = self.task
         facts = {"task_id": task.task_id, "source_id": task.source_id, "norad_id": task.norad_id}
         times = {"start_time_ns": task.start_ns, "end_time_ns": task.end_ns}
@@ -81,7 +81,8 @@ class TaskOutcome:
 
 
 def tasks(entries: Iterable[Mapping[str, Any]]) -> list[Task]:
-    """The tasks in the ``entries`` (`TASK_COLUMNS`) of `pass_schedule`, by their beginning; all entries of a request.
+    """Return the tasks in the ``entries`` (`TASK_COLUMNS`) of `pass_schedule`, by their beginning; all entries of a
+    request.
 
     A booking that was moved or dropped before it began is none.
     """
@@ -103,7 +104,7 @@ def tasks(entries: Iterable[Mapping[str, Any]]) -> list[Task]:
 
 
 def used_ns(entries: Iterable[Mapping[str, Any]], as_of_ns: int) -> dict[str, float]:
-    """The antenna time of each owner up to ``as_of_ns``; time of `SHARE_HALF_LIFE_NS` ago counts half.
+    """Return the antenna time of each owner up to ``as_of_ns``; time of `SHARE_HALF_LIFE_NS` ago counts half.
 
     ``entries`` of `pass_schedule` with `SHARE_COLUMNS`; all of a request.
     """
@@ -120,7 +121,7 @@ def used_ns(entries: Iterable[Mapping[str, Any]], as_of_ns: int) -> dict[str, fl
 def outcome(
     task: Task, command: Mapping[str, Any] | None, observations: int, now_ns: int, *, is_open: bool, is_booked: bool
 ) -> TaskOutcome:
-    """What became of ``task`` by ``now_ns``.
+    """Return what became of ``task`` by ``now_ns``.
 
     ``command``: its row of `ground_commands`, if it has one; ``observations``: how many of its sensor, of its object
     and time, were fitted. ``is_open``: its request is not retracted; ``is_booked``: it has a later booking.

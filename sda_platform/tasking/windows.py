@@ -26,7 +26,8 @@ _MS_NS: Final = 1_000_000
 
 
 def span(as_of_ns: int, horizon_h: float) -> tuple[int, int]:
-    """The hours to search from ``as_of_ns``: aligned, so that an unchanged pass keeps its instants from run to run.
+    """Return the hours to search from ``as_of_ns``: aligned, so that an unchanged pass keeps its instants from run to
+    run.
 
     It begins an hour early: a pass that is under way is found whole.
     """
@@ -54,7 +55,7 @@ def found_windows(
 def searcher(
     propagator: Propagator, sensors: Sequence[Sensor], start_ns: int, end_ns: int, *, least_s: float
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that searches the windows of the objects from row ``first`` of each row of its batches."""
+    """Return the function that searches the windows of the objects from row ``first`` of each row of its batches."""
     schema = fact_schema(PASS_WINDOWS)
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -60,7 +60,7 @@ class CurrentAlert:
 
 
 def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[CurrentAlert]:
-    """The alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA.
+    """Return the alerts that hold by the subscriber's own account, highest level first, then Pc, then TCA.
 
     ``with_origins``: with whose data the states of both objects are.
     """
@@ -98,7 +98,9 @@ def currency_lines(settings: Settings) -> Iterator[str]:
 
 
 def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:
-    """The levels of the lake's active alerts that the subscriber does not have: not delivered yet, or lost there."""
+    """Return the levels of the lake's active alerts that the subscriber does not have: not delivered yet, or lost
+    there.
+    """
     log = lake.log(CONJUNCTION_ALERTS)
     if log.head().commit is None:
         return []
@@ -108,7 +110,7 @@ def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:
 
 
 def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:
-    """The first ``limit`` alerts, and every red one."""
+    """Return the first ``limit`` alerts, and every red one."""
     return [a for place, a in enumerate(alerts) if limit is None or place < limit or a.risk == RISK_LEVELS[RED]]
 
 
@@ -136,7 +138,7 @@ def _pair_of(alert: CurrentAlert) -> str:
 
 
 def _seen_by(alert: CurrentAlert) -> str:
-    """Who acknowledged it last; with a star where it was revised since."""
+    """Return who acknowledged it last; with a star where it was revised since."""
     is_older = alert.acknowledged_sequence is not None and alert.acknowledged_sequence < alert.sequence
     return f"{alert.acknowledged_by}{'*' if is_older else ''}"
 

@@ -16,7 +16,7 @@ from sda_platform.observability.trace import trace_alert
 
 
 def alert_message(lake: Lake, prefix: str, encoding: Encoding, fleet: Iterable[ProtectedObject] = ()) -> bytes:
-    """The CDM of the alert whose id begins with ``prefix``; ``fleet`` states which objects can manoeuvre.
+    """Return the CDM of the alert whose id begins with ``prefix``; ``fleet`` states which objects can manoeuvre.
 
     Raises UnknownAlert: there is none or more than one, it was withdrawn, or it was assessed before states were kept.
     """

@@ -22,7 +22,7 @@ from sda_platform.observability.trace import Trace
 def alert_lines(
     trace: Trace, history: EventHistory, origins: Mapping[Key, DataOrigin] = MappingProxyType({})
 ) -> Iterator[str | Grid]:
-    """The alert for the terminal: its state, geometry, history, and where to look for more."""
+    """Yield the alert for the terminal: its state, geometry, history, and where to look for more."""
     newest = trace.alerts[-1]
     last = history.last
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"

@@ -43,7 +43,7 @@ def risk_of_file(path: Path, hard_body_radius_m: float | None) -> MessageRisk:
 
 
 def _message(path: Path) -> Cdm:
-    """The one message of a file; a file of another name or content is read as KVN or XML."""
+    """Return the one message of a file; a file of another name or content is read as KVN or XML."""
     try:
         name = identify(path, feed=MESSAGES_FEED).format
     except PartnerFileError:
@@ -60,7 +60,7 @@ def _message(path: Path) -> Cdm:
 
 
 def risk_lines(risk: MessageRisk) -> Iterator[str]:
-    """The answer for people, line by line."""
+    """Yield the answer for people, line by line."""
     yield f"{risk.object_1} and {risk.object_2}, TCA {risk.tca_utc}"
     sigmas = _shown(risk.mahalanobis_distance)
     yield f"  miss {risk.miss_km:,.3f} km at {risk.relative_speed_km_s:.6g} km/s, {sigmas} sigmas"

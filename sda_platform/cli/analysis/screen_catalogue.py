@@ -113,7 +113,7 @@ def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -
 
 
 def _age_days(elements: ElementSets, rows: IntArray, time_ns: IntArray) -> FloatArray:
-    """The ages (n,) of the sets ``rows`` at the instants ``time_ns``, days."""
+    """Return the ages (n,) of the sets ``rows`` at the instants ``time_ns``, days."""
     return np.round((time_ns - elements.epoch_time_ns[rows]) / DAY_NS, 3)
 
 

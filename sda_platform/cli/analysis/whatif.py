@@ -109,7 +109,7 @@ def whatif(
 
 
 def _progress(scene: Any) -> Any:
-    """The scene with a progress bar on stderr; a search of a catalogue takes half a minute and more."""
+    """Return the scene with a progress bar on stderr; a search of a catalogue takes half a minute and more."""
     from contextlib import contextmanager
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -53,7 +53,7 @@ class ObservationArchive:
             self._records.sort(key=lambda each: each[0])
 
     def since(self, time_ns: int, until_ns: int = 2**63) -> bytes:
-        """The answer to a request: the records from ``time_ns`` on, before ``until_ns``."""
+        """Return the answer to a request: the records from ``time_ns`` on, before ``until_ns``."""
         with self._lock:
             return b"[" + b",".join(record for at, record in self._records if time_ns <= at < until_ns) + b"]"
 
@@ -139,7 +139,9 @@ class Feeder:
         self.sent[segment.feed] += len(payloads) * (copies if segment.feed == "radar" else 1)
 
     def _open_stream(self) -> socket.socket:
-        """The connection for beacons, opened again if the collector has ended it: it ends those that are silent."""
+        """Return the connection for beacons, opened again if the collector has ended it: it ends those that are
+        silent.
+        """
         has_ended, _, _ = select.select([self._stream], [], [], 0)  # the collector sends nothing, only the end
         if has_ended:
             self._stream.close()

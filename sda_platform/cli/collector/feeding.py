@@ -65,7 +65,7 @@ def rates_line(report: dict[str, Any]) -> str:
 
 
 def balance_lines(report: dict[str, Any]) -> Iterator[str]:
-    """The ledger of each source: every record that was received is sealed, dropped or in flight."""
+    """Yield the ledger of each source: every record that was received is sealed, dropped or in flight."""
     for each in report["sources"]:
         left = each["received"] - each["sealed"] - each["dropped"] - each["in_flight"]
         verdict = "balanced" if not left else f"{left:,} records are missing"

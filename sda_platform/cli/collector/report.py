@@ -16,7 +16,9 @@ from sda_platform.settings import Settings
 
 
 def read_report(home: Path) -> dict[str, Any]:
-    """The report of the collector that runs in ``home`` (`edge.report`). Raises PlatformError if none answers."""
+    """Return the report of the collector that runs in ``home`` (`edge.report`). Raises PlatformError if none
+    answers.
+    """
     control = published(home, COLLECTOR)
     if control is None:
         raise PlatformError(f"no collector runs in {home}; `sda collector run` or `sda up` starts one")

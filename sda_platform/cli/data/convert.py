@@ -14,7 +14,8 @@ _SHOWN = 5
 def convert_file(
     path: Path, target: str, *, source: str | None = None, skip_bad: bool = False, mappings: Mappings = NO_MAPPINGS
 ) -> Conversion:
-    """The file at ``path``, compressed or not, in the format ``target``; ``mappings`` are of sensors' own CSV files.
+    """Return the file at ``path``, compressed or not, in the format ``target``; ``mappings`` are of sensors' own CSV
+    files.
 
     Raises ConversionError: the file cannot be read, or (unless ``skip_bad``) one of its records; and PartnerFileError,
     where its format is not known.

@@ -160,7 +160,7 @@ def uplink(
 
 
 def _lease(settings: Settings, holder: str, station: str) -> Any:
-    """The lease of the station's uplinks, where the platform has an etcd."""
+    """Return the lease of the station's uplinks, where the platform has an etcd."""
     if not settings.etcd:
         return None
     from sda_platform.ground.uplink import TIMEOUT_S

@@ -26,7 +26,7 @@ _SHOWN = 5
 
 
 def chosen_audits(names: Sequence[str]) -> list[Audit]:
-    """The audits with these names, all for none. Raises UsageError for an unknown name."""
+    """Return the audits with these names, all for none. Raises UsageError for an unknown name."""
     known = {audit.name: audit for audit in AUDITS}
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"no audit is named {', '.join(unknown)}; there are: {', '.join(known)}")

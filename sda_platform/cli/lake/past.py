@@ -27,7 +27,7 @@ class PinnedRows(Protocol):
     vector: VersionVector
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """The result, at least one batch."""
+        """Return the result, at least one batch."""
         ...
 
 
@@ -57,7 +57,7 @@ def _as_json(vector: VersionVector, names: list[str], rows: Iterable[dict[str, A
 
 
 def snapshot_in(vector: VersionVector, table: Table) -> TableSnapshot:
-    """The snapshot of ``table`` in a vector. Raises QueryRefused where the vector does not have it."""
+    """Return the snapshot of ``table`` in a vector. Raises QueryRefused where the vector does not have it."""
     if table.name not in vector.snapshots:
         raise QueryRefused(f"{table.name} is not part of {vector.moment}")
     return vector.snapshots[table.name]

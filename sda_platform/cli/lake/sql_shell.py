@@ -44,7 +44,7 @@ def _statements(source: TextIO) -> Iterator[str]:
 
 
 def _line(source: TextIO, prompt: str) -> str:
-    """The next line with its end; empty at the end of ``source``. A person gets a prompt and a history."""
+    """Return the next line with its end; empty at the end of ``source``. A person gets a prompt and a history."""
     if not source.isatty():
         return source.readline()
     with suppress(ImportError):

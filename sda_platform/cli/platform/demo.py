@@ -220,7 +220,7 @@ class Demo:
         time.sleep(_POLL_S)
 
     def _objects_of_interest(self, observed: Sequence[int]) -> list[int]:
-        """What was ``observed`` before, the fleet, and the objects of the alerts, each once."""
+        """Return what was ``observed`` before, the fleet, and the objects of the alerts, each once."""
         alerts = current_alerts(self._live)
         met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2) if norad_id]
         left_out = UNOBSERVED if self.scenario == STORY else ()
@@ -230,7 +230,7 @@ class Demo:
         return objects
 
     def _rests_on_tracks(self) -> bool:
-        """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
+        """Return whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
         if not any(alert.from_tracks for alert in current_alerts(self._live)):
             return False
         commit = self._lake.log(ALERT_DELIVERIES).head().commit
@@ -251,7 +251,7 @@ class Demo:
 
 
 def _scheduled(lake: Lake) -> list[ScheduledTime]:
-    """What the platform has scheduled so far: the simulated sensors follow it."""
+    """Return what the platform has scheduled so far: the simulated sensors follow it."""
     names = ScheduledTime.__dataclass_fields__
     return [ScheduledTime(**{name: row[name] for name in names}) for row in scheduled_observations(lake)]
 

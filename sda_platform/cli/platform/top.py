@@ -61,7 +61,7 @@ def frame(settings: Settings, lake: Lake) -> Group:
 
 
 def activity(lake: Lake, table: str, newest: list[Commit], now_ns: int) -> TableActivity:
-    """The rates of ``table`` in the last minute, from its ``newest`` commits."""
+    """Return the rates of ``table`` in the last minute, from its ``newest`` commits."""
     recent = [commit for commit in newest if commit.manifest.as_of_ns > now_ns - _RECENT_NS]
     planned = [(commit, lake.clock.wall_ns(commit.manifest.as_of_ns)) for commit in newest[:10]]
     took = sorted(commit.timestamp_ms / 1e3 - wall_ns / 1e9 for commit, wall_ns in planned if wall_ns is not None)

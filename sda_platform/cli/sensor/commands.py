@@ -109,7 +109,7 @@ def list_tasks(settings: Settings, source_id: str | None, hours: float, output: 
 
 
 def _known(settings: Settings, name: str, others: Iterable[str] = ()) -> "SensorNetwork":
-    """The sensors of the platform. Raises BadParameter unless ``name`` is one of them or of ``others``."""
+    """Return the sensors of the platform. Raises BadParameter unless ``name`` is one of them or of ``others``."""
     from sda_platform.tasking.resource import TaskingResource
 
     network = TaskingResource(**settings.scheduling.model_dump()).network()

@@ -36,7 +36,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def upcoming(lake: Lake, *, after_ns: int) -> list[dict[str, Any]]:
-    """The scheduled observations that end after ``after_ns``, by their beginning, with times as text."""
+    """Return the scheduled observations that end after ``after_ns``, by their beginning, with times as text."""
     return [
         {**row, "start_utc": iso(row["start_time_ns"]), "end_utc": iso(row["end_time_ns"])}
         for row in scheduled_observations(lake)
@@ -45,7 +45,7 @@ def upcoming(lake: Lake, *, after_ns: int) -> list[dict[str, Any]]:
 
 
 def written(lake: Lake, rows: Rows, encoding: str, camera: Camera = Camera()) -> bytes:  # noqa: B008 - frozen
-    """The rows as csv, json, or sensorkit (docs/how-to/run-a-schedule.md)."""
+    """Return the rows as csv, json, or sensorkit (docs/how-to/run-a-schedule.md)."""
     if encoding == "sensorkit":
         return encode_sensorkit(_with_elements(lake, rows), camera)
     chosen = [{name: row[name] for name in FIELDS} for row in rows]

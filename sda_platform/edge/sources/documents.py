@@ -65,7 +65,7 @@ def seal_document(
     name: str = "",
     mappings: Mappings = NO_MAPPINGS,
 ) -> tuple[int, int, bool]:
-    """How many records and bytes the document has, and whether it was sealed now. Raises as `land_document`."""
+    """Return how many records and bytes the document has, and whether it was sealed now. Raises as `land_document`."""
     data = document.read_bytes() if isinstance(document, Path) else document
     if ending := archive_ending(data):
         lander = Lander(
@@ -119,7 +119,7 @@ def _file_name(name: str, zone: str, configured: str, ending: str) -> str:
 
 
 def _format_of(beginning: bytes, name: str, zone: str, configured: str, mappings: Mappings) -> Format:
-    """The format of ``zone`` that a document begins like, the configured one first; an empty one keeps that.
+    """Return the format of ``zone`` that a document begins like, the configured one first; an empty one keeps that.
 
     Raises UnexpectedContent, MappingError.
     """

@@ -67,7 +67,7 @@ class DropFolder:
         self._open.close()
 
     def settled(self, wall_s: float, settle_s: float) -> Iterator[DroppedFile]:
-        """The files that have not changed for ``settle_s`` seconds at ``wall_s``, by directory and name."""
+        """Yield the files that have not changed for ``settle_s`` seconds at ``wall_s``, by directory and name."""
         for zone, directory in self._zones.items():
             for name in sorted(os.listdir(directory)):  # noqa: PTH208 - of a descriptor
                 if name.startswith(".") or name.lower().endswith(_PARTIAL):
@@ -81,7 +81,7 @@ class DropFolder:
                         yield DroppedFile(zone, name, self.path / zone / name)
 
     def holds(self, file: DroppedFile) -> bool:
-        """Whether the file is still there, and still one."""
+        """Return whether the file is still there, and still one."""
         try:
             return _is_partners_file(os.stat(file.name, dir_fd=self._zones[file.zone], follow_symlinks=False))
         except (FileNotFoundError, KeyError):

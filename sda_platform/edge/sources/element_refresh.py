@@ -45,7 +45,7 @@ class ElementRefresh:
         self.refreshed += 1
 
     def _checked(self, content: bytes) -> bytes:
-        """The lines of a valid answer. Raises RecordError, SourceFailed."""
+        """Return the lines of a valid answer. Raises RecordError, SourceFailed."""
         fields = json_object(content)
         lines = "\n".join(text_field(fields, name).strip() for name in ("name", "line1", "line2")).encode()
         found = read_tle(RawRecord(0, None, lines))

@@ -57,7 +57,7 @@ class FrameStream:
         self._waiting: asyncio.Timeout | None = None
 
     async def read(self) -> Frames:
-        """The frames that have arrived, at least one. Raises StreamEnded.
+        """Return the frames that have arrived, at least one. Raises StreamEnded.
 
         Reasons: ``closed`` (between two frames), ``stopped``, ``torn`` (within one), ``oversized``, ``slow``, ``idle``.
         """

@@ -177,7 +177,8 @@ class OpticalSource(Source):
             self._window_ns *= 2
 
     def new_lines(self, piece: Piece, times_ns: Mapping[str, int]) -> list[bytes]:
-        """The lines of the records that are not durable already; counts the others, and records without id or time.
+        """Return the lines of the records that are not durable already; counts the others, and records without id or
+        time.
 
         ``times_ns``: until when each is remembered; a record without a time may come for as long as it is answered.
         """

@@ -46,7 +46,7 @@ class Login:
     password_variable: str = "SPACETRACK_PASSWORD"  # noqa: S105 - the name of a variable
 
     def form(self) -> dict[str, str]:
-        """The filled form. Raises SourceMisconfigured, naming the variable that is not set."""
+        """Return the filled form. Raises SourceMisconfigured, naming the variable that is not set."""
         missing = [name for name in (self.user_variable, self.password_variable) if not os.environ.get(name)]
         if missing:
             raise SourceMisconfigured(f"set {' and '.join(missing)} in the environment to log in")
@@ -129,7 +129,7 @@ class PullSource(Source):
             await client.close()
 
     def _left_s(self) -> float:
-        """Seconds until the next request may be sent."""
+        """Return seconds until the next request may be sent."""
         now_s = time.time()
         return max(self._asked_s() + self._interval_s - now_s, self.services.hosts.wait_s(self._host, now_s))
 

@@ -131,7 +131,7 @@ class Source(ABC):
             sockets.release(key)
 
     def sender(self, peer: str | None = None) -> Sender:
-        """The sender of what comes through this source from ``peer``."""
+        """Return the sender of what comes through this source from ``peer``."""
         return Sender(self.name, peer, self.rank)
 
     @property
@@ -235,7 +235,7 @@ class Source(ABC):
             raise
 
     def problem(self, now_s: float) -> str | None:
-        """What a person must know of it at the loop's time ``now_s``; None: nothing."""
+        """Return what a person must know of it at the loop's time ``now_s``; None: nothing."""
         if self.state is SourceState.FAILED:
             return self.detail
         if self.noted is not None and now_s - self.noted[0] < _NOTE_SHOWN_S:

@@ -99,7 +99,7 @@ class UploadSource(Source):
             self._running -= 1
 
     def _refusal(self, request: Request) -> Response | None:
-        """The answer to a request that is not read at all."""
+        """Return the answer to a request that is not read at all."""
         sent = request.headers.get("Authorization", "").encode("latin-1")
         if self._token and not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
             return _answer(HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
@@ -163,7 +163,7 @@ class UploadSource(Source):
 
 
 def _only_format(path: Path, zone: str) -> str | None:
-    """The format of a zone that carries only one, if the file's name does not determine it."""
+    """Return the format of a zone that carries only one, if the file's name does not determine it."""
     formats = ZONES[zone]
     return formats[0] if len(formats) == 1 and not path.suffix else None
 

@@ -12,7 +12,7 @@ Split = Callable[[bytes], Iterator[RawRecord]]
 
 
 def documents(begins: re.Pattern[bytes], ends: re.Pattern[bytes], split: Split | None = None) -> Framing:
-    """The framing of files that begin with a line like ``begins`` and whose last line is like ``ends``.
+    """Return the framing of files that begin with a line like ``begins`` and whose last line is like ``ends``.
 
     ``split`` gives the records of such files, where a file is more than one.
     """

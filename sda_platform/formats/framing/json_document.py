@@ -22,7 +22,7 @@ class JsonDocument:
         self._is_closed = False
 
     def elements(self) -> Iterator[bytes]:
-        """The elements of the array (or the one document that is none), up to what cannot be read."""
+        """Yield the elements of the array (or the one document that is none), up to what cannot be read."""
         is_array = self._took("[")
         while not (is_array and self._took("]")):
             element = self._element()
@@ -51,7 +51,9 @@ class JsonDocument:
         yield rest
 
     def _element(self) -> bytes | None:
-        """The element that comes next, taken; None where it cannot be read, is too long, or the document ends."""
+        """Return the element that comes next, taken; None where it cannot be read, is too long, or the document
+        ends.
+        """
         self._next()
         while True:
             length = len(self._text) - self._at
@@ -70,13 +72,13 @@ class JsonDocument:
         return element
 
     def _took(self, character: str) -> bool:
-        """Whether ``character`` comes next; it is taken."""
+        """Return whether ``character`` comes next; it is taken."""
         found = self._next() == character
         self._at += found
         return found
 
     def _next(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """Return the next character that is no space; empty at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in JSON_SPACE:

@@ -9,7 +9,9 @@ class LineNumbers:
         self._line, self._counted = first, 0
 
     def at(self, position: int) -> int:
-        """The number of the line on which the byte at ``position`` is. Raises ValueError for one before the last."""
+        """Return the number of the line on which the byte at ``position`` is. Raises ValueError for one before the
+        last.
+        """
         if position < self._counted:
             raise ValueError(f"position {position} is before {self._counted}, up to which lines are counted")
         self._line += self._data.count(b"\n", self._counted, position)

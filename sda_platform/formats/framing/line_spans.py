@@ -45,7 +45,7 @@ class LineSpans:
 
 
 def line_spans(data: bytes) -> LineSpans:
-    """The lines of ``data``, which may end in a line feed or in a carriage return and a line feed."""
+    """Return the lines of ``data``, which may end in a line feed or in a carriage return and a line feed."""
     data = data.replace(b"\r\n", b"\n") if b"\r" in data else data
     content = np.frombuffer(data + b"\n", np.uint8)
     ends = np.flatnonzero(content == _LINE_FEED)

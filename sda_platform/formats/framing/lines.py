@@ -56,7 +56,7 @@ def _cut_csv(data: bytes) -> CutRecords:
 
 
 def _csv_header(data: bytes) -> bytes:
-    """The first non-blank line of a CSV segment, empty if there is none."""
+    """Return the first non-blank line of a CSV segment, empty if there is none."""
     first = _FIRST_LINE.search(data)
     return first[0].strip(BLANK) if first else b""
 
@@ -107,7 +107,7 @@ def _lines_of_a_set(lines: LineSpans) -> int | None:
 
 
 def _is_line(line: bytes, digit: bytes) -> bool:
-    """Whether it is line 1 or 2 of a set, by ``digit``: it is too long for a name, or has an object's number."""
+    """Return whether it is line 1 or 2 of a set, by ``digit``: it is too long for a name, or has an object's number."""
     return line.startswith(digit + b" ") and (len(line) > _LONGEST_NAME or _NUMBERED.match(line) is not None)
 
 
@@ -135,7 +135,7 @@ def _pack_csv(payloads: Sequence[bytes], received_time_ns: Sequence[int], header
 
 
 def _header_and_before(head: bytearray) -> bytes:
-    """What every segment of a CSV begins with: the first line that is not blank, and what comes before it."""
+    """Return what every segment of a CSV begins with: the first line that is not blank, and what comes before it."""
     start = len(head) - len(head.lstrip())
     end = head.find(b"\n", start) + 1
     return bytes(head[:end]) if end <= len(head) // 2 else b""

@@ -54,7 +54,7 @@ def lines_before(text: bytes, skip_lines: int, comment: str, *, has_header: bool
 
 
 def head_of(data: bytes) -> MappedHead:
-    """The header that ``data``, text with line feeds, begins with. Raises RecordError where there is none."""
+    """Return the header that ``data``, text with line feeds, begins with. Raises RecordError where there is none."""
     data = data[:_LONGEST_HEAD_BYTES]
     begin = len(data) - len(data.lstrip(_BLANK))
     first = _after(data, begin)

@@ -61,7 +61,7 @@ KVN: Final = Framing(_split_kvn, pack_kvn, split_kvn_stream, _ends_kvn)
 
 
 def xml_elements(tag: str) -> Framing:
-    """The framing of XML files whose records are ``tag`` elements, alone or inside an ``ndm``."""
+    """Return the framing of XML files whose records are ``tag`` elements, alone or inside an ``ndm``."""
     return Framing(
         partial(_split_xml, tag, _xml_parts(tag)),
         pack_xml,
@@ -82,7 +82,9 @@ def _xml_parts(tag: str) -> re.Pattern[bytes]:
 
 
 def _split_xml(tag: str, parts_of: re.Pattern[bytes], data: bytes) -> Iterator[RawRecord]:
-    """The ``tag`` elements, each with the exact bytes it had; what is no such element and no wrapping is faulty."""
+    """Yield the ``tag`` elements, each with the exact bytes it had; what is no such element and no wrapping is
+    faulty.
+    """
     lines = LineNumbers(data)
     parts = (part for part in parts_of.finditer(data) if part.lastgroup != "around")
     for number, part in enumerate(parts):

@@ -46,12 +46,12 @@ _XML_EPOCH: Final = re.compile(rb"<P:EPOCH>\s*(\S+?)\s*</P:EPOCH\s*>".replace(b"
 
 
 def kvn_segments(divide: Divide) -> Framing:
-    """The framing of KVN messages of many segments."""
+    """Return the framing of KVN messages of many segments."""
     return Framing(partial(_split_kvn, divide), pack_kvn, split_kvn_stream, KVN.looks_ended)
 
 
 def xml_segments(tag: str, divide: Divide) -> Framing:
-    """The framing of XML messages of many segments: ``tag`` elements, alone or inside an ``ndm``."""
+    """Return the framing of XML messages of many segments: ``tag`` elements, alone or inside an ``ndm``."""
     whole = xml_elements(tag)
     return Framing(partial(_split_xml, whole, divide), pack_xml, whole.split_stream, whole.looks_ended)
 
@@ -62,7 +62,7 @@ def one_record(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 
 
 def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """The lines between DATA_START and DATA_STOP by their epoch, one record for each."""
+    """Yield the lines between DATA_START and DATA_STOP by their epoch, one record for each."""
     *before, (line, text) = segment
     data = _DATA.search(text)
     if data is None:
@@ -85,7 +85,7 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 
 
 def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """The ``observation`` elements, with the comments before them, by their epoch, one record for each."""
+    """Yield the ``observation`` elements, with the comments before them, by their epoch, one record for each."""
     *before, (line, text), after = segment
     data = _XML_DATA.search(text)
     if data is None or not _XML_OBSERVATION.search(text, *data.span("content")):
@@ -104,7 +104,9 @@ def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 
 
 def _instant(epoch: bytes) -> int | bytes:
-    """The instant that ``epoch`` states, so that its digits and its notation make no difference; else its text."""
+    """Return the instant that ``epoch`` states, so that its digits and its notation make no difference; else
+    its text.
+    """
     try:
         return parse_epoch_ns(epoch.decode("ascii", "replace"))
     except RecordError:
@@ -159,7 +161,7 @@ def _rest(text: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tuple[Sequence[Piece], str | None]]:
-    """The records of the segments of one message, whose time system must be that of the first segment."""
+    """Yield the records of the segments of one message, whose time system must be that of the first segment."""
     first = _time_system(segments[0])
     for segment in segments:
         own = _time_system(segment)

@@ -21,7 +21,9 @@ def _no_prefix(head: bytearray) -> bytes:
 
 
 def split_at(boundary: Boundary, prefix_of: Callable[[bytearray], bytes] = _no_prefix) -> StreamSplitter:
-    """The splitter that cuts at ``boundary``; each segment begins with what ``prefix_of`` finds in the first bytes."""
+    """Return the splitter that cuts at ``boundary``; each segment begins with what ``prefix_of`` finds in the first
+    bytes.
+    """
     return partial(_split, boundary, prefix_of)
 
 

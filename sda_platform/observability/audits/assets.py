@@ -35,7 +35,7 @@ def run_audit(audit: Audit, scope: AuditScope, *, by: str | None = None) -> Audi
 
 
 def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
-    """The asset of ``audit``; its materializations are the history, its check the verdict."""
+    """Return the asset of ``audit``; its materializations are the history, its check the verdict."""
     key = dg.AssetKey(["audit", audit.name])
 
     @dg.asset(

@@ -151,7 +151,7 @@ AUDITS: Sequence[Audit] = (
 
 
 def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
-    """The commits of ``table``, newest first, of the time ``past_ns`` before the end of the audited day."""
+    """Yield the commits of ``table``, newest first, of the time ``past_ns`` before the end of the audited day."""
     log = scope.lake.log(table)
     for commit in log.commits_from(log.version()):
         if commit.manifest.as_of_ns <= scope.day_ns - past_ns:

@@ -81,7 +81,9 @@ def replay_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> li
 
 
 def reconcile_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> list[str]:
-    """The rows that differ from what follows from the inputs, with the remedy. Raises UnknownTable, NotReplayable."""
+    """Return the rows that differ from what follows from the inputs, with the remedy. Raises UnknownTable,
+    NotReplayable.
+    """
     from sda_platform.definitions import default_resources  # which loads this package
 
     tables, resources = tables_named(chosen.table), default_resources(settings)
@@ -102,7 +104,7 @@ def verify_problems(settings: Settings, lake: Lake, chosen: DepthConfig) -> list
 
 
 def jobs_by_hand(settings: Settings) -> list[dg.JobDefinition]:
-    """The jobs, for the platform of ``settings``."""
+    """Return the jobs, for the platform of ``settings``."""
 
     @dg.op(pool=Pool.MAINTENANCE, description="Compares the chosen commits with a replay of them, bit for bit.")
     def compare_with_replay(context: dg.OpExecutionContext, config: CommitsConfig, lake: LakeResource) -> None:

@@ -53,7 +53,9 @@ def drill(scope: AuditScope, shadow: Callable[[AuditScope], AbstractContextManag
 
 
 def _within_budget(lake: Path) -> tuple[list[Table], int, list[str]]:
-    """The tables to drill in the order of the data flow, their bytes, and the names of those that are left out."""
+    """Return the tables to drill in the order of the data flow, their bytes, and the names of those that are
+    left out.
+    """
     sizes = {
         t.name: _bytes_below(lake / t.name) for t in TABLES if delta_log.log_directory(str(lake / t.name)).exists()
     }
@@ -89,7 +91,7 @@ def _cut(copy: Lake, tables: Sequence[Table]) -> int:
 
 
 def _first_after(log: TableLog, at_ns: int) -> int:
-    """The version of the first commit after ``at_ns``; beyond the last where there is none."""
+    """Return the version of the first commit after ``at_ns``; beyond the last where there is none."""
     later = [commit.version for commit in log.commits(None) if commit.manifest.as_of_ns > at_ns]
     return min(later, default=log.version() + 1)
 
@@ -109,7 +111,7 @@ def _forget(log: TableLog, version: int) -> None:
 
 
 def _differences(now: Lake, then: Lake, tables: Sequence[Table]) -> Iterator[str]:
-    """What the older lake has and today's lacks."""
+    """Yield what the older lake has and today's lacks."""
     for table in tables:
         head = then.log(table).head().sequence
         if table.replaces_rows or not head:

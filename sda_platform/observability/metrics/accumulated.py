@@ -67,7 +67,7 @@ class AccumulatedMetrics(ExportedMetrics):
         self._values.pop(metric, None)
 
     def value(self, metric: str, *labels: str) -> float | None:
-        """The value of a counter or gauge; None where there is none."""
+        """Return the value of a counter or gauge; None where there is none."""
         return self._values[metric].get(labels)
 
     def collect(self) -> Iterator[Any]:

@@ -59,7 +59,7 @@ class DayOfEvents:
         self._days[commit.manifest.table].add(commit, latency_s)
 
     def until(self, now_ns: int) -> list[ObjectiveEvents]:
-        """The events of the day of ``now_ns``, by the findings of now."""
+        """Return the events of the day of ``now_ns``, by the findings of now."""
         for table in TABLES:
             self._judge(table, now_ns - now_ns % DAY_NS)
         return [event for day in self._days.values() for events in day.events.values() for event in events]

@@ -137,7 +137,7 @@ class PlatformMetrics:
 
 
 def availability(history: VitalHistory, lake: Lake) -> list[ObjectiveEvents]:
-    """The rounds of the watchdog as events; their wall hours in mission time."""
+    """Return the rounds of the watchdog as events; their wall hours in mission time."""
     return [
         ObjectiveEvents("availability", lake.clock.now_ns(round(hour_s * SECOND_NS)), float(good), float(total))
         for hour_s, (good, total) in history.rounds.items()

@@ -49,7 +49,7 @@ class MetricsRecorder:
 
 
 def sampled(process: str, read: Exported, sampled_ns: int) -> Iterator[MetricValue]:
-    """The finite values that ``process`` exports; none if it does not answer."""
+    """Yield the finite values that ``process`` exports; none if it does not answer."""
     try:
         text = read()
     except NoReport:

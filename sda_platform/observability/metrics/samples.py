@@ -30,7 +30,7 @@ class MetricSample:
 
 
 def samples_of(lake: Lake, table: Table, commit: Commit) -> Iterator[MetricSample]:
-    """The samples of one commit: increments of counters, observations of histograms, values of gauges."""
+    """Yield the samples of one commit: increments of counters, observations of histograms, values of gauges."""
     yield from manifest_samples(commit)
     planned_ns = lake.clock.wall_ns(commit.manifest.as_of_ns)
     if planned_ns is not None:
@@ -47,7 +47,7 @@ def samples_of(lake: Lake, table: Table, commit: Commit) -> Iterator[MetricSampl
 
 
 def manifest_samples(commit: Commit) -> Iterator[MetricSample]:
-    """The samples that follow from the manifest alone. Pure."""
+    """Yield the samples that follow from the manifest alone. Pure."""
     manifest = commit.manifest
     name, counts = manifest.table, manifest.counts
     yield MetricSample("commits_total", (name,), 1.0)

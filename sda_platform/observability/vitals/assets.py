@@ -42,7 +42,7 @@ _SPECS = [dg.AssetCheckSpec(vital.name, asset=KEY, description=vital.meaning) fo
 
 
 def vitals_checks(settings: Settings) -> dg.AssetChecksDefinition:
-    """The checks of the vitals, as a person runs them; they send no notice."""
+    """Return the checks of the vitals, as a person runs them; they send no notice."""
 
     @dg.multi_asset_check(name="vitals_checks", specs=_SPECS)
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
@@ -67,7 +67,7 @@ VITALS_JOB = dg.define_asset_job(
 
 
 def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
-    """The sensor that shows the vitals in the UI, and evaluates them where no watchdog does."""
+    """Return the sensor that shows the vitals in the UI, and evaluates them where no watchdog does."""
     # One for all ticks: it keeps what the disk does not take.
     watch = Watch(settings.home, Receivers.of(settings), logging.getLogger(__name__).warning)
 
@@ -117,7 +117,7 @@ def current_history(
 
 
 def evaluation(lasting: Lasting, at_s: float) -> dg.AssetCheckEvaluation:
-    """The outcome of a vital's check, evaluated at wall ``at_s``, as an event without a run."""
+    """Return the outcome of a vital's check, evaluated at wall ``at_s``, as an event without a run."""
     reading = lasting.reading
     times = {"since": lasting.since_s, "evaluated_at": at_s}
     shown = {name: iso(round(seconds * SECOND_NS)) for name, seconds in times.items()}
@@ -144,7 +144,7 @@ def _facts(reading: Reading) -> dict[str, dg.MetadataValue[Any]]:
 
 
 def _shown_state(lasting: Lasting) -> list[str]:
-    """What must differ for an event: the state, and who is at fault; not how long it lasts."""
+    """Return what must differ for an event: the state, and who is at fault; not how long it lasts."""
     faults = [f"{each.subject} ({each.side})" for each in lasting.reading.faults]
     return [str(lasting.reading.state), *sorted(faults)]
 

@@ -31,7 +31,8 @@ _MOST_ASKED = 50
 def delivery_facts(
     lake: Lake, instance: dg.DagsterInstance | None, now_ns: int, subscriber: Callable[[], Subscriber]
 ) -> DeliveryFacts:
-    """The alerts that wait at ``now_ns``, how the last run failed at its subscriber, if so, and what was refused.
+    """Return the alerts that wait at ``now_ns``, how the last run failed at its subscriber, if so, and what was
+    refused.
 
     What the subscriber holds is compared only where nothing waits: a delivery under way differs by nature.
     """
@@ -101,7 +102,7 @@ def refused_alerts(lake: Lake, now_ns: int, subscriber: Callable[[], Subscriber]
 
 
 def _lacking(rows: list[dict[str, Any]], subscriber: Callable[[], Subscriber]) -> list[dict[str, Any]]:
-    """The entries that the subscriber does not hold; all of them where it cannot be asked."""
+    """Return the entries that the subscriber does not hold; all of them where it cannot be asked."""
     try:
         asked = subscriber()
         held = {row["alert_id"]: asked.held(row["alert_id"]) for row in rows}

@@ -36,7 +36,7 @@ class Vital:
 
 
 def evaluate(facts: Facts, rules: VitalsSettings) -> tuple[Reading, ...]:
-    """The reading of every vital, in the order of `VITALS`. Pure."""
+    """Return the reading of every vital, in the order of `VITALS`. Pure."""
     return tuple(vital.reading(facts, rules) for vital in VITALS)
 
 

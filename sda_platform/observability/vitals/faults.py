@@ -42,7 +42,7 @@ class Fault:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "Fault":
-        """The fault that ``asdict`` made into ``content``."""
+        """Return the fault that ``asdict`` made into ``content``."""
         return cls(**{**content, "side": Side(content["side"])})
 
 
@@ -80,7 +80,7 @@ class Reading:
 
 
 def red(vital: str, faults: Sequence[Fault], many: str = "faults") -> Reading:
-    """The reading of a vital that has these ``faults``; green without any."""
+    """Return the reading of a vital that has these ``faults``; green without any."""
     return Reading(vital, VitalState.RED if faults else VitalState.GREEN, tuple(faults), many)
 
 

@@ -87,7 +87,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def load(home: Path) -> VitalHistory:
-    """The history of ``home``; an empty one where none was stored, or not whole."""
+    """Return the history of ``home``; an empty one where none was stored, or not whole."""
     try:
         content = json.loads((home / _FILE).read_text())
         if content["schema_version"] != SCHEMA_VERSION:

@@ -11,7 +11,9 @@ Judge = Callable[[Facts, VitalsSettings], Iterator[Fault] | None]
 
 
 def _is_down(facts: Facts, process: str) -> bool:
-    """Whether ``process`` does not run, which `processes_run` names: what it does not do then is no other fault."""
+    """Return whether ``process`` does not run, which `processes_run` names: what it does not do then is no
+    other fault.
+    """
     return any(each.name == process and not each.is_well for each in facts.processes or ())
 
 
@@ -26,7 +28,7 @@ def sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 
 
 def collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
-    """The collector as a whole, or what its report names."""
+    """Return the collector as a whole, or what its report names."""
     found = facts.collectors
     if found is None or _is_down(facts, COLLECTOR):
         return None
@@ -44,7 +46,7 @@ def backlog(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
 
 
 def watermark(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
-    """The kind of source that holds the watermark back."""
+    """Yield the kind of source that holds the watermark back."""
     found = facts.watermark
     if found.stalled_s > rules.watermark_stall_s:
         slowest = f"; {found.slowest} holds it back" if found.slowest else ""

@@ -60,7 +60,7 @@ def lake_facts(
     rules: VitalsSettings | None = None,
     way: Sequence[tuple[Table, Table]] = WAY_TO_ALERTS,
 ) -> dict[str, Any]:
-    """The fields of `Facts` that the lake and the landing zones give at ``wall_s`` (Unix seconds).
+    """Return the fields of `Facts` that the lake and the landing zones give at ``wall_s`` (Unix seconds).
 
     ``way``: tables and readers on the way to alerts. A table or a directory that cannot be read is among
     ``red_tables``, and leaves out what it would have given.
@@ -99,7 +99,9 @@ def lake_facts(
 
 
 def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: VitalsSettings) -> list[Silence]:
-    """Who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be decoded."""
+    """Return who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be
+    decoded.
+    """
     decoded_ns = _decoded_upto_ns(lake, now_ns)
     upto = {
         feed: min(now_ns - round((backlog.oldest_s or 0.0) * SECOND_NS), decoded_ns)
@@ -216,7 +218,8 @@ def unconsumed_s(lake: Lake, source: Table, reader: Table, now_ns: int) -> float
 
 
 def _waiting(lake: Lake, source: Table, reader: Table) -> list[Commit]:
-    """The commits of ``source`` that ``reader`` has not consumed, newest first; without those that a finding withholds.
+    """Return the commits of ``source`` that ``reader`` has not consumed, newest first; without those that a finding
+    withholds.
 
     That finding is a fault of its own, and its consumers stop by rule.
     """

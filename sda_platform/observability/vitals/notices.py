@@ -59,7 +59,7 @@ class FaultAge:
     repeats: int = 0
 
     def repeated(self, at_s: float, repeat_s: float) -> "FaultAge":
-        """The age once it was notified again at ``at_s``."""
+        """Return the age once it was notified again at ``at_s``."""
         pause_s = min(repeat_s * 2.0 ** (self.repeats + 1), _LONGEST_PAUSE_S)
         return FaultAge(self.since_s, at_s + pause_s, self.repeats + 1)
 

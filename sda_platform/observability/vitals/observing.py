@@ -32,7 +32,7 @@ def observe(
     watchdog_silent_s: float | None = None,
     wall_s: float | None = None,
 ) -> Facts:
-    """The facts now. Without ``instance`` there are no facts about the daemon and runs.
+    """Return the facts now. Without ``instance`` there are no facts about the daemon and runs.
 
     Only the watchdog has ``engine_answers`` and ``processes``. ``has_daemon`` is false if the daemon itself calls: its
     heartbeat is then no information.

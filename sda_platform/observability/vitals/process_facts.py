@@ -46,7 +46,7 @@ def daemon_facts(instance: dg.DagsterInstance, wall_s: float) -> DaemonFacts:
 
 
 def run_facts(instance: dg.DagsterInstance, wall_s: float) -> list[RunFacts]:
-    """The runs that have not ended, with the time in their state."""
+    """Return the runs that have not ended, with the time in their state."""
     records = instance.get_run_records(dg.RunsFilter(statuses=[*_STARTED, *_QUEUED]))
     found = []
     for record in records:
@@ -59,14 +59,14 @@ def run_facts(instance: dg.DagsterInstance, wall_s: float) -> list[RunFacts]:
 
 
 def repeated_runs(instance: dg.DagsterInstance, wall_s: float) -> list[tuple[str, str]]:
-    """Ids and jobs of the runs of the last hour that were another attempt at a batch."""
+    """Return ids and jobs of the runs of the last hour that were another attempt at a batch."""
     recent = dg.RunsFilter(created_after=datetime.fromtimestamp(wall_s - _RECENT_S, UTC))
     runs = (record.dagster_run for record in instance.get_run_records(recent, limit=_MOST_RUNS))
     return [(run.run_id, run.job_name) for run in runs if run.tags.get(ATTEMPT_TAG, "1") != "1"]
 
 
 def failing_jobs(instance: dg.DagsterInstance, wall_s: float) -> list[FailingJob]:
-    """The jobs whose newest run failed, with how many did in a row."""
+    """Return the jobs whose newest run failed, with how many did in a row."""
     streaks = {job.name: FailureStreak.of(instance, job.name) for job in JOBS}
     return [
         FailingJob(job, streak.runs, streak.reason, streak.is_at_subscriber, wall_s - streak.since_s)
@@ -76,7 +76,7 @@ def failing_jobs(instance: dg.DagsterInstance, wall_s: float) -> list[FailingJob
 
 
 def disk_facts(places: Iterable[str]) -> list[DiskFacts]:
-    """The file systems of these places, each once; what is in an object store or not there yet has none."""
+    """Return the file systems of these places, each once; what is in an object store or not there yet has none."""
     found: dict[int, DiskFacts] = {}
     for place in places:
         path = next((each for each in (Path(place), *Path(place).parents) if each.exists()), None)
@@ -88,7 +88,7 @@ def disk_facts(places: Iterable[str]) -> list[DiskFacts]:
 
 
 def processes_of(state: Mapping[str, Any]) -> Sequence[ProcessFacts]:
-    """The processes that ``platform.json`` lists, and whether each is alive."""
+    """Return the processes that ``platform.json`` lists, and whether each is alive."""
     return [
         ProcessFacts(name, _is_alive(each["pid"]), each["restarts"], each.get("is_exhausted", False))
         for name, each in state.get("processes", {}).items()

@@ -60,7 +60,7 @@ class Watch:
             return self._send(after)
 
     def _send(self, waiting: VitalHistory) -> VitalHistory:
-        """What a receiver does not take waits, and holds back only what is for the same receiver."""
+        """Return what a receiver does not take waits, and holds back only what is for the same receiver."""
         away: set[bool] = set()
         for notice in waiting.pending:
             if notice.escalates in away:
@@ -85,5 +85,5 @@ class Watch:
 
 
 def report_of(notice: Notice) -> dict[str, object]:
-    """The JSON that the webhook gets."""
+    """Return the JSON that the webhook gets."""
     return {"kind": "vital", **asdict(notice), "runbook": notice.runbook, "message": str(notice)}

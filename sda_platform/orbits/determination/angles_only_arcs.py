@@ -50,7 +50,7 @@ def angles_only_arcs(direction: FloatArray, time_s: FloatArray, sigma_rad: Float
 
 
 def _second_observations(direction: FloatArray, time_s: FloatArray, first: int) -> list[int]:
-    """The observations that may be the second one of an arc, by time and angular speed."""
+    """Return the observations that may be the second one of an arc, by time and angular speed."""
     ahead = _following(time_s, first)
     elapsed_s = time_s[ahead] - time_s[first]
     near = _angle(direction[ahead], direction[first]) <= _FASTEST_RAD_S * elapsed_s
@@ -60,7 +60,7 @@ def _second_observations(direction: FloatArray, time_s: FloatArray, first: int) 
 def _continued(
     direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray, arc: list[int], visited: set[tuple[int, ...]]
 ) -> list[int]:
-    """The arc, extended while an observation continues it; empty where it joins a known arc.
+    """Return the arc, extended while an observation continues it; empty where it joins a known arc.
 
     The last four observations determine the next: an arc with four observations in ``visited`` is a known one.
     """
@@ -72,7 +72,7 @@ def _continued(
 
 
 def _next(direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray, arc: list[int]) -> int | None:
-    """The earliest observation consistent with the extrapolated arc."""
+    """Return the earliest observation consistent with the extrapolated arc."""
     ahead, (before, last) = _following(time_s, arc[-1]), arc[-2:]
     degree = min(len(arc), len(_MISS_SHARE)) - 1
     known = arc[-degree - 1 :]
@@ -91,7 +91,7 @@ def _next(direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray, arc:
 
 
 def _following(time_s: FloatArray, row: int) -> IntArray:
-    """The later observations within the longest gap."""
+    """Return the later observations within the longest gap."""
     begin, end = np.searchsorted(time_s, [time_s[row], time_s[row] + _LONGEST_GAP_S], side="right")
     return np.arange(begin, end, dtype=np.int64)
 

@@ -50,7 +50,7 @@ class Correction(UncertainElements, GoodnessOfFit):
 
 
 def correct_elements(observations: ObservationArrays, elements: ElementSets) -> Correction:
-    """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
+    """Return the element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
 
     Args:
         observations: (m,) of one object, in any order.
@@ -110,7 +110,7 @@ def first_orbit(observations: ObservationArrays) -> Correction:
 
 
 def _middle_parts(count: int) -> list[IntArray]:
-    """Positions in an arc of ``count`` observations: all, the middle half, the middle quarter, and so on."""
+    """Return positions in an arc of ``count`` observations: all, the middle half, the middle quarter, and so on."""
     halves = [np.arange(count)]
     while len(halves[-1]) >= 2 * _SMOOTHED_FROM:
         quarter = len(halves[-1]) // 4

@@ -66,7 +66,7 @@ def prediction_held_back(fits: WindowFits, published: Propagator, dynamics: Dyna
 
 
 def _split(fits: WindowFits, published: Propagator, dynamics: Dynamics) -> tuple[FilteredStates, WindowFits]:
-    """The track of the earlier windows, and the held-back ones."""
+    """Return the track of the earlier windows, and the held-back ones."""
     count = len(fits.epoch_ns)
     split = count - max(1, round(_SHARE * count))
     earlier = filter_tracks(fits.take(np.arange(split)), published, [0], dynamics)

@@ -158,7 +158,7 @@ def _gauss(site: FloatArray, unit: FloatArray, t: FloatArray, flat: float) -> li
 def _refined(
     start: tuple[FloatArray, FloatArray], site: FloatArray, unit: FloatArray, t: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The two-body state that reproduces the three measured directions, from a state near it. Raises NoOrbit."""
+    """Return the two-body state that reproduces the three measured directions, from a state near it. Raises NoOrbit."""
     across = np.linalg.svd(unit[:, None, :])[2][:, 1:]
     r, v = start
     for _ in range(_NEWTON_STEPS):
@@ -187,7 +187,7 @@ def _require_time_order(t: FloatArray) -> None:
 
 
 def _closed(r: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The state itself. Raises NoOrbit unless its orbit is closed and stays above the ground."""
+    """Return the state itself. Raises NoOrbit unless its orbit is closed and stays above the ground."""
     distance = float(np.linalg.norm(r))
     axis = 1 / (2 / distance - float(v @ v) / MU_EARTH_KM3_S2)
     if not np.isfinite(axis) or axis <= 0:

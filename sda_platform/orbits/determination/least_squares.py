@@ -120,7 +120,7 @@ def solve(observations: ObservationArrays, motion: ArcMotion, start: FloatArray,
 
 
 def _squares(residual: FloatArray) -> FloatArray:
-    """Squared residual (m,) of each observation in units of its own noise."""
+    """Return squared residual (m,) of each observation in units of its own noise."""
     return np.asarray(np.einsum("mi,mi->m", residual, residual))
 
 

@@ -59,7 +59,7 @@ def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None 
 def recognise(
     known: Sequence[UncertainOrbits], found: Sequence[UncertainOrbits], are_settled: BoolArray, dynamics: Dynamics
 ) -> dict[int, int]:
-    """The ``known`` orbit that each orbit ``found`` later continues, where both have exactly one candidate.
+    """Return the ``known`` orbit that each orbit ``found`` later continues, where both have exactly one candidate.
 
     All are of one row. Returns positions in ``known`` by positions in ``found``. Ambiguous cases are left out: in a
     debris cloud an object may well be nearest to a neighbour's prediction. ``are_settled``: (k, n) pairs of which it is
@@ -81,7 +81,7 @@ def recognise(
 
 
 def _distances_from(known: UncertainOrbits, found: UncertainOrbits, dynamics: Dynamics) -> FloatArray:
-    """Squared Mahalanobis distance (k, n) of each orbit ``found`` from each known one, infinite outside GATE."""
+    """Return squared Mahalanobis distance (k, n) of each orbit ``found`` from each known one, infinite outside GATE."""
     order = np.argsort(found.epoch_ns, kind="stable")
     time_ns = np.maximum(found.epoch_ns[order], known.epoch_ns[:, None])
     states = np.empty((len(known.epoch_ns), len(order), 6))
@@ -99,7 +99,9 @@ def _distances_from(known: UncertainOrbits, found: UncertainOrbits, dynamics: Dy
 
 
 def _costs(tracklets: Sequence[UncertainElements], are_distinct: BoolArray) -> FloatArray:
-    """Squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite elsewhere."""
+    """Return squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite
+    elsewhere.
+    """
     count = len(tracklets)
     epochs = np.array([int(t.elements.epoch_time_ns[0]) for t in tracklets])
     propagator = Propagator(ElementSets.stack([t.elements for t in tracklets]))
@@ -119,7 +121,9 @@ def _costs(tracklets: Sequence[UncertainElements], are_distinct: BoolArray) -> F
 
 
 def _distances(gap: FloatArray, spread: FloatArray) -> FloatArray:
-    """Squared Mahalanobis distances (n,) of differences (n, 6) with covariances (n, 6, 6), infinite outside GATE."""
+    """Return squared Mahalanobis distances (n,) of differences (n, 6) with covariances (n, 6, 6), infinite outside
+    GATE.
+    """
     gap[:, 5] = (gap[:, 5] + np.pi) % (2 * np.pi) - np.pi
     possible = np.isfinite(gap).all(axis=1) & (spread[:, 5, 5] < _VAGUEST_LONGITUDE_RAD**2)
     # A distance in six components is no less than that in one of them.
@@ -135,7 +139,7 @@ def _distances(gap: FloatArray, spread: FloatArray) -> FloatArray:
 
 
 def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray, later: int) -> BoolArray:
-    """Which tracklets (n,) may have the mean motion of ``later``: a cheap test before propagation.
+    """Return which tracklets (n,) may have the mean motion of ``later``: a cheap test before propagation.
 
     A distance in six components is no less than that in one of them. The bound is twice the gate, because it applies
     to mean elements.
@@ -148,7 +152,7 @@ def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray
 
 
 def _propagated_covariances(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:
-    """Covariances (n, 6, 6) after ``elapsed_s`` (n,): longitude drifts by the error of the mean motion."""
+    """Return covariances (n, 6, 6) after ``elapsed_s`` (n,): longitude drifts by the error of the mean motion."""
     days = elapsed_s / DAY_S
     drift = np.zeros_like(covariance)
     drift[:, np.arange(6), np.arange(6)] = (_ELEMENT_DRIFT_PER_DAY * days[:, None]) ** 2

@@ -34,7 +34,7 @@ class NumericalFit(GoodnessOfFit):
 def fit_orbit(
     observations: ObservationArrays, state_teme: FloatArray, epoch_ns: int, dynamics: Dynamics
 ) -> NumericalFit:
-    """The orbit at ``epoch_ns`` from observations (m,) alone, starting from the state (6,), km and km/s.
+    """Return the orbit at ``epoch_ns`` from observations (m,) alone, starting from the state (6,), km and km/s.
 
     Raises NoOrbit as `least_squares.solve`.
     """
@@ -49,7 +49,7 @@ def fit_orbit(
 def continued_orbit(
     before: UncertainOrbits, observations: ObservationArrays, epoch_ns: int, dynamics: Dynamics
 ) -> NumericalFit:
-    """The orbit at ``epoch_ns`` from later observations (m,) and from ``before``, one row.
+    """Return the orbit at ``epoch_ns`` from later observations (m,) and from ``before``, one row.
 
     It is solved at the epoch of ``before``, where the uncertainty is small enough to be Gaussian. The process noise
     until ``epoch_ns`` is part of the prior.
@@ -107,7 +107,7 @@ class _NumericalMotion:
         return np.einsum("mij,mj->mi", turn, states), turn @ partials
 
     def _one_way(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The same in GCRF at times that are all before or all after the epoch."""
+        """Return the same in GCRF at times that are all before or all after the epoch."""
         order = np.argsort(np.abs(time_ns - self.epoch_ns), kind="stable")
         ordered_ns = time_ns[order]
         epoch_ns, one = np.array([self.epoch_ns]), (unknowns[None, :6], unknowns[None, 6:])

@@ -98,7 +98,7 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
 
 
 def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
-    """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
+    """Return the elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
     return elements_along(_orbit(track), published.elements, dynamics)
 
 

@@ -33,7 +33,7 @@ class TrackEphemeris(ProductSigmas):
 
 
 def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> TrackEphemeris:
-    """The numerical prediction of one object's track.
+    """Return the numerical prediction of one object's track.
 
     Args:
         track: one row.
@@ -58,7 +58,7 @@ def ephemeris_of_track(track: FilteredStates, published: Propagator, dynamics: D
 
 
 def ephemeris_of_orbit(orbit: UncertainOrbits, dynamics: Dynamics) -> Ephemeris:
-    """The numerical prediction of one orbit for SPAN_S. Raises NoFit where it meets the ground."""
+    """Return the numerical prediction of one orbit for SPAN_S. Raises NoFit where it meets the ground."""
     epoch_ns = int(orbit.epoch_ns[0])
     time_ns = epoch_ns + _steps_ns(orbit.state)
     state, covariance = orbit.along(dynamics, time_ns).in_teme()

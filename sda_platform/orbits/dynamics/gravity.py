@@ -46,7 +46,7 @@ class Field(NamedTuple):
 
 @cache
 def field(degree: int = MAX_DEGREE, order: int = MAX_DEGREE) -> Field:
-    """The field up to a degree and an order, at most 36; degree 0 is a point mass."""
+    """Return the field up to a degree and an order, at most 36; degree 0 is a point mass."""
     size = MAX_DEGREE + 3
     cosine, sine = np.zeros((MAX_DEGREE + 1, size)), np.zeros((MAX_DEGREE + 1, size))
     cosine[0, 0] = 1.0

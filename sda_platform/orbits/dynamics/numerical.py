@@ -108,7 +108,7 @@ CONSTANT_DYNAMICS = Dynamics()
 
 
 def rotated(turn: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Covariances (n, 6, 6) in the frame that ``turn`` (n, 3, 3) leads to."""
+    """Return covariances (n, 6, 6) in the frame that ``turn`` (n, 3, 3) leads to."""
     both = np.zeros((len(turn), 6, 6))
     both[:, :3, :3] = both[:, 3:, 3:] = turn
     return np.asarray(both @ covariance @ both.swapaxes(1, 2))

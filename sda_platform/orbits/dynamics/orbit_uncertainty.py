@@ -59,7 +59,9 @@ class UncertainOrbits:
             getattr(self, field.name)[rows] = getattr(others, field.name)
 
     def at(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
-        """The orbits at ``time_ns`` (n,), earlier or later, with process noise. NaN where the integration fails."""
+        """Return the orbits at ``time_ns`` (n,), earlier or later, with process noise. NaN where the
+        integration fails.
+        """
         return self._moved(time_ns, *dynamics.transitions(self.state, self.coefficients, self.epoch_ns, time_ns))
 
     def along(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:

@@ -123,7 +123,9 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
 
 
 def _bound_by_the_other(passes: Encounters, missing: npt.NDArray[np.bool_]) -> FloatArray:
-    """The largest probability (n,) by the one known covariance, where the other is ``missing`` (2, n); else NaN."""
+    """Return the largest probability (n,) by the one known covariance, where the other is ``missing`` (2, n);
+    else NaN.
+    """
     bound = np.full(len(passes.radius_km), np.nan)
     for known, unknown in ((0, 1), (1, 0)):
         rows = np.flatnonzero(missing[unknown] & ~missing[known])
@@ -143,7 +145,7 @@ def _are_usable(passes: Encounters) -> npt.NDArray[np.bool_]:
 def _judged(
     passes: Encounters, row: int, plane: ShortEncounterRisk, reasons: list[str], budget: WorkBudget
 ) -> _Verdict:
-    """The verdict on one pass; adds findings to its ``reasons``."""
+    """Return the verdict on one pass; adds findings to its ``reasons``."""
     straight = _Answer(float(plane.probability[row]), FOSTER)
     if plane.covariance_repaired[row] and "indefinite_covariance" not in reasons:
         reasons.append("indefinite_covariance")

@@ -59,7 +59,7 @@ class ExpectedCollisions:
         return self.inside_at_start + self.entries
 
     def is_separate(self, part: float) -> bool:
-        """Whether the pair is separate when the window begins, up to this part of the total."""
+        """Return whether the pair is separate when the window begins, up to this part of the total."""
         return self.inside_at_start <= part * self.total
 
 
@@ -97,8 +97,8 @@ def _integrated(
     ends: FloatArray,
     budget: WorkBudget,
 ) -> tuple[float, bool]:
-    """The flux over the panels, each halved until the result is stable, and whether that converged with the overlap
-    found everywhere.
+    """Return the flux over the panels, each halved until the result is stable, and whether that converged with the
+    overlap found everywhere.
     """
     total = 0.0
     coarse, _ = _panels(first, second, radius_km, begins, ends, budget)
@@ -128,7 +128,7 @@ def _panels(
     ends: FloatArray,
     budget: WorkBudget,
 ) -> tuple[FloatArray, bool]:
-    """The inflow over each panel (n,) by one Gauss-Legendre sum."""
+    """Return the inflow over each panel (n,) by one Gauss-Legendre sum."""
     times = begins[:, None] + (ends - begins)[:, None] * (_TIME_NODES + 1) / 2
     budget.spend(_EVALUATIONS_PER_INFLOW * times.size)
     met = overlap(first, second, times.ravel(), budget)

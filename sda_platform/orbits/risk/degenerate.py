@@ -23,14 +23,14 @@ def without_default(covariance: FloatArray) -> FloatArray:
 
 
 def is_usable(covariance: FloatArray) -> BoolArray:
-    """Whether covariances (n, 6, 6) of km and km/s are finite and of a computable size, (n,)."""
+    """Return whether covariances (n, 6, 6) of km and km/s are finite and of a computable size, (n,)."""
     limit = np.array([LARGEST_SIGMA_KM] * 3 + [LARGEST_SIGMA_KM_S] * 3)
     with np.errstate(invalid="ignore"):
         return np.asarray((np.abs(covariance) <= np.outer(limit, limit)).all(axis=(-2, -1)))
 
 
 def is_rank_deficient(covariance: FloatArray) -> BoolArray:
-    """Whether blocks (n, 3, 3) are zero, singular or without a positive eigenvalue, (n,): some direction has no
+    """Return whether blocks (n, 3, 3) are zero, singular or without a positive eigenvalue, (n,): some direction has no
     error.
 
     A block with one clearly negative eigenvalue is excluded: it is clipped and has its own flag.

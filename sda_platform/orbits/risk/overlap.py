@@ -54,7 +54,7 @@ class Overlap:
 
 
 def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget) -> Overlap:
-    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted."""
+    """Return the overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted."""
     count = len(dt_s)
     here, there = np.tile(first.elements, (count, 1)), np.tile(second.elements, (count, 1))
     scale_1, scale_2 = (np.sqrt(np.maximum(np.diagonal(o.covariance), 1e-60)) for o in (first, second))
@@ -108,7 +108,7 @@ def log_overlap(met: Overlap, radius_km: float) -> FloatArray:
 def _relative(
     first: UncertainOrbit, second: UncertainOrbit, here: FloatArray, there: FloatArray, dt_s: FloatArray, terms: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The relative state, linearised at elements ``here`` and ``there`` (n, 6); 3 ``terms``: its position alone.
+    """Return the relative state, linearised at elements ``here`` and ``there`` (n, 6); 3 ``terms``: its position alone.
 
     Returns its mean (n, terms), its covariance (n, terms, terms), and the covariance of each orbit's own state with its
     elements, (n, terms, 6).
@@ -123,7 +123,7 @@ def _relative(
 def _linearised(
     orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray, terms: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The first ``terms`` of the mean state (n, terms), and their derivatives by the elements (n, terms, 6)."""
+    """Return the first ``terms`` of the mean state (n, terms), and their derivatives by the elements (n, terms, 6)."""
     state, slope = states_at(orbit, elements, dt_s)
     state, slope = state[:, :terms], slope[:, :terms]
     return state + np.einsum("nij,nj->ni", slope, orbit.elements - elements), slope

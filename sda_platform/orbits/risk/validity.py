@@ -59,13 +59,13 @@ class Encounters:
         return self.v2_km_s - self.v1_km_s
 
     def shorter_period_s(self) -> FloatArray:
-        """The shorter of both orbital periods, (n,); NaN where neither orbit is closed."""
+        """Return the shorter of both orbital periods, (n,); NaN where neither orbit is closed."""
         periods = [orbital_period_s(self.r1_km, self.v1_km_s), orbital_period_s(self.r2_km, self.v2_km_s)]
         return np.fmin(*periods)
 
 
 def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
-    """The concerns that each pass (n,) raises.
+    """Return the concerns that each pass (n,) raises.
 
     - ``low_relative_speed``: the sigma of the relative speed is a tenth of it or more.
     - ``extended_encounter``: the encounter takes more than 1/500 of the shorter period. Counted are the crossing of
@@ -111,12 +111,12 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
 
 
 def missing_covariances(passes: Encounters) -> npt.NDArray[np.bool_]:
-    """Whether the position covariance of the first and of the second object is missing, (2, n)."""
+    """Return whether the position covariance of the first and of the second object is missing, (2, n)."""
     return np.stack([is_rank_deficient(c[:, :3, :3]) for c in (passes.covariance_1, passes.covariance_2)])
 
 
 def _lowest_part(covariance: FloatArray) -> FloatArray:
-    """The least eigenvalue of blocks (n, 3, 3) as a part of their trace, (n,); zero where that vanishes."""
+    """Return the least eigenvalue of blocks (n, 3, 3) as a part of their trace, (n,); zero where that vanishes."""
     least, trace = np.linalg.eigvalsh(covariance)[:, 0], np.trace(covariance, axis1=-2, axis2=-1)
     return np.where(trace > 0, least / np.where(trace > 0, trace, 1.0), np.minimum(least, 0.0))
 
@@ -127,7 +127,7 @@ def _sagitta_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
 
 
 def is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether matrices (n, k, k), scaled to unit variances, have an eigenvalue more negative than printed digits
+    """Return whether matrices (n, k, k), scaled to unit variances, have an eigenvalue more negative than printed digits
     explain.
     """
     sigma = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-60))
@@ -138,7 +138,7 @@ def is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def _across(covariance: FloatArray, along: FloatArray) -> FloatArray:
-    """Covariances (n, 3, 3) without their part along the unit vectors: one eigenvalue is zero."""
+    """Return covariances (n, 3, 3) without their part along the unit vectors: one eigenvalue is zero."""
     project = np.eye(3) - along[:, :, None] * along[:, None, :]
     return project @ covariance @ project
 

@@ -150,7 +150,8 @@ def radius_limits_km(tracks: InterpolatedEphemerides) -> tuple[FloatArray, Float
 def sieve(
     propagator: Propagator, index: IntArray, primaries: InterpolatedEphemerides, time_ns: int, threshold_km: float
 ) -> IntArray:
-    """The part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near ``time_ns``.
+    """Return the part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near
+    ``time_ns``.
 
     Objects that SGP4 rejects at ``time_ns`` are kept, so that their failure is reported.
     """
@@ -175,7 +176,7 @@ def find_nearby(
     *,
     threshold_km: float,
 ) -> Nearby:
-    """The samples around which a pair may pass within the threshold.
+    """Return the samples around which a pair may pass within the threshold.
 
     ``error_km``: the interpolation error of each ephemeris. An object is never paired with itself; a pair of two
     primaries is reported once.
@@ -237,8 +238,8 @@ class _Sampled:
 
 
 def _meetings(mine: _Sampled, theirs: _Sampled) -> list[tuple[_Sampled, _Sampled]]:
-    """The pairs of lists to compare. Where all meet all, the few objects with a large reach are compared separately,
-    so that most cells stay small.
+    """Return the pairs of lists to compare. Where all meet all, the few objects with a large reach are compared
+    separately, so that most cells stay small.
     """
     if theirs is not mine or not len(mine.row):
         return [(mine, theirs)]

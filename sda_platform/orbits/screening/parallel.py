@@ -56,7 +56,7 @@ def screen_elements(
 
 
 def _near(terms: Terms, rows: IntArray, start_ns: int, end_ns: int) -> IntArray:
-    """The rows whose term is no farther from the span than REACH_NS."""
+    """Return the rows whose term is no farther from the span than REACH_NS."""
     is_near = (terms.from_ns[rows] < end_ns + REACH_NS) & (terms.until_ns[rows] > start_ns - REACH_NS)
     return rows[is_near]
 

@@ -29,7 +29,7 @@ _EQUAL_KM = 1e-9
 def within_terms(
     propagator: Propagator, terms: Terms, found: ScreeningResult, start_ns: int, end_ns: int, threshold_km: float
 ) -> ScreeningResult:
-    """The part of ``found`` in [start, end) when each row counts in its term only; each finding of a pair once.
+    """Return the part of ``found`` in [start, end) when each row counts in its term only; each finding of a pair once.
 
     ``terms.row`` must be 0 … n-1 of the propagator. ``found`` covers each row up to REACH_NS beyond its term.
     """
@@ -87,7 +87,7 @@ def _at_begin(propagator: Propagator, terms: Terms, events: Events, threshold_km
 
 
 def _row_at(propagator: Propagator, terms: Terms, row: IntArray, time_ns: IntArray) -> IntArray:
-    """The row of the same object that is in force at ``time_ns``; rows are ordered by object, then term."""
+    """Return the row of the same object that is in force at ``time_ns``; rows are ordered by object, then term."""
     found = row.copy()
     for step in (1, -1):
         while True:

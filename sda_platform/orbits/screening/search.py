@@ -176,7 +176,7 @@ def screen(
 
 
 def joined(propagator: Propagator, parts: Sequence[ScreeningResult]) -> ScreeningResult:
-    """The union of ``parts``, each finding once: windows or groups of objects that were screened separately.
+    """Return the union of ``parts``, each finding once: windows or groups of objects that were screened separately.
 
     Equal to screening their union at once, since an event found twice is the same to the last bit.
     """
@@ -273,7 +273,7 @@ def _ordered(propagator: Propagator, first: IntArray, second: IntArray) -> tuple
 
 
 def _pairs(propagator: Propagator, samples: Seeds) -> IntArray:
-    """The pairs of ``samples`` (p, 2), each once, the lower NORAD id first."""
+    """Return the pairs of ``samples`` (p, 2), each once, the lower NORAD id first."""
     pairs = np.stack(_ordered(propagator, samples.first, samples.second), axis=-1)
     return np.asarray(np.unique(pairs, axis=0), dtype=np.int64)
 

@@ -48,7 +48,7 @@ def slow_approaches(
     protected: npt.NDArray[np.bool_],
     terms: Terms | None = None,
 ) -> RefinedApproaches:
-    """The slow approaches of ``pairs`` (p, 2; rows of the propagator, each pair once) with TCA in [start, end).
+    """Return the slow approaches of ``pairs`` (p, 2; rows of the propagator, each pair once) with TCA in [start, end).
 
     The stays are those in the sphere around ``volume``. An approach counts if the pair is inside the volume of a
     protected object (``protected``: by row of the propagator) at a sample of the stay. With ``terms`` only the times
@@ -122,7 +122,7 @@ class _Neighbourhoods:
         return slow
 
     def _is_approach(self, number: int) -> bool:
-        """Whether a minimum is the least of its stay within a day, is of the volume, and its pair separates."""
+        """Return whether a minimum is the least of its stay within a day, is of the volume, and its pair separates."""
         pair, time_ns = self.pair[number], int(self.minima.time_ns[number])
         begin = -(-(time_ns - NEIGHBOURHOOD_NS) // _SAMPLE_NS) - self._first
         end = (time_ns + NEIGHBOURHOOD_NS) // _SAMPLE_NS - self._first + 1
@@ -147,7 +147,7 @@ class _Neighbourhoods:
 
 
 def _least(propagator: Propagator, pairs: IntArray, time_ns: IntArray) -> RefinedApproaches:
-    """The minima of distance near ``time_ns`` (m,) of ``pairs`` (m, 2), by parabolas through squared distances.
+    """Return the minima of distance near ``time_ns`` (m,) of ``pairs`` (m, 2), by parabolas through squared distances.
 
     SGP4's velocity is not quite the derivative of its position. The zero of r.v of a slow pair is therefore off the
     minimum by up to a minute.

@@ -98,7 +98,7 @@ def counts(propagator: Propagator, events: Events, volume: Volume) -> npt.NDArra
 def enters(
     propagator: Propagator, protected: IntArray, other: IntArray, tca_time_ns: IntArray, volume: Volume
 ) -> npt.NDArray[np.bool_]:
-    """Whether each ``other`` enters the volume of ``protected`` in its approach at ``tca_time_ns``, all (n,)."""
+    """Return whether each ``other`` enters the volume of ``protected`` in its approach at ``tca_time_ns``, all (n,)."""
     inside = np.zeros(len(tca_time_ns), dtype=np.bool_)
     for direction in (1, -1):
         active = np.flatnonzero(~inside)
@@ -125,7 +125,9 @@ def enters(
 
 
 def _time_beyond_s(beyond_km: FloatArray, leaving_km_s: FloatArray, bend_km_s2: FloatArray) -> FloatArray:
-    """How long (s) an object this far beyond planes (n, k), with these approach speeds, stays beyond one of them."""
+    """Return how long (s) an object this far beyond planes (n, k), with these approach speeds, stays beyond one of
+    them.
+    """
     bend = bend_km_s2[:, None]
     root = np.sqrt(np.maximum(leaving_km_s**2 + 2 * bend * beyond_km, 0.0))
     return np.asarray(np.where(beyond_km > 0, (leaving_km_s + root) / bend, 0.0).max(axis=-1))

@@ -106,7 +106,7 @@ Volumes = Mapping[str, Volume] | Volume
 
 
 def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
-    """The regime of each orbit, (n,), one of ``REGIMES``.
+    """Return the regime of each orbit, (n,), one of ``REGIMES``.
 
     HEO is from eccentricity 0.25, then GEO by its period (1300 to 1800 minutes). LEO1 to LEO4 go by perigee height (to
     500, 750, 1200, 2000 km), and MEO is all others.

@@ -99,7 +99,7 @@ def _codes(
 def geometric(
     columns: Mapping[str, Any], refers: AngleReferences, sensors: Mapping[str, Sensor]
 ) -> dict[str, FloatArray]:
-    """The columns of angles and ranges (m,) of `ObservationArrays` as geometry, from ``columns`` as reported."""
+    """Return the columns of angles and ranges (m,) of `ObservationArrays` as geometry, from ``columns`` as reported."""
     found = {name: np.array(columns[name], np.float64) for name in (*_DIRECTION, *_ECHO)}
     is_radar = np.asarray(columns["source_kind"]) == "radar"
     for names, is_kind in ((_DIRECTION, ~is_radar), (_ECHO, is_radar)):
@@ -220,7 +220,7 @@ def _with_elevation(
 
 
 def _refracted_rad(true_rad: FloatArray, site: FloatArray) -> FloatArray:
-    """The elevation at which an object is seen."""
+    """Return the elevation at which an object is seen."""
     seen = true_rad
     for _ in range(_ROUNDS):
         seen = true_rad + _refraction_rad(seen, site)

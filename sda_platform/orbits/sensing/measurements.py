@@ -70,7 +70,7 @@ class Measurements:
         return len(self.kind)
 
     def take(self, index: npt.ArrayLike) -> Self:
-        """The measurements at ``index`` (positions or a boolean mask), in that order."""
+        """Return the measurements at ``index`` (positions or a boolean mask), in that order."""
         chosen = np.asarray(index)
         columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
         return type(self)(**columns)

@@ -86,12 +86,12 @@ class ObservationArrays:
         return len(self.sensor_time_ns)
 
     def take(self, index: npt.ArrayLike) -> Self:
-        """The observations at ``index`` (positions or a boolean mask), in that order."""
+        """Return the observations at ``index`` (positions or a boolean mask), in that order."""
         chosen = np.asarray(index)
         return type(self)(**{name: getattr(self, name)[chosen] for name in COLUMNS}, sensors=self.sensors)
 
     def canonical_order(self, group: IntArray) -> IntArray:
-        """Positions that sort by ``group`` (m,), then time, source and every reported number.
+        """Return positions that sort by ``group`` (m,), then time, source and every reported number.
 
         The order depends on the rows alone, not on how they arrived; rows that tie are equal in every column.
         """
@@ -106,7 +106,7 @@ class ObservationArrays:
 
 
 def stacked(parts: Sequence[ObservationArrays]) -> ObservationArrays:
-    """The observations of all parts, which one network made, in the order of the parts."""
+    """Return the observations of all parts, which one network made, in the order of the parts."""
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
     return ObservationArrays(**columns, sensors=parts[0].sensors)
 

@@ -63,7 +63,7 @@ class PassWindows:
         return len(self.index)
 
     def take(self, rows: npt.ArrayLike) -> PassWindows:
-        """The windows at ``rows``: positions or a mask, in that order."""
+        """Return the windows at ``rows``: positions or a mask, in that order."""
         chosen = np.asarray(rows)
         return PassWindows(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
@@ -111,7 +111,9 @@ def _windows(index: IntArray, sensor: IntArray, time_ns: IntArray, found: FloatA
 def _part(
     propagator: Propagator, rows: IntArray, sensors: Sequence[Sensor], start_ns: int, end_ns: int
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """The windows of ``rows`` in [start, end]: rows, sensors, rise, culmination and set (n, 3), and their terms."""
+    """Return the windows of ``rows`` in [start, end]: rows, sensors, rise, culmination and set (n, 3), and
+    their terms.
+    """
     found = list(_parts(propagator.take(rows), sensors, start_ns, end_ns)) if len(rows) else []
     if not found:
         return _NOTHING

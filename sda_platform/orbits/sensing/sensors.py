@@ -83,12 +83,12 @@ class SensorNetwork(Mapping[str, Sensor]):
         return f"SensorNetwork({self._identity})"
 
     def of_kind(self, kind: str) -> list[Sensor]:
-        """The radars (``radar``) or telescopes (``optical``), in file order."""
+        """Return the radars (``radar``) or telescopes (``optical``), in file order."""
         return [sensor for sensor in self._sensors.values() if sensor.kind == kind]
 
 
 def sensor_network(path: Path) -> SensorNetwork:
-    """The sensors of a CSV with the header COLUMNS; a noise figure that does not apply is left empty.
+    """Return the sensors of a CSV with the header COLUMNS; a noise figure that does not apply is left empty.
 
     Raises:
         ListingError: the file cannot be read, or a line is not a sensor; the text names file, line and reason.
@@ -103,7 +103,7 @@ def references_of(sensor: Sensor) -> dict[str, str]:
 
 @cache
 def sensor_registry() -> SensorNetwork:
-    """The ground sensors that the package ships."""
+    """Return the ground sensors that the package ships."""
     with resources.as_file(resources.files("sda_platform.orbits.sensing") / "sensors.csv") as path:
         return sensor_network(path)
 

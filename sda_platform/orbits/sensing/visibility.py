@@ -56,7 +56,7 @@ def lines_of_sight(
     time_ns: IntArray,
     states: tuple[npt.NDArray[np.uint8], FloatArray, FloatArray],
 ) -> LinesOfSight:
-    """The lines of sight along which an object can be observed, in the given order.
+    """Return the lines of sight along which an object can be observed, in the given order.
 
     ``sensor`` (n,) are positions in ``sensors``, ``index`` (n,) numbers of objects. ``states``: error (n,), position
     (n, 3) km and velocity (n, 3) km/s, TEME, of the object at ``time_ns`` (n,).
@@ -79,7 +79,7 @@ def lines_of_sight(
 
 
 def comes_near(sensor: Sensor, r_teme_km: FloatArray, time_ns: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether objects (n,) come near a sensor's field of regard at any of the instants (t,), ten seconds apart.
+    """Return whether objects (n,) come near a sensor's field of regard at any of the instants (t,), ten seconds apart.
 
     ``r_teme_km``: (n, t, 3).
     """

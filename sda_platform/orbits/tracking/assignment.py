@@ -51,7 +51,7 @@ def assign(cluster: IntArray, candidate: IntArray, cost: FloatArray, exclusion_g
 
 
 def _contested(cluster: IntArray, candidate: IntArray, exclusion_group: IntArray, first: IntArray) -> list[IntArray]:
-    """The hypotheses of every connected component in which two clusters compete for one object."""
+    """Return the hypotheses of every connected component in which two clusters compete for one object."""
     if not len(cluster):
         return []
     _, node = np.unique(_node(candidate, exclusion_group[cluster]), return_inverse=True)
@@ -68,7 +68,7 @@ def _contested(cluster: IntArray, candidate: IntArray, exclusion_group: IntArray
 
 
 def _least_cost(rows: IntArray, cluster: IntArray, node: IntArray, cost: FloatArray) -> list[int]:
-    """The least-cost assignment among the hypotheses ``rows``; a cluster may stay unassigned."""
+    """Return the least-cost assignment among the hypotheses ``rows``; a cluster may stay unassigned."""
     clusters, i = np.unique(cluster[rows], return_inverse=True)
     nodes, j = np.unique(node[rows], return_inverse=True)
     table = np.zeros((len(clusters), len(nodes) + len(clusters)))
@@ -81,7 +81,7 @@ def _least_cost(rows: IntArray, cluster: IntArray, node: IntArray, cost: FloatAr
 
 
 def _with_runner_up(cluster: IntArray, candidate: IntArray, cost: FloatArray, chosen: IntArray) -> Assignment:
-    """The assigned candidates and, for each, the cheapest alternative of its cluster."""
+    """Return the assigned candidates and, for each, the cheapest alternative of its cluster."""
     count = len(chosen)
     has = chosen >= 0
     verdict = Assignment(np.full(count, -1, dtype=np.int64), np.full(count, -1, dtype=np.int64), np.full(count, np.inf))

@@ -87,7 +87,7 @@ class Pairs:
     """The gate of an observation with six components."""
 
     def take(self, index: npt.ArrayLike) -> Pairs:
-        """The pairs at ``index`` (positions or a boolean mask), in that order."""
+        """Return the pairs at ``index`` (positions or a boolean mask), in that order."""
         chosen = np.asarray(index)
         columns = {f.name: getattr(self, f.name)[chosen] for f in dataclasses.fields(self) if f.name != "widest_gate"}
         return Pairs(**columns, widest_gate=self.widest_gate)
@@ -236,7 +236,7 @@ def hypotheses(cluster: IntArray, candidate: IntArray) -> tuple[IntArray, IntArr
 
 
 def _per_observation(pairs: Pairs, cluster: IntArray, found: Assignment) -> Association:
-    """The association of each observation, from the assignment of its cluster."""
+    """Return the association of each observation, from the assignment of its cluster."""
     count = len(cluster)
     index, mahalanobis2 = np.full(count, -1, dtype=np.int64), np.full(count, np.nan)
     reason = np.full(count, Reason.NO_CANDIDATE, dtype=np.uint8)
@@ -255,7 +255,7 @@ def _per_observation(pairs: Pairs, cluster: IntArray, found: Assignment) -> Asso
 
 
 def _clusters(observations: ObservationArrays, tracks: TextArray | None) -> tuple[IntArray, IntArray]:
-    """The cluster of each observation (m,), and the exclusion group (u,) of each cluster.
+    """Return the cluster of each observation (m,), and the exclusion group (u,) of each cluster.
 
     A sensor's tracks of one half minute are different objects; so are its single observations of one instant. A track
     of one observation counts as a single observation, because some sensors number every observation.

@@ -65,7 +65,7 @@ class _Predictions:
     """(n,) gate radius of the element-set error."""
 
     def at(self, time_ns: int) -> tuple[FloatArray, FloatArray]:
-        """Positions (n, 3) and velocities (n, 3) at a time within the interval."""
+        """Return positions (n, 3) and velocities (n, 3) at a time within the interval."""
         span_s = _KNOT_NS / 1e9
         s = (time_ns - self.start_ns) / _KNOT_NS
         r, v = self.r_teme_km, self.v_teme_km_s
@@ -188,14 +188,14 @@ def _moments(
     bin_ns: int,
     classes_km: tuple[float, ...] = (),
 ) -> Iterator[tuple[IntArray, _Places]]:
-    """The rows of each time bin, with the predicted positions at its middle."""
+    """Yield the rows of each time bin, with the predicted positions at its middle."""
     bins = measurements.time_ns[rows] // bin_ns
     for number in np.unique(bins).tolist():
         yield rows[bins == number], _places(predictions, number * bin_ns + bin_ns // 2, classes_km)
 
 
 def _in_crowd(measurements: Measurements, places: _Places, gate_sigmas: float) -> BoolArray:
-    """Which observations (m,) are in a crowd. If none of a sample is, the rest is not tested."""
+    """Return which observations (m,) are in a crowd. If none of a sample is, the rest is not tested."""
     position_km = measurements.position_km()
     reach_km = _reach_km(measurements, places, gate_sigmas) + _CLASSES_KM[0]
     ((_, _, tree),) = places.trees
@@ -254,7 +254,7 @@ def _in_reach_sideways(
     candidate: IntArray,
     gap_km: FloatArray,
 ) -> BoolArray:
-    """Which pairs (p,) are within reach along each RTN axis, with the object moved to the observation's time."""
+    """Return which pairs (p,) are within reach along each RTN axis, with the object moved to the observation's time."""
     elapsed_s = (measurements.time_ns[row] - places.time_ns) / 1e9
     gap_km = gap_km + places.v_teme_km_s[candidate] * elapsed_s[:, None]
     off_km = np.abs(np.einsum("pij,pj->pi", places.rtn[candidate], gap_km))

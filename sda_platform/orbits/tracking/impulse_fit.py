@@ -44,7 +44,8 @@ class Impulse:
 def search_impulse(
     spans: Iterable[tuple[UncertainOrbits, IntArray]], evidence: Evidence, until_ns: int, dynamics: Dynamics
 ) -> Impulse | None:
-    """The impulse in the first of ever longer ``spans`` that has it inside, else the last one that explains its span.
+    """Return the impulse in the first of ever longer ``spans`` that has it inside, else the last one that explains its
+    span.
 
     A small impulse shows late. Windows before the first contradiction are after it then, and an orbit from them is not
     the one before. None where no span has an impulse.
@@ -72,7 +73,8 @@ def fit_impulse(
     until_ns: int,
     dynamics: Dynamics,
 ) -> Impulse | None:
-    """The orbit at the last of ``k`` windows that an impulse after ``before`` (1) and until ``until_ns`` explains.
+    """Return the orbit at the last of ``k`` windows that an impulse after ``before`` (1) and until ``until_ns``
+    explains.
 
     None where no impulse does, for example after a long thrust.
 
@@ -192,11 +194,11 @@ class _Problem:
         return np.asarray(np.linalg.solve(to_burn, np.broadcast_to(np.eye(8)[:, 3:6], (len(time_ns), 8, 3))))
 
     def implausible(self, gain: float) -> bool:
-        """Whether the windows contradict a fit that explains ``gain`` of their squares."""
+        """Return whether the windows contradict a fit that explains ``gain`` of their squares."""
         return bool(chi2.sf(max(self.squares - gain, 0.0), max(self.degrees, 1)) < _IMPLAUSIBLE)
 
     def combined(self, fits: _Fits, early_ns: float) -> Impulse:
-        """The fits as one: their mean and covariance, weighted by the evidence, at the newest window."""
+        """Return the fits as one: their mean and covariance, weighted by the evidence, at the newest window."""
         weight = np.exp(fits.evidence - fits.evidence.max())
         weight /= weight.sum()
         is_inside = bool(weight[fits.time_ns < early_ns].sum() < _LEAST_PROBABLE)

@@ -25,7 +25,7 @@ _MANOEUVRE_TIME_S = 30.0
 
 
 def contradicts(innovation: FloatArray, size: IntArray, *, may_confirm: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether windows (n,) contradict the orbit, by squared innovation and its degrees of freedom.
+    """Return whether windows (n,) contradict the orbit, by squared innovation and its degrees of freedom.
 
     A weaker contradiction suffices for windows that ``may_confirm`` the one before.
     """
@@ -33,7 +33,7 @@ def contradicts(innovation: FloatArray, size: IntArray, *, may_confirm: npt.NDAr
 
 
 def leaves_set(innovation: FloatArray, size: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether first windows (n,) contradict the element set so much that the object has left its path."""
+    """Return whether first windows (n,) contradict the element set so much that the object has left its path."""
     return _is_beyond(_IMPLAUSIBLE, innovation / _TAILS**2, size)
 
 
@@ -58,7 +58,7 @@ def by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidenc
 
 
 def _is_beyond(probability: float | FloatArray, innovation: FloatArray, size: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether so large a squared innovation has less than this probability."""
+    """Return whether so large a squared innovation has less than this probability."""
     return np.asarray(innovation > chi2.isf(probability, np.maximum(size, 1)))
 
 

@@ -33,7 +33,7 @@ _STATE = 6
 def with_manoeuvred(
     observations: ObservationArrays, found: FusedWindow, propagator: Propagator, mid_time_ns: int
 ) -> FusedWindow:
-    """The window with fits of objects that are beyond their gates.
+    """Return the window with fits of objects that are beyond their gates.
 
     Args:
         observations: (m,) of the window, in the order of ``found``.
@@ -71,7 +71,7 @@ def _beyond_gates(
 
 
 def _alone_and_apart(rows: IntArray, candidates: IntArray, time_ns: IntArray) -> IntArray:
-    """The objects, ascending, with observations that are apart in time and of no other such object."""
+    """Return the objects, ascending, with observations that are apart in time and of no other such object."""
     objects, number = np.unique(candidates, return_inverse=True)
     first, last = np.full(len(objects), np.iinfo(np.int64).max), np.zeros(len(objects), dtype=np.int64)
     np.minimum.at(first, number, time_ns[rows])
@@ -84,7 +84,9 @@ def _alone_and_apart(rows: IntArray, candidates: IntArray, time_ns: IntArray) ->
 
 
 def _has_observers(group: IntArray, source_id: TextArray, count: int) -> BoolArray:
-    """Whether several observers have observations (m,) of each of ``count`` objects; ``group`` is the object, or -1."""
+    """Return whether several observers have observations (m,) of each of ``count`` objects; ``group`` is the object, or
+    -1.
+    """
     rows = np.flatnonzero(group >= 0)
     _, observers = leading_observers(group[rows], source_id[rows])
     has_several = np.zeros(count, dtype=np.bool_)

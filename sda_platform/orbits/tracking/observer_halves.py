@@ -51,7 +51,8 @@ def fit_halves(
 
 
 def leading_observers(group: IntArray, source_id: TextArray) -> tuple[BoolArray, IntArray]:
-    """Whether each observation (m,) is of its group's leading observer, and the number of its group's observers (m,).
+    """Return whether each observation (m,) is of its group's leading observer, and the number of its group's observers
+    (m,).
 
     The leading observer has the most observations, of several the first name.
     """

@@ -37,7 +37,7 @@ class Prior:
         return self.factor @ self.factor.swapaxes(-1, -2)
 
     def take(self, index: IntArray) -> Prior:
-        """The priors at these positions, in that order."""
+        """Return the priors at these positions, in that order."""
         return Prior(self.r_mid[index], self.v_mid[index], self.factor[index], self.known[index])
 
 
@@ -85,7 +85,7 @@ def pose(
     mid_time_ns: IntArray,
     further: FloatArray | None = None,
 ) -> tuple[Problem, IntArray]:
-    """The problem with its rows in canonical order, and each row's position in the caller's order."""
+    """Return the problem with its rows in canonical order, and each row's position in the caller's order."""
     prior = prior_at(propagator, index, mid_time_ns, further)
     order = observations.canonical_order(group)
     order = order[group[order] >= 0]
@@ -100,7 +100,7 @@ def pose(
 
 
 def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray, further: FloatArray | None = None) -> Prior:
-    """The priors of objects (g,) at times (g,); ``further`` (g, 6, 6), TEME, is added to their covariances."""
+    """Return the priors of objects (g,) at times (g,); ``further`` (g, 6, 6), TEME, is added to their covariances."""
     error, r_mid, v_mid = propagator.at(index, time_ns)
     in_rtn = tracking_prior_rtn(propagator, index, time_ns, r_mid, v_mid)
     covariance = rtn_to_teme(in_rtn, r_mid, v_mid) + (0.0 if further is None else further)

@@ -77,7 +77,7 @@ def estimate_time_tag_biases(
 
 
 def corrected(observations: ObservationArrays, offsets: TimeTagBiases) -> ObservationArrays:
-    """The observations with the biases subtracted from their times, and the uncertainty of that correction.
+    """Return the observations with the biases subtracted from their times, and the uncertainty of that correction.
 
     Sources without an estimate are unchanged.
     """

@@ -150,7 +150,7 @@ class FitWindow:
         return hypothesis
 
     def _assigned(self) -> BoolArray:
-        """Which hypotheses hold: one assignment over all clusters of the window."""
+        """Return which hypotheses hold: one assignment over all clusters of the window."""
         clusters = self._clusters
         exclusion_group = exclusion_groups(
             clusters["source"], (clusters["named"] > 0) & (clusters["observations"] > 1), clusters["time_ns"]
@@ -159,7 +159,7 @@ class FitWindow:
         return np.asarray(assign(cluster, candidate, self._cost, exclusion_group).candidate[cluster] == candidate)
 
     def _reject_outliers(self, object_of: list[IntArray], equations: FloatArray) -> tuple[list[BoolArray], BoolArray]:
-        """Which hypotheses of each slice are rejected, and which objects (g,) stay unresolved.
+        """Return which hypotheses of each slice are rejected, and which objects (g,) stay unresolved.
 
         Rejected blocks are removed from ``equations``.
         """
@@ -193,7 +193,7 @@ class FitWindow:
     def _assigned_objects(
         self, object_of: list[IntArray], rejected: list[BoolArray]
     ) -> tuple[IntArray, BoolArray, BoolArray]:
-        """The object of each observation, or -1; whether it is within any gate; whether its fit uses it."""
+        """Return the object of each observation, or -1; whether it is within any gate; whether its fit uses it."""
         count = sum(len(part.observations) for part in self._slices)
         group, start = np.full(count, -1, dtype=np.int64), 0
         is_near, used = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -220,7 +220,7 @@ class FitWindow:
         return found
 
     def _refitted(self, objects: IntArray, group: IntArray, fits: StateFits, needs_refit: BoolArray) -> StateFits:
-        """The fits, with those that need it fitted from their observations."""
+        """Return the fits, with those that need it fitted from their observations."""
         again = np.flatnonzero(needs_refit)
         if not len(again):
             return fits

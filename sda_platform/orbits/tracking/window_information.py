@@ -57,7 +57,9 @@ class WindowHalves:
         return WindowHalves(self.window[rows], self.state[rows], self.covariance[rows])
 
     def fits(self, windows: WindowFits) -> WindowFits:
-        """The halves (2 h) as fits of their own: both of the first window, then of the next; ``windows``: all (w)."""
+        """Return the halves (2 h) as fits of their own: both of the first window, then of the next; ``windows``: all
+        (w).
+        """
         rows = np.repeat(self.window, 2)
         state, covariance = self.state.reshape(-1, 6), self.covariance.reshape(-1, 6, 6)
         return dataclasses.replace(windows.take(rows), state=state, covariance=covariance)
@@ -130,7 +132,9 @@ def _whitened(covariance: FloatArray, information: FloatArray) -> tuple[FloatArr
 
 
 def innovation_of(covariance: FloatArray, information: FloatArray, residual: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Squared normalised innovation (n,) of the information against the state, and its degrees of freedom (n,)."""
+    """Return squared normalised innovation (n,) of the information against the state, and its degrees of
+    freedom (n,).
+    """
     factor, axes, sizes = _whitened(covariance, information)
     along = np.einsum("nji,nj->ni", axes, np.einsum("nkj,nk->nj", factor, residual))
     is_observable = sizes > _LEAST_INFORMATION

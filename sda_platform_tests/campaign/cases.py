@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.catalog.tables import (
+    CATALOG_CONFLICTS,
+    CATALOG_EDITS,
+    ELEMENT_SETS,
+    EPHEMERIDES,
+    ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+    SATELLITE_RECORDS,
+)
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_CANDIDATES, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -41,6 +49,8 @@ _LANDS: Mapping[str, Input] = {
     RECEIVED_CDMS.name: "messages",
     CATALOG_EDITS.name: "edits",
     ALERT_ACKNOWLEDGEMENTS.name: "acknowledgements",
+    SATELLITE_RECORDS.name: "satellites",
+    SATELLITE_CATALOG.name: "satellites",
 }
 # What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
 _STAGES = (

@@ -48,7 +48,7 @@ class Campaign:
     def begin(self) -> None:
         """Have every table filled before the first fault."""
         first = [self._world.first_catalogue()]
-        others: tuple[Input, ...] = ("ephemerides", "messages", "edits", "acknowledgements")
+        others: tuple[Input, ...] = ("ephemerides", "messages", "edits", "acknowledgements", "satellites")
         for what in others:
             first += self._world.next_input(what)
         self._world.deliver(first, self._victim.landing_root)

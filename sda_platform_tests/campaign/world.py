@@ -51,7 +51,7 @@ _TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row states of itself, and what must be there once.
 RecordId = tuple[str, int]
-Input = Literal["readings", "elements", "ephemerides", "messages", "edits", "acknowledgements", "bulk"]
+Input = Literal["readings", "elements", "ephemerides", "messages", "edits", "acknowledgements", "satellites", "bulk"]
 """What lands together; messages are those of others, about conjunctions; bulk is more than a frame takes."""
 
 
@@ -106,6 +106,7 @@ class World:
         self._ephemerides = 0
         self._edits = 0
         self._acknowledgements = 0
+        self._satellites = 0
         self._bulks = 0
 
     def next_input(self, what: Input) -> list[Delivery]:
@@ -123,6 +124,8 @@ class World:
                 return [self.new_edits()]
             case "acknowledgements":
                 return [self.new_acknowledgements()]
+            case "satellites":
+                return [self.new_satellites()]
             case "bulk":
                 return [self.new_bulk()]
 
@@ -175,6 +178,17 @@ class World:
         seen_ns = after(self._acknowledgements)
         made = [AlertAcknowledgement(f"alert-{n}", self._acknowledgements, "analyst", "seen", seen_ns) for n in (1, 2)]
         return _lines("acknowledgements", self._acknowledgements, encode_acknowledgements(made))
+
+    def new_satellites(self) -> Delivery:
+        """Facts about two objects, whose cross-section changes each time, and a record of no object."""
+        self._satellites += 1
+        first, second = _partners()[:2]
+        records = [(first, 1.0 + self._satellites), (second, 2.0 + self._satellites), ("none", 1.0)]
+        rows = [f"SATELLITE {number},{number},PAY,+,US,{size}" for number, size in records]
+        header = "OBJECT_NAME,NORAD_CAT_ID,OBJECT_TYPE,OPS_STATUS_CODE,OWNER,RCS"
+        data = "\n".join([header, *rows, ""]).encode()
+        meta = described(data, "satellites", segment_format="satcat-csv")
+        return Delivery("satellites", f"satellites-{self._satellites}.csv", data, meta)
 
     def new_bulk(self) -> Delivery:
         """As many frames as Arrow writes into data files; all but one are noise: dead letters that change no alert.

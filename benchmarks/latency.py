@@ -86,7 +86,7 @@ def main() -> int:
         with running(settings, say) as (_, addresses):
             land_catalogue(settings, clock)
             wait_for(lambda: bool(current_alerts(settings)), "the first alerts")
-            wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
+            wait_for(lambda: not unfinished(settings), "the catalogue's run to end")
             work = [
                 Competition(each, addresses.engine, Path(directory) / each, settings.home) for each in arguments.during
             ]
@@ -118,14 +118,14 @@ def _measure(
     passed_over: set[str] = set()
     while count:
         time.sleep(chance.uniform(0.0, settings.sensor_interval_s))
-        alert = chance.choice([each for each in _ahead(settings, clock) if each.alert_id not in passed_over])
+        alert = chance.choice([each for each in alerts_ahead(settings, clock) if each.alert_id not in passed_over])
         entries = lake.log(CONJUNCTION_ALERTS).row_count()
         is_beside_work = bool(work) and count % 2 == 0
         with ExitStack() as beside:
             for each in work if is_beside_work else ():
                 beside.enter_context(each.beside())
             assert alert.norad_id_1 is not None, "the demo's alerts are of its own screening"
-            sealed_ns = _land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
+            sealed_ns, _ = land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
             wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
             if lake.log(CONJUNCTION_ALERTS).row_count() == entries:
                 passed_over.add(alert.alert_id)
@@ -136,16 +136,16 @@ def _measure(
         yield Landing((received_ns - sealed_ns) / 1e9, stages, is_beside_work)
 
 
-def _ahead(settings: Settings, clock: MissionClock) -> list[CurrentAlert]:
+def alerts_ahead(settings: Settings, clock: MissionClock) -> list[CurrentAlert]:
     """Alerts that the benchmark's run time does not let pass, and that are so near that tracks count."""
     hour_ns = 3600 * 10**9
     return [a for a in current_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 4 * hour_ns]
 
 
-def _land_beacons(
+def land_beacons(
     settings: Settings, clock: MissionClock, catalogue: Catalogue, norad_id: int, generator: np.random.Generator
-) -> int:
-    """Seal a segment of beacons of the last minute; returns the wall time of sealing in ns."""
+) -> tuple[int, str]:
+    """Seal a segment of beacons of the last minute; returns the wall time of sealing in ns, and its SHA-256."""
     now_ns = clock.now_ns()
     times = now_ns - np.arange(_BEACONS - 1, -1, -1) * _BEACON_INTERVAL_NS
     row = int(catalogue.positions([norad_id])[0])
@@ -166,7 +166,7 @@ def _land_beacons(
         data, feed="isl", segment_format="isl-frames", sealed_time_ns=now_ns, sealed_wall_time_ns=sealed_ns
     )
     seal(data, meta, settings.landing_uri, stem=f"isl-{now_ns}")
-    return sealed_ns
+    return sealed_ns, meta.sha256
 
 
 def _await_receipt(settings: Settings, sealed_ns: int) -> int:
@@ -182,7 +182,7 @@ def _await_receipt(settings: Settings, sealed_ns: int) -> int:
 
 def _stages(settings: Settings, sealed_ns: int, received_ns: int) -> dict[str, float]:
     """Where the time between sealing and receipt went, from the run's events."""
-    with _instance(settings) as instance:
+    with instance_of(settings) as instance:
         record = instance.get_run_records(dg.RunsFilter(job_name=OBSERVATIONS_TO_ALERTS.name), limit=1)[0]
         events = instance.all_logs(record.dagster_run.run_id)
     marks = [("sensor tick", record.create_timestamp.timestamp())]
@@ -244,19 +244,19 @@ def _report(console: Console, measured: list[Landing]) -> int:
 
 def _has_ended(settings: Settings, since_ns: int) -> bool:
     """Whether a run of the alert job ended since then, and no run is active; one under way may take the landing too."""
-    with _instance(settings) as instance:
+    with instance_of(settings) as instance:
         newest = instance.get_run_records(dg.RunsFilter(job_name=OBSERVATIONS_TO_ALERTS.name), limit=1)
     has_run = bool(newest) and (newest[0].end_time or 0.0) * 1e9 > since_ns
-    return has_run and not _unfinished(settings)
+    return has_run and not unfinished(settings)
 
 
-def _unfinished(settings: Settings) -> bool:
+def unfinished(settings: Settings) -> bool:
     active = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
-    with _instance(settings) as instance:
+    with instance_of(settings) as instance:
         return bool(instance.get_runs(dg.RunsFilter(statuses=active), limit=1))
 
 
-def _instance(settings: Settings) -> dg.DagsterInstance:
+def instance_of(settings: Settings) -> dg.DagsterInstance:
     return dg.DagsterInstance.from_config(str(settings.home / "dagster"))
 
 

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from sda_platform.foreign_text import in_csv
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import KnownClients
@@ -163,7 +164,7 @@ def _as_csv(asked: Query, rows: Rows) -> bytes:
     out = io.StringIO()
     writer = csv.DictWriter(out, [each.name for each in asked.fields], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: value and in_csv(str(value)) for name, value in row.items()} for row in rows)
     return out.getvalue().encode()
 
 

@@ -80,14 +80,15 @@ def test_what_begins_as_a_formula_is_quoted(text: str) -> None:
     assert in_csv(text) == f"'{text}"
 
 
-def test_rows_are_written_as_csv_in_one_place() -> None:
+def test_rows_are_written_as_csv_only_where_cells_are_escaped() -> None:
     root = Path(sda_platform.__file__).parent
     writes = {
         str(path.relative_to(root))
         for path in root.rglob("*.py")
         if re.search(r"csv\.writer|DictWriter|to_csv\(", path.read_text())
     }
-    assert writes == {"cli/listing.py"}
+    assert writes == {"cli/listing.py", "serving/spacetrack.py"}
+    assert all("in_csv(" in (root / name).read_text() for name in writes)
 
 
 def test_every_terminal_of_the_product_is_one_that_shows_text_as_it_is() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from sda_platform.catalog import decoding, edit_decoding, ephemeris_decoding
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
+from sda_platform.catalog import decoding, edit_decoding, ephemeris_decoding, satellites
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES, SATELLITE_RECORDS
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
@@ -74,6 +74,10 @@ SOUND = {
     "radar-frames": radar_segment(RECORDS),
     "isl-frames": pack_records([isl_payload()] * RECORDS, [START_NS + 5] * RECORDS),
     "telemetry-frames": pack_records(telemetry(RECORDS), [START_NS + 5] * RECORDS),
+    "satcat-csv": b"\n".join(
+        [b"OBJECT_NAME,NORAD_CAT_ID,RCS", *(b"SAT,%d,1.5" % n for n in range(1, RECORDS + 1)), b""]
+    ),
+    "satcat-json": json.dumps([{"OBJECT_NAME": "SAT", "NORAD_CAT_ID": n} for n in range(1, RECORDS + 1)]).encode(),
     "omm-csv": catalogue_of(catalogue_ids()[:RECORDS]),
     "omm-json": json.dumps([OMM] * RECORDS).encode(),
     "omm-kvn": encode_omm([ELEMENTS] * RECORDS, "kvn"),
@@ -121,6 +125,7 @@ JSON_RECORDS = {
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
+    "satellites": (SATELLITE_RECORDS, one_by_one(satellites.decode)),
     "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode)),
     "metrics": (PIPELINE_METRICS, one_by_one(metrics.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),

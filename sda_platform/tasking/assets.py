@@ -21,17 +21,16 @@ from sda_platform.ground.tables import FLEET_MEMBERSHIP
 from sda_platform.lake.correction_log import corrected, fact_schema
 from sda_platform.lake.executors import Given, Stored, apply
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.selections import Above
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.recovery.verification import broken_correction_logs, current_keys
+from sda_platform.recovery.verification import broken_correction_logs
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.absent_windows import with_causes
 from sda_platform.tasking.checks import MAX_WAIT_S, double_bookings, every_request_is_answered, inverted_windows
@@ -39,6 +38,7 @@ from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, sh
 from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.stored_outcomes import booked_still, failed_tasks
+from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform.tasking.task_outcomes import SHARE_COLUMNS, SHARE_MEMORY_NS, used_ns
 from sda_platform.units import DAY_NS, SECOND_NS
@@ -60,18 +60,17 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
     plan = store.plan(OBSERVATION_REQUESTS, settings={"tasking": tasking.recorded()})
     if not _is_due(plan):
         return nothing_new(store, plan)
-    known = _held(store, plan, OBSERVATION_REQUESTS, ["requested_time_ns"]).to_pylist()
+    stored = StoredRows.of(store, plan)
+    known = stored.current(OBSERVATION_REQUESTS, ["requested_time_ns"]).to_pylist()
     rows = demand.requests(
-        _held(
-            store,
-            plan,
+        stored.current(
             CONJUNCTION_ASSESSMENTS,
             demand.ASSESSMENT_COLUMNS,
             # The TCA of one event moves by minutes: of those ahead, every entry is read.
             ds.field("tca_time_ns") > plan.as_of_ns - DAY_NS,
         ),
         store.log(TRACKS).rows(demand.TRACK_COLUMNS, version=plan.window(TRACKS).upto_version),
-        _numbers(store, plan),
+        stored.rows(PROVISIONAL_ELEMENTS, ["norad_id"]),
         tasking.owners(),
         {row["request_id"]: row["requested_time_ns"] for row in known},
         plan.as_of_ns,
@@ -102,7 +101,7 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
     if plan.is_empty and plan.previous and plan.previous.watermarks.get("searched_from_ns") == start_ns:
         return nothing_new(store, plan)
     catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
-    wanted = _held(store, plan, OBSERVATION_REQUESTS, ["norad_id"])["norad_id"].to_numpy()
+    wanted = StoredRows.of(store, plan).current(OBSERVATION_REQUESTS, ["norad_id"])["norad_id"].to_numpy()
     chosen = np.arange(len(catalogue)) if tasking.scope == "all" else catalogue.positions(wanted)
     found = windows.found_windows(
         store.session,
@@ -145,15 +144,18 @@ def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseRes
 
 def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(PASS_SCHEDULE, settings={"tasking": tasking.recorded()})
-    existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
+    stored = StoredRows.of(store, plan)
+    existing = stored.current(PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
     antennas = tasking.antennas()
-    out = outages(_fleet(store, plan), antennas, plan.as_of_ns)
-    failed = failed_tasks(store, _pinned(plan), plan.as_of_ns)
+    out = outages(stored.rows(FLEET_MEMBERSHIP, FLEET_COLUMNS).to_pylist(), antennas, plan.as_of_ns)
+    failed = failed_tasks(stored, plan.as_of_ns)
     if not _is_due(plan) and not is_affected(existing, out, plan.as_of_ns) and not booked_still(failed, existing):
         return nothing_new(store, plan)
-    requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
+    requests = stored.current(OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
-    offered = _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist()
+    offered = stored.current(PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist()
+    # Of earlier ones the owners' shares are made.
+    recent = ds.field("deadline_time_ns") > plan.as_of_ns - SHARE_MEMORY_NS
     outcome, rows = planning.planned(
         requests,
         offered,
@@ -163,7 +165,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         as_of_ns=plan.as_of_ns,
         observation_ns=round(tasking.observation_s * SECOND_NS),
         rules=tasking.rules(),
-        used_ns=used_ns(_past_entries(store, plan), plan.as_of_ns),
+        used_ns=used_ns(stored.rows(PASS_SCHEDULE, SHARE_COLUMNS, recent).to_pylist(), plan.as_of_ns),
         failed=failed,
     )
     rows = with_causes(rows, _catalogue(store, plan), *windows.span(plan.as_of_ns, tasking.horizon_h))
@@ -178,26 +180,6 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     return materialized(store, receipt, **shown)
 
 
-def _past_entries(store: Lake, plan: Plan) -> list[dict[str, Any]]:
-    """Return the entries of the schedule before the plan that count for the owners' shares."""
-    recent = ds.field("deadline_time_ns") > plan.as_of_ns - SHARE_MEMORY_NS
-    rows = store.log(PASS_SCHEDULE).rows(SHARE_COLUMNS, recent & (ds.field(COMMIT_SEQUENCE) < plan.sequence))
-    return list(rows.to_pylist())
-
-
-def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:
-    """Return the fleet's membership as the plan pins it; a commit from before it was read has none."""
-    version = next((each.version for each in plan.snapshots if each.table == FLEET_MEMBERSHIP.name), -1)
-    return list(store.log(FLEET_MEMBERSHIP).rows(FLEET_COLUMNS, version=version).to_pylist())
-
-
-def _pinned(plan: Plan) -> dict[str, TableSnapshot]:
-    """All inputs of ``plan`` and its own table as it found them; a commit from before a table was read has it not."""
-    own = TableSnapshot(plan.table.name, plan.base_version, plan.sequence - 1)
-    consumed = [TableSnapshot(each.table, each.upto_version, each.upto_sequence) for each in plan.windows]
-    return {each.table: each for each in (*plan.snapshots, *consumed, own)}
-
-
 def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:
     """Return the catalogue as the plan pins it; a commit from before it was read has none."""
     version = next((each.version for each in plan.snapshots if each.table == ORBITAL_CATALOG.name), -1)
@@ -207,20 +189,6 @@ def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:
 def _is_due(plan: Plan) -> bool:
     """Return whether there is new input, or the last commit is old."""
     return not plan.is_empty or (plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns >= REFRESH_NS)
-
-
-def _held(
-    store: Lake, plan: Plan, table: Table, columns: Sequence[str], where: ds.Expression | None = None
-) -> pa.Table:
-    """Key and ``columns`` of the entries of a correction log that hold as the plan pins it."""
-    upto = plan.sequence - 1 if table is plan.table else plan.window(table).upto_sequence
-    known = ds.field(COMMIT_SEQUENCE) <= upto
-    return current_keys(store.log(table), columns, where=known if where is None else known & where)
-
-
-def _numbers(store: Lake, plan: Plan) -> pa.Table:
-    known = ds.field(COMMIT_SEQUENCE) <= plan.window(PROVISIONAL_ELEMENTS).upto_sequence
-    return store.log(PROVISIONAL_ELEMENTS).rows(["norad_id"], known)
 
 
 def _corrections(store: Lake, plan: Plan, rows: list[dict[str, Any]], kept: Sequence[str] = ()) -> pa.Table | DataFrame:

@@ -9,7 +9,7 @@ from sda_platform.formats.ground_events import GroundEvent
 from sda_platform.ground.log import CommandLog
 from sda_platform.lake.lake import Lake
 from sda_platform.tasking.planning import WINDOW_COLUMNS, antenna_pass
-from sda_platform.tasking.stored_outcomes import StoredRows
+from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
 from sda_platform.tasking.task_outcomes import TASK_COLUMNS, Task, tasks
 from sda_platform.units import SECOND_NS
@@ -60,7 +60,7 @@ class SensorCommander:
         return azimuth_deg, min(max(elevation_deg, 0.0), 90.0)
 
     def _ahead(self, now_ns: int) -> list[Task]:
-        found = StoredRows(self._lake).current(PASS_SCHEDULE, TASK_COLUMNS[3:])
+        found = StoredRows(self._lake).current(PASS_SCHEDULE, TASK_COLUMNS[3:]).to_pylist()
         mine = [row for row in found if row["status"] == SCHEDULED and row["source_id"] == self._sensor]
         return [task for task in tasks({**row, "sequence": 0} for row in mine) if task.end_ns > now_ns]
 

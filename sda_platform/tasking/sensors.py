@@ -11,7 +11,8 @@ from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import POOL_TAG
 from sda_platform.tasking.planning import BOOKING_COLUMNS
-from sda_platform.tasking.stored_outcomes import StoredRows, booked_still, failed_tasks
+from sda_platform.tasking.stored_outcomes import booked_still, failed_tasks
+from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform.tasking.task_outcomes import Task
 
@@ -62,6 +63,7 @@ def request_another(context: dg.SensorEvaluationContext, store: Lake) -> dg.RunR
     active = unfinished_run_of(context.instance, SENSOR_TASKING)
     if active is not None:
         return dg.SkipReason(f"{len(lost)} observations failed ({shown}); run {active[:8]} will plan others")
+    # A run that fails is not requested again by its key: the refresh of ten minutes plans then.
     batch = hashlib.sha256("\n".join(sorted(task.task_id for task in lost)).encode()).hexdigest()[:16]
     return dg.RunRequest(run_key=f"failed-{batch}", tags={POOL_TAG: SENSOR_TASKING.pool})
 
@@ -71,5 +73,6 @@ def lost_tasks(store: Lake) -> list[Task]:
     tables = (PASS_SCHEDULE, *PASS_SCHEDULE.inputs)
     heads = {table.name: store.readable(table).head for table in tables}
     pinned = {name: TableSnapshot(name, head.version, head.sequence) for name, head in heads.items()}
-    failed = failed_tasks(store, pinned, store.clock.now_ns())
-    return booked_still(failed, StoredRows(store, pinned).current(PASS_SCHEDULE, BOOKING_COLUMNS)) if failed else []
+    stored = StoredRows(store, pinned)
+    failed = failed_tasks(stored, store.clock.now_ns())
+    return booked_still(failed, stored.current(PASS_SCHEDULE, BOOKING_COLUMNS).to_pylist()) if failed else []

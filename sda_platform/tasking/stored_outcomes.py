@@ -2,20 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ground.tables import GROUND_COMMANDS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import TableSnapshot
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, SCHEDULED
 from sda_platform.tasking.task_outcomes import TASK_COLUMNS, Task, TaskOutcome, outcome, tasks
 from sda_platform.units import DAY_NS, MINUTE_NS
@@ -24,38 +20,9 @@ from sda_platform.units import DAY_NS, MINUTE_NS
 _LONGEST_NS: Final = 30 * MINUTE_NS
 
 
-@dataclass(frozen=True)
-class StoredRows:
-    """The tables of ``lake``: as they are now, or as ``pinned``, by name; a table that is not pinned has no rows."""
-
-    lake: Lake
-    pinned: Mapping[str, TableSnapshot] | None = None
-
-    def rows(self, table: Table, columns: Sequence[str], where: ds.Expression | None = None) -> pa.Table:
-        """Read ``columns`` of the rows that ``where`` selects."""
-        log = self.lake.log(table)
-        if self.pinned is None:
-            return log.rows(columns, where)
-        snapshot = self.pinned.get(table.name)
-        if snapshot is None or table.replaces_rows:
-            return log.rows(columns, where, snapshot.version if snapshot else -1)
-        upto = ds.field(COMMIT_SEQUENCE) <= snapshot.sequence
-        return log.rows(columns, upto if where is None else upto & where)
-
-    def current(
-        self, table: Table, columns: Sequence[str], where: ds.Expression | None = None
-    ) -> list[Mapping[str, Any]]:
-        """Read the key and ``columns`` of the current entries of a correction log, of keys that ``where`` selects."""
-        key = table.key[0]
-        return list(current_rows(self.rows(table, [key, "sequence", "op", *columns], where), key).to_pylist())
-
-
-def task_outcomes(lake: Lake, since_ns: int, pinned: Mapping[str, TableSnapshot] | None = None) -> list[TaskOutcome]:
-    """List the outcomes of the tasks that end after ``since_ns``, by their beginning.
-
-    With ``pinned``, snapshots by the names of their tables, they are those of an earlier state of the tables.
-    """
-    now_ns, stored = lake.clock.now_ns(), StoredRows(lake, pinned)
+def task_outcomes(lake: Lake, since_ns: int) -> list[TaskOutcome]:
+    """List the outcomes of the tasks that end after ``since_ns``, by their beginning."""
+    now_ns, stored = lake.clock.now_ns(), StoredRows(lake)
     recent = ds.field("deadline_time_ns") > since_ns - DAY_NS
     entries = stored.rows(PASS_SCHEDULE, TASK_COLUMNS, recent).to_pylist()
     found = [task for task in tasks(entries) if task.end_ns > since_ns]
@@ -64,12 +31,8 @@ def task_outcomes(lake: Lake, since_ns: int, pinned: Mapping[str, TableSnapshot]
     return _outcomes(stored, found, {row["command_id"]: row for row in commands}, now_ns)
 
 
-def failed_tasks(lake: Lake, pinned: Mapping[str, TableSnapshot], now_ns: int) -> list[Task]:
-    """List the commanded tasks of the last day that failed, and whose requests are not satisfied.
-
-    ``pinned``: snapshots by the names of their tables.
-    """
-    stored = StoredRows(lake, pinned)
+def failed_tasks(stored: StoredRows, now_ns: int) -> list[Task]:
+    """List the commanded tasks of the last day that failed, and whose requests are not satisfied."""
     recent = ds.field("issued_time_ns") > now_ns - DAY_NS
     commands = stored.rows(GROUND_COMMANDS, ["command_id", "state", "detail"], recent).to_pylist()
     if not commands:
@@ -89,10 +52,10 @@ def booked_still(failed: Sequence[Task], existing: Sequence[Mapping[str, Any]]) 
 def _outcomes(
     stored: StoredRows, found: Sequence[Task], commands: Mapping[str, Mapping[str, Any]], now_ns: int
 ) -> list[TaskOutcome]:
-    is_open = {row["request_id"] for row in stored.current(OBSERVATION_REQUESTS, ["norad_id"])}
+    is_open = set(stored.current(OBSERVATION_REQUESTS, [])["request_id"].to_pylist())
     booked_ns = {
         row["request_id"]: row["start_time_ns"]
-        for row in stored.current(PASS_SCHEDULE, ["status", "start_time_ns"])
+        for row in stored.current(PASS_SCHEDULE, ["status", "start_time_ns"]).to_pylist()
         if row["status"] == SCHEDULED
     }
     observed = observed_counts(stored, found)
@@ -117,7 +80,7 @@ def observed_counts(stored: StoredRows, wanted: Sequence[Task]) -> Counter[str]:
     start = ds.field("window_start_ns")
     of_objects = ds.field("norad_id").isin(sorted({task.norad_id for task in wanted}))
     near = (start > first_ns - _LONGEST_NS) & (start < last_ns)
-    fits = stored.current(FUSED_TRACKS, ["norad_id", "observation_ids"], of_objects & near)
+    fits = stored.current(FUSED_TRACKS, ["norad_id", "observation_ids"], of_objects & near).to_pylist()
     object_of = {each: row["norad_id"] for row in fits for each in row["observation_ids"]}
     names = ["observation_id", "source_id", "sensor_time_ns"]
     taken = (ds.field("sensor_time_ns") >= first_ns) & (ds.field("sensor_time_ns") <= last_ns)

@@ -44,7 +44,7 @@ from sda_platform.catalog.tables import (
     SATELLITE_RECORDS,
     SATELLITES_FEED,
 )
-from sda_platform.lake.executors import Given, Stored, Transform, apply
+from sda_platform.lake.executors import Given, Stored, Transform, apply, fetched
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -211,8 +211,7 @@ def _applied(
     read = tuple(dict.fromkeys([*columns, *SET_KEY]))
     sets = Stored(ELEMENT_SETS, number, read, in_play, prepare=partial(identified, identities=now))
     judged = store.snapshot_rows(plan, ELEMENT_SETS, [number], in_play.expression()).num_rows
-    found = apply(store, plan, transform, sets, Given(current, number), work=judged + current.num_rows)
-    return found if isinstance(found, pa.Table) else found.toArrow()
+    return fetched(apply(store, plan, transform, sets, Given(current, number), work=judged + current.num_rows))
 
 
 @landing_asset(

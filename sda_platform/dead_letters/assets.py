@@ -13,7 +13,7 @@ from sda_platform.dead_letters.lateness import raw_records_of
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS, REFUSING
 from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.executors import Stored, apply
+from sda_platform.lake.executors import Given, Stored, apply
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.selections import NotNull
@@ -25,6 +25,7 @@ from sda_platform.orchestration.materialization import materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
 
 _REJECTED = NotNull("error_kind")
+_KEY = "segment_sha256"
 
 
 @table_asset(
@@ -45,18 +46,14 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(DEAD_LETTERS)
     if plan.is_empty:
         return nothing_new(store, plan)
-    landed = [Stored(each, "segment_sha256", _columns(each), _REJECTED, is_new=True) for each in BRONZE]
+    landed = [Stored(each, _KEY, _columns(each), _REJECTED, is_new=True) for each in BRONZE]
     counts = [store.new_rows(plan, each, ["error_kind"], _REJECTED.expression()).num_rows for each in BRONZE]
     refusing = [each for each, count in zip(landed, counts, strict=True) if count]
     stages = [each.table.name for each in refusing]
-    transform = partial(rejected.rejected_records, stages=stages, as_of_ns=plan.as_of_ns)
+    transform = partial(rejected.all_letters, stages=stages, as_of_ns=plan.as_of_ns)
     refused = rejected.refused_letters(store, [(each, plan.window(each)) for each in REFUSING], plan.as_of_ns)
-    others = pa.concat_tables([_late_letters(store, plan), refused])
-    letters = apply(store, plan, transform, *refusing, work=sum(counts)) if refusing else others.slice(0, 0)
-    if isinstance(letters, pa.Table):
-        rows = pa.concat_tables([letters, others])
-    else:
-        rows = letters.unionByName(store.frame(DEAD_LETTERS, others))
+    others = Given(pa.concat_tables([_late_letters(store, plan), refused]), _KEY)
+    rows = apply(store, plan, transform, others, *refusing, work=sum(counts))
     receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})

@@ -58,12 +58,12 @@ def class_of(error_kind: str) -> str:
     return _CLASS_OF_KIND.get(error_kind, Disposition.PERMANENT.value)
 
 
-def rejected_records(*landed: pa.Table, stages: Sequence[str], as_of_ns: int) -> pa.Table:
+def all_letters(others: pa.Table, *landed: pa.Table, stages: Sequence[str], as_of_ns: int) -> pa.Table:
     """Return the rows with an error of the landing tables ``stages``, as dead letters that were refused at
-    ``as_of_ns``.
+    ``as_of_ns``, and the letters of ``others``.
     """
     letters = [_letters(rows, stage, as_of_ns) for rows, stage in zip(landed, stages, strict=True)]
-    return pa.concat_tables(letters)
+    return pa.concat_tables([*letters, others])
 
 
 def _letters(rows: pa.Table, stage: str, as_of_ns: int) -> pa.Table:

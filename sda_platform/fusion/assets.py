@@ -31,7 +31,7 @@ from sda_platform.fusion.track_states import STATES
 from sda_platform.fusion.transforms import FIT_COLUMNS, WINDOW, changed_tracks, track_corrections, with_window
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.executors import Given, Stored, apply
+from sda_platform.lake.executors import Given, Stored, apply, fetched
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.selections import Above, Near, OneOf
@@ -134,7 +134,7 @@ def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeR
         work=_WORK_OF_A_TRACK * len(touched),
     )
     counts = {"touched": len(touched)}
-    receipt = store.replace(plan, rows if isinstance(rows, pa.Table) else rows.toArrow())
+    receipt = store.replace(plan, fetched(rows))
     return materialized(store, receipt, space_weather=here.stated(), **counts, **_track_counts(store))
 
 

@@ -87,7 +87,7 @@ class Given:
 
     def arrow(self, _store: Lake, _plan: Plan) -> pa.Table:
         """Read the rows into this process."""
-        return self.rows if isinstance(self.rows, pa.Table) else self.rows.toArrow()
+        return fetched(self.rows)
 
     def frame(self, store: Lake, _plan: Plan) -> DataFrame:
         """Return the same rows on Spark."""
@@ -114,6 +114,11 @@ def apply(store: Lake, plan: Plan, transform: Transform, *inputs: Input, work: i
     grouped = rows.repartition(tasks, _TASK).groupBy(_TASK)
     content = T.StructType([field for field in plan.table.schema.fields if field.name != COMMIT_SEQUENCE])
     return grouped.applyInArrow(_in_a_task(transform, len(inputs), plan.table.content_schema), content)
+
+
+def fetched(rows: pa.Table | DataFrame) -> pa.Table:
+    """Return what `apply` made in this process, whoever made it."""
+    return rows if isinstance(rows, pa.Table) else rows.toArrow()
 
 
 def _in_a_task(transform: Transform, inputs: int, schema: pa.Schema) -> Prepare:

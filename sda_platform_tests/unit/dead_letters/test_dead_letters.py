@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from sda_platform.dead_letters.rejected import late_letters, migrated_from_v1, read_dead_letters, rejected_records
+from sda_platform.dead_letters.rejected import all_letters, late_letters, migrated_from_v1, read_dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.contract import violations
@@ -74,12 +74,14 @@ def test_every_error_and_nothing_else_is_a_dead_letter() -> None:
         [{"record_number": n, "error_kind": k, "error": k, "reprocess_count": n or None} for n, k in enumerate(kinds)],
     )
     frames = rows_of(TELEMETRY_FRAMES, [{"record_number": 7, "error_kind": "bad_length", "error": "short"}])
-    letters = rejected_records(raw, frames, stages=["raw_records", "telemetry_frames"], as_of_ns=7)
+    others = rows_of(DEAD_LETTERS, [letter(2, 9)]).select(DEAD_LETTERS.content_schema.names)
+    letters = all_letters(others, raw, frames, stages=["raw_records", "telemetry_frames"], as_of_ns=7)
     assert letters.schema == DEAD_LETTERS.content_schema
     columns = ("stage", "record_number", "error_kind", "error_class", "rejected_time_ns", "retry_count")
     assert [tuple(each[name] for name in columns) for each in letters.to_pylist()] == [
         ("raw_records", 1, "bad_json", "permanent", 7, 1),
         ("raw_records", 2, "a kind of a later version", "permanent", 7, 2),
         ("telemetry_frames", 7, "bad_length", "permanent", 7, 0),
+        ("raw_records", 9, "bad_length", "permanent", 9, 1),
     ]
     assert {each["schema_version"] for each in letters.to_pylist()} == {2}

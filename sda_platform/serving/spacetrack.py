@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sda_platform.foreign_text import in_csv
+from sda_platform.formats.satcat import STATUSES
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import KnownClients
@@ -164,8 +165,13 @@ def _as_csv(asked: Query, rows: Rows) -> bytes:
     out = io.StringIO()
     writer = csv.DictWriter(out, [each.name for each in asked.fields], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows({name: value and in_csv(str(value)) for name, value in row.items()} for row in rows)
+    writer.writerows({name: value and _cell(value) for name, value in row.items()} for row in rows)
     return out.getvalue().encode()
+
+
+def _cell(value: str) -> str:
+    """Return a cell of CSV; a status code may be a sign alone, of which a spreadsheet makes no formula."""
+    return value if value in STATUSES else in_csv(value)
 
 
 def _as_xml(_: Query, rows: Rows) -> bytes:

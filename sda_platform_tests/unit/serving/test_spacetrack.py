@@ -130,6 +130,15 @@ def test_alerts_are_the_public_conjunctions(place: World) -> None:
     assert [each["CDM_ID"] for each in rows(place, "class/cdm_public/orderby/MIN_RNG desc/TCA/>now-30")] == ["e2", "e1"]
 
 
+def test_a_spreadsheet_executes_no_name_and_reads_every_status(place: World) -> None:
+    place.source.commit(row(8, object_name='=HYPERLINK("http://a")'))
+    place.live.refresh()
+    written = csv.DictReader(io.StringIO(query(place, "class/satcat/NORAD_CAT_ID/1,4,8/format/csv").body.decode()))
+    found = {int(each["NORAD_CAT_ID"]): each for each in written}
+    assert [found[number]["OPS_STATUS_CODE"] for number in (1, 4)] == ["+", "-"]
+    assert found[8]["SATNAME"] == """'=HYPERLINK("http://a")"""
+
+
 def test_every_format_writes_the_same_objects(place: World) -> None:
     path = "class/gp/NORAD_CAT_ID/1,8/format"
     answers = {name: query(place, f"{path}/{name}").body.decode() for name in ("csv", "xml", "kvn", "tle", "3le")}

@@ -117,7 +117,7 @@ def apply(store: Lake, plan: Plan, transform: Transform, *inputs: Input, work: i
 
 
 def fetched(rows: pa.Table | DataFrame) -> pa.Table:
-    """Return what `apply` made in this process, whoever made it."""
+    """Return the result of `apply` as Arrow rows in this process."""
     return rows if isinstance(rows, pa.Table) else rows.toArrow()
 
 

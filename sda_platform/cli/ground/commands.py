@@ -1,6 +1,7 @@
 """`sda ground`: issue commands, see what became of them, and run an uplink or the simulated station."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
@@ -13,6 +14,7 @@ from sda_platform.cli.grammar import FILE, default_option, lists_rows, positive
 from sda_platform.cli.ground.fleet import fleet
 from sda_platform.cli.ground.station_state import station_state
 from sda_platform.cli.listing import Output, number, word, words
+from sda_platform.cli.loops import until_interrupted
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
@@ -156,7 +158,8 @@ def uplink(
         running.reported = lambda other: watch.status(f"{station}-{other}")
     console.print(f"uplink {name} of {station} runs; Ctrl-C stops it")
     with beating(running.beat, STEP_S):
-        _until_interrupted(running, STEP_S)
+        # An error of the disk ends it: another uplink, or a new start, knows what was sent from the log alone.
+        until_interrupted(_stepped(running), STEP_S)
 
 
 def _lease(settings: Settings, holder: str, station: str) -> Any:
@@ -170,16 +173,18 @@ def _lease(settings: Settings, holder: str, station: str) -> Any:
     return UplinkLease(EtcdLeases(settings.etcd, holder, timeout_s=TIMEOUT_S), station, time.monotonic)
 
 
-def _until_interrupted(running: Any, interval_s: float) -> None:
+def _stepped(running: Any) -> Callable[[], None]:
+    """Return a step of an uplink, which prints when it becomes active or passive."""
     was_active = False
-    with suppress(KeyboardInterrupt):
-        while True:
-            began_s = time.monotonic()
-            running.step()
-            if running.is_active != was_active:
-                was_active = running.is_active
-                console.print(f"active, token {running.token}" if was_active else "standing by")
-            time.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
+
+    def step() -> None:
+        nonlocal was_active
+        running.step()
+        if running.is_active != was_active:
+            was_active = running.is_active
+            console.print(f"active, token {running.token}" if was_active else "standing by")
+
+    return step
 
 
 @ground.command(short_help="List who holds which lease.")

@@ -2,12 +2,12 @@
 
 import getpass
 import time
-from contextlib import suppress
 
 import click
 
 from sda_platform.cli.grammar import default_option, lists_rows
 from sda_platform.cli.listing import Output, number, word, words
+from sda_platform.cli.loops import surviving, until_interrupted
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
@@ -65,21 +65,18 @@ def report(settings: Settings, serf: str) -> None:
     from sda_platform.ground.reporting import ViewReporter
     from sda_platform.ground.serf import SerfAgent
     from sda_platform.ground.tables import MEMBERSHIP_FEED
-    from sda_platform.lake.errors import Unavailable
     from sda_platform.landing.zone import LandingZone
 
     zone, memory = LandingZone(settings.landing_uri, MEMBERSHIP_FEED), settings.home / "fleet"
     reporter = ViewReporter(SerfAgent(serf), zone, memory, MissionClock.load(settings.home).now_ns)
-    with suppress(KeyboardInterrupt):
-        while True:
-            was = reporter.generation
-            try:
-                reporter.round(time.monotonic())
-            except Unavailable as error:
-                console.print(f"not reported: {error}")
-            if reporter.generation != was:
-                console.print(f"{reporter.name} reports, generation {reporter.generation}; Ctrl-C stops it")
-            time.sleep(_POLL_S)
+
+    def step() -> None:
+        was = reporter.generation
+        reporter.round(time.monotonic())
+        if reporter.generation != was:
+            console.print(f"{reporter.name} reports, generation {reporter.generation}; Ctrl-C stops it")
+
+    until_interrupted(surviving(step, "report"), _POLL_S)
 
 
 def _change(settings: Settings, names: tuple[str, ...], *, admits: bool) -> None:

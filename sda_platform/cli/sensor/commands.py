@@ -8,7 +8,7 @@ import click
 
 from sda_platform.cli.grammar import FOLDER, lists_rows, positive
 from sda_platform.cli.listing import Output, number, word, words
-from sda_platform.cli.loops import until_interrupted
+from sda_platform.cli.loops import surviving, until_interrupted
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 from sda_platform.units import HOUR_NS
@@ -84,7 +84,7 @@ def command(settings: Settings, name: str, station: str | None) -> None:
         for event in commander.step():
             console.print(f"issued: {event.command_id}")
 
-    until_interrupted(step, _STEP_S, "issue commands")
+    until_interrupted(surviving(step, "issue commands"), _STEP_S)
 
 
 @sensor.command(name="tasks", short_help="List what became of the scheduled observations.")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from deltalake.exceptions import DeltaError
 
-from sda_platform.cli.loops import until_interrupted
+from sda_platform.cli.loops import surviving, until_interrupted
 
 
 def run(outcomes: list[Exception | None]) -> None:
@@ -17,7 +17,7 @@ def run(outcomes: list[Exception | None]) -> None:
         if outcome is not None:
             raise outcome
 
-    until_interrupted(step, 1.0, "issue commands", wait=lambda _seconds: None)
+    until_interrupted(surviving(step, "issue commands"), 1.0, wait=lambda _seconds: None)
 
 
 def test_an_error_that_passes_is_stated_once_and_so_is_its_end(capsys: pytest.CaptureFixture[str]) -> None:

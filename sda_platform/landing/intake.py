@@ -44,7 +44,8 @@ def take(
     taken: dict[str, LoadedSegment] = {}
     size = 0
     for segment in _fresh(found, zones, taken):
-        size += _cost(segment.meta)
+        # Metadata may state less than there is, and an orphan has none: memory is bounded by what was read.
+        size += max(len(segment.data), _cost(segment.meta))
         if taken and (len(taken) >= max_segments or size > max_bytes):
             break
         taken[segment.sha256] = segment

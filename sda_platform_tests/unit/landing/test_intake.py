@@ -1,5 +1,6 @@
 """Intake: what the next commit takes from the zones, and that a second delivery is no second commit."""
 
+import math
 import tempfile
 from dataclasses import replace
 from itertools import islice
@@ -67,6 +68,16 @@ def test_a_batch_keeps_within_its_bounds_but_never_starves(zone: LandingZone) ->
     assert [s.name for s in take(zone, max_bytes=2 * cost)] == ["s0", "s1"]
     assert [s.name for s in take(zone, max_bytes=2 * cost - 1)] == ["s0"]
     assert [s.name for s in take(zone, max_bytes=1)] == ["s0"], "a segment larger than a batch is a batch of its own"
+
+
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_a_batch_is_bounded_by_what_was_read_whatever_is_stated_of_it(zone: LandingZone, has_metadata: bool) -> None:
+    for name, data in zip("abc", (DATA, OTHER, THIRD), strict=True):
+        put(zone, name, data)
+        if has_metadata:
+            put(zone, f"{name}.meta.json", replace(described(data), bytes=1, records=0).to_json().encode())
+    taken = intake.take([zone], Head(), max_segments=100, max_bytes=2 * len(DATA), orphaned_before_s=math.inf)
+    assert [each.name for each in taken] == ["a", "b"]
 
 
 def test_a_second_delivery_in_one_batch_is_taken_once(zone: LandingZone) -> None:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from sda_platform.catalog.tables import CAME_INTO_FORCE, CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import (
+    CAME_INTO_FORCE,
+    CATALOG_EDITS,
+    ELEMENT_SETS,
+    ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+)
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.lake.log import TableLog
@@ -87,6 +93,7 @@ def test_a_commit_of_sets_that_came_into_force_names_its_cause_and_is_replayed_A
     assert {each.table: (each.after_sequence, each.upto_sequence) for each in second.windows} == {
         ELEMENT_SETS.name: (1, 1),
         CATALOG_EDITS.name: (0, 0),
+        SATELLITE_CATALOG.name: (0, 0),
     }
 
     platform.at(after(400 * 24 * HOUR_S))

@@ -32,11 +32,10 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import EngineUnavailable
-from sda_platform.orchestration.declarations import tables_of
+from sda_platform.orchestration.declarations import tables_of, zones_of
 from sda_platform.orchestration.jobs import (
-    CATALOG_TO_ALERTS,
     GROUND_SEGMENT,
-    OBSERVATIONS_TO_ALERTS,
+    JOBS,
     PLATFORM_METRICS,
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
@@ -381,13 +380,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         "run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed",
         "suspected_manoeuvres", "screening_settings", "catalog_index", "collector_sources", "vitals",
     }  # fmt: skip
-    zones = {
-        OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,
-        CATALOG_TO_ALERTS: ("elements", "ephemerides", "edits", "messages", "acknowledgements"),
-        TELEMETRY_TO_FRAMES: ("telemetry",),
-        GROUND_SEGMENT: ("ground", "membership"),
-        PLATFORM_METRICS: ("metrics",),
-    }
+    zones = {job: feeds for job in JOBS if (feeds := zones_of(job))}
     assert ticks.keys() == {*own, *map(landing_sensor_name, zones)}
     for job, feeds in zones.items():
         skipped = [tick.skip_reason or "" for tick in ticks[landing_sensor_name(job)]]

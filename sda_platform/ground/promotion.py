@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class ReplicaStatus:
     """A server as it answers now. ``lag_bytes`` and ``lag_s`` count from the leader; of a leader they are 0.
 
-    ``generation``: that which it leads, or receives; 0: it receives none. ``synchronous``: the follower whose
-    acknowledgement a leader waits for.
+    ``generation``: that which it leads, or the newest of which it has received something. ``synchronous``: the follower
+    whose acknowledgement a leader waits for.
     """
 
     name: str
@@ -22,16 +22,20 @@ class ReplicaStatus:
 
 
 def newest_leaders(found: Sequence[ReplicaStatus]) -> list[ReplicaStatus]:
-    """Return the leaders of the newest generation: one, unless none answers or two were promoted side by side."""
-    leaders = [each for each in found if each.is_leader]
-    return [each for each in leaders if each.generation == max(one.generation for one in leaders)]
+    """Return the leaders of the newest generation: one, unless none answers or two were promoted side by side.
+
+    A generation counts that a follower knows, though its leader is silent.
+    """
+    newest = max((each.generation for each in found), default=0)
+    return [each for each in found if each.is_leader and each.generation == newest]
 
 
 def why_unsafe(name: str, synchronous: str, found: Sequence[ReplicaStatus], servers: int) -> str:
     """State why ``name`` must not lead, of so many ``servers`` of which ``found`` answer; empty: it may.
 
     A write is acknowledged by the leader and one follower. So where every server but one follows, the one that is
-    furthest has everything, unless a leader that works goes on with another follower meanwhile.
+    furthest has everything, unless a leader that works goes on with another follower meanwhile. Of a write of a newer
+    generation, one of two servers shows that there is one, where all servers but one answer.
     """
     followers = {each.name: each for each in found if not each.is_leader}
     leaders = newest_leaders(found)
@@ -45,6 +49,8 @@ def why_unsafe(name: str, synchronous: str, found: Sequence[ReplicaStatus], serv
             return f"{furthest.name} is ahead by {furthest.position - followers[name].position:,} bytes"
         if leaders and leaders[0].synchronous != name:
             return f"{leaders[0].name} leads, and waits for {leaders[0].synchronous or 'no follower'}"
+    elif len(found) < servers - 1:
+        return f"only {len(found)} of {servers} servers answer, another may lead a newer generation"
     if synchronous not in set(followers) - {name}:
         return f"{synchronous} is no other follower that answers, so nothing would be acknowledged"
     return ""

@@ -32,10 +32,12 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS station_state (key text PRIMARY KEY, value
 _POSITION = """
 CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn
 """
+# A follower whose leader is silent receives nothing; its log's files show which generation it has seen.
 _STATUS = f"""
 SELECT pg_is_in_recovery(), {_POSITION}, extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()),
-       CASE WHEN pg_is_in_recovery() THEN (SELECT received_tli FROM pg_stat_wal_receiver)
-            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END,
+       ('x' || CASE WHEN pg_is_in_recovery()
+                    THEN (SELECT max(left(name, 8)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{{8}}')
+                    ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END)::bit(32)::int,
        current_setting('synchronous_standby_names')
 """
 # One statement: its snapshot is taken first, so the position has everything that the value shows.
@@ -154,7 +156,11 @@ class StationState:
             self._forget(name)
 
     def _leader(self, found: Sequence[ReplicaStatus] | None = None) -> ReplicaStatus:
-        leaders = newest_leaders(self.statuses() if found is None else found)
+        found = self.statuses() if found is None else found
+        leaders = newest_leaders(found)
+        if former := [] if leaders else [each for each in found if each.is_leader]:
+            seen = max(each.generation for each in found)
+            raise FormerLeader(f"{former[0].name} leads generation {former[0].generation}, but {seen} was seen")
         if not leaders:
             raise Unavailable(f"no leader of the station state answers among {', '.join(self.urls)}")
         if len(leaders) > 1:
@@ -175,7 +181,7 @@ class StationState:
         # A follower that has applied no transaction yet does not know how late it is.
         lag_s = math.inf if since_s is None and is_follower else float(since_s or 0.0)
         return ReplicaStatus(
-            name, not is_follower, generation or 0, int(position), lag_s=lag_s, synchronous=synchronous
+            name, not is_follower, int(generation), int(position), lag_s=lag_s, synchronous=synchronous
         )
 
     def _run(self, name: str, statement: str, **values: object) -> list[Any]:

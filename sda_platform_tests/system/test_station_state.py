@@ -211,6 +211,13 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
         "r0": (True, 1), "r1": (True, 2), "r2": (False, 2),
     }  # fmt: skip
 
+    replicas.crash(1)
+    with pytest.raises(FormerLeader, match="r0 leads generation 1, but 2 was seen"):
+        StationState(replicas.urls, timeout_s=3.0).read("after", ReadMode.LEADER, ReadSession())
+    for more in ((), ("--accept-loss",)):
+        refused = command(replicas, "promote", "r0", "--synchronous", "r2", *more)
+        assert refused.exit_code == 1 and "r0 is not promoted: it is no follower that answers" in refused.stderr
+
 
 def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_never_leaves_two_leaders__RT11_RT23(
     replicas: PostgresReplicas,

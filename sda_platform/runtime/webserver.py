@@ -25,7 +25,9 @@ from dagster_webserver.webserver import DagsterWebserver
 from graphene import Schema
 from graphql import GraphQLError
 from starlette.applications import Starlette
-from starlette.requests import HTTPConnection
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
 
@@ -211,6 +213,11 @@ class RoleWebserver(DagsterWebserver[Any, Any]):
     @override
     def _make_request_context(self, conn: HTTPConnection) -> WorkspaceRequestContext:
         return _RoleContext(super()._make_request_context(conn), _user_of(conn).role)
+
+    @override
+    async def download_notebook(self, request: Request) -> Response:
+        # No asset here is a notebook, and Dagster would render any file of that kind which the process can read.
+        raise HTTPException(HTTPStatus.NOT_FOUND, "no asset of this platform is a notebook")
 
     @override
     def _determine_status_code(

@@ -168,6 +168,14 @@ def test_lists_of_queries_other_cases_and_other_bodies_execute_nothing(sender: S
         assert (answer.status_code, answer.json()) == (403, {"error": f"{REFUSED} do that"}), path
 
 
+@pytest.mark.parametrize("path", ["/notebook", "/dagit/notebook"])
+def test_no_file_is_shown_as_a_notebook(sender: Sender, path: str) -> None:
+    asked = {"repoLocName": "sda_platform", "path": "/etc/x.ipynb"}
+    admin = basic("admin", sender.tokens["admin"])
+    answer = httpx.get(f"http://{sender.address}{path}", params=asked, headers=admin)
+    assert (answer.status_code, answer.text) == (404, "no asset of this platform is a notebook")
+
+
 _LAUNCH = """mutation L($it: ExecutionParams!) { launchRun(executionParams: $it) { __typename } }"""
 _CONFIGURED = "with a configuration of its own"
 

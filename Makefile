@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock sbom release clean
+.PHONY: help setup setup-test demo up test soak audit check lint types layers definitions docs screenshots coverage format lock sbom release clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,15 +29,17 @@ else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; MUTANTS=1 changes of the code that tests must find
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
 ifdef RACE
 	@SOAK=1 RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef ATTACK
 	@ATTACK=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_hostile_partner.py
 else ifdef UNITS
 	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --hypothesis-profile soak
+else ifdef CASES
+	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile
 else ifdef SERVICES
-	@SERVICES=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_separate_services.py
+	@SERVICES=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_separate_services.py $(TEST_DIR)/system/test_spark_cluster.py
 else
 	@$(BIN)/python -m sda_platform_tests.campaign$(if $(FUZZ),.fuzz,$(if $(MUTANTS),.mutants,$(if $(YEAR),.year,$(if $(STORY),.story,$(if $(T3),.tier3,$(if $(S3),.in_object_store)$(if $(MODELS), --tier models)$(if $(SAMPLE), --sample)))))) $(ARGS)
 endif
@@ -45,11 +47,19 @@ endif
 audit: setup  ## time, profile and count the allocations of the collector; writes build/performance-audit.md
 	@$(BIN)/python benchmarks/audit.py $(ARGS)
 
-check: setup  ## lint, format, types, layers, definitions
+check: lint types layers definitions  ## lint, format, types, layers, definitions
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: setup
 	$(BIN)/mypy
+
+layers: setup
 	$(BIN)/lint-imports
+
+definitions: setup
 	VIRTUAL_ENV=$(CURDIR)/.venv DAGSTER_DISABLE_TELEMETRY=yes $(BIN)/dg check defs
 
 docs: setup  ## the reference pages, and the documentation as a site in build/site; warnings are errors

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,8 +86,9 @@ def _set_up() -> None:
     _packages()
     java = _java()
     _jars(java)
-    _kernels()
-    _classes()
+    with ThreadPoolExecutor() as at_once:  # each works on one core
+        for step in [at_once.submit(_kernels), at_once.submit(_classes)]:
+            step.result()
     _write_stamp(java)
     _say(f"ready after {time.monotonic() - began:.0f} s")
 

@@ -7,6 +7,7 @@ must land every record once.
 
 import random
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -47,13 +48,13 @@ class Case:
 CASES = tuple(Case(point, is_wiped) for point in ("", *_POINTS) for is_wiped in (False, True))
 
 
-def run(repeats: int = 25, seed: int = 1) -> Report:
-    """Each case, ``repeats`` times."""
+def run(repeats: int = 25, seed: int = 1, cases: Sequence[Case] = CASES) -> Report:
+    """Each of ``cases``, ``repeats`` times."""
     failures: list[str] = []
     recoveries: list[float] = []
     reached: set[str] = set()
     chance = random.Random(seed)
-    for case in CASES * repeats:
+    for case in tuple(cases) * repeats:
         with new_home() as home, dg.DagsterInstance.local_temp(str(home.root)) as instance:
             problems, seconds = _Sensed(home, instance, chance).outcome(case)
         recoveries.append(seconds)

@@ -13,13 +13,14 @@ from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.engine_client import TABLES, Client, Write, row_of
 from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.support.sampling import sampled
 
 pytestmark = pytest.mark.timeout(600)
 FIRST = 1
 Start = Callable[..., Client]
 
 
-@pytest.fixture(params=["append", "overwrite"])
+@pytest.fixture(params=sampled(["append", "overwrite"], "overwrite"))
 def write(request: pytest.FixtureRequest) -> Write:
     """How the clients write: both ways where a killed client's statement commits, one of them elsewhere.
 

@@ -22,6 +22,7 @@ from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.observation_commits import catalogue, ids, improved, log_of, observations, planned
 from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.sampling import sampled
 
 
 def optimize_and_vacuum(spark: SparkSession, log: TableLog) -> None:
@@ -50,7 +51,7 @@ def spark_ids(spark: SparkSession, log: TableLog) -> list[str]:
 
 
 # Every step of every kind of table is the campaign's, on its simulated disk (`foreign_commits`).
-@pytest.mark.parametrize("point", ["commit.sent", "commit.synced"])
+@pytest.mark.parametrize("point", sampled(["commit.sent", "commit.synced"], "commit.sent"))
 def test_optimize_and_vacuum_may_come_between_any_two_steps_spec_22_101(
     spark: SparkSession, tmp_path: Path, point: str
 ) -> None:
@@ -77,7 +78,7 @@ def test_maintenance_may_come_before_an_overwrite_is_repeated_spec_101(spark: Sp
     assert catalogue(log) == {1: "11/0", 2: "10/0"}
 
 
-@pytest.mark.parametrize("point", ["commit.planned", "commit.landed"])
+@pytest.mark.parametrize("point", sampled(["commit.planned", "commit.landed"], "commit.landed"))
 def test_optimize_and_vacuum_may_come_between_any_two_steps_of_an_overwrite__D1(
     spark: SparkSession, tmp_path: Path, point: str
 ) -> None:
@@ -133,7 +134,9 @@ def zero_the_data(_log: Path, data: Path) -> None:
     data.write_bytes(bytes(data.stat().st_size))
 
 
-@pytest.mark.parametrize("strike", [empty, halve, lose, lose_all_but_hadoops_checksum, zero_the_data])
+@pytest.mark.parametrize(
+    "strike", sampled([empty, halve, lose, lose_all_but_hadoops_checksum, zero_the_data], halve, lose, zero_the_data)
+)
 def test_spark_goes_on_where_a_recovery_left_the_log_f_power(
     spark: SparkSession, tmp_path: Path, strike: Callable[[Path, Path], None]
 ) -> None:
@@ -150,7 +153,7 @@ def test_spark_goes_on_where_a_recovery_left_the_log_f_power(
     assert ids(log) == spark_ids(spark, log) == ["a", "b"]
 
 
-@pytest.mark.parametrize("strike", [empty, lose, lose_all_but_hadoops_checksum])
+@pytest.mark.parametrize("strike", sampled([empty, lose, lose_all_but_hadoops_checksum], lose_all_but_hadoops_checksum))
 def test_an_overwrite_after_a_recovery_replaces_the_files_of_the_commit_made_anew_f_power(
     spark: SparkSession, tmp_path: Path, strike: Callable[[Path, Path], None]
 ) -> None:

@@ -61,6 +61,7 @@ from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
 from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.support.sampling import sampled
 from sda_platform_tests.support.segments import START_NS, after, described, radar_segment
 from sda_platform_tests.support.store_faults import STORE_FAULTS
 
@@ -296,7 +297,7 @@ def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy)
     assert beyond.cuts == [0, 0, 10, 10]
 
 
-@pytest.mark.parametrize("fault", STORE_FAULTS)
+@pytest.mark.parametrize("fault", sampled(STORE_FAULTS, "cut off", "failing"))
 def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
     root: str, beyond: CuttingProxy, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:

@@ -207,6 +207,7 @@ def fed(deployment: Deployment) -> Deployment:
     return deployment
 
 
+@LONG
 def test_what_lands_becomes_alerts_once_and_the_records_are_in_postgres(fed: Deployment) -> None:
     assert fed.problems() == []
     assert fed.rows(OBSERVATIONS.name) > 0
@@ -223,9 +224,8 @@ def test_what_lands_becomes_alerts_once_and_the_records_are_in_postgres(fed: Dep
     assert not list((fed.home / "dagster").rglob("*.db")), "no SQLite file"
 
 
-@pytest.mark.parametrize(
-    "struck", [BY_READINGS, pytest.param(BY_ELEMENTS, marks=LONG)], ids=lambda each: "+".join(each)
-)
+@LONG
+@pytest.mark.parametrize("struck", [BY_READINGS, BY_ELEMENTS], ids=lambda each: "+".join(each))
 def test_the_death_of_each_service_at_a_step_of_a_run_loses_and_doubles_nothing(
     fed: Deployment, struck: dict[str, str]
 ) -> None:
@@ -294,10 +294,10 @@ def test_a_wrong_or_missing_token_is_refused_with_its_reason(deployment: Deploym
     assert TOKEN not in answer.stderr and "guessed" not in answer.stderr
 
 
-def test_no_secret_is_in_a_command_line_or_a_file_of_the_platform(fed: Deployment) -> None:
+def test_no_secret_is_in_a_command_line_or_a_file_of_the_platform(deployment: Deployment) -> None:
     secrets = (TOKEN.encode(), f":{DATABASE_PASSWORD}@".encode())
-    lines = [Path(f"/proc/{pid}/cmdline") for pid in fed.services.all_processes()]
-    files = [path for path in fed.home.parent.rglob("*") if path.is_file()]
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in deployment.services.all_processes()]
+    files = [path for path in deployment.home.parent.rglob("*") if path.is_file()]
     assert len(lines) > 5 and len(files) > 5
     assert [path for path in (*lines, *files) if any(secret in content(path) for secret in secrets)] == []
 

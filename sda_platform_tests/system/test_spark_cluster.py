@@ -48,6 +48,9 @@ from sda_platform_tests.support.spark_cluster import SparkCluster
 from sda_platform_tests.support.wheels import unpacked_wheel
 
 pytestmark = pytest.mark.timeout(900)
+LONG = pytest.mark.skipif(
+    "SERVICES" not in os.environ, reason="the other deaths are tested here; see `make soak SERVICES=1`"
+)
 _ROWS, _TASKS = 40, 2
 _PARQUET_END = b"PAR1"
 _WAIT_S = 120.0
@@ -219,6 +222,7 @@ def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothin
     cluster.start("worker-1")
 
 
+@LONG
 def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkCluster, tmp_path: Path) -> None:
     """A commit after its restart needs it: it assigns the executor that takes the place of a killed one."""
     lake = lake_at(tmp_path / "lake")
@@ -233,6 +237,7 @@ def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkClu
     require_once(lake, 2)
 
 
+@LONG
 def test_the_death_of_the_connect_server_between_data_files_and_log_entry_loses_and_doubles_nothing(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:

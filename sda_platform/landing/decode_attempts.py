@@ -10,7 +10,7 @@ The note is not synced: without it, a run decodes the whole batch once more.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from upath import UPath
@@ -27,7 +27,8 @@ _LARGEST_LIMIT = 2**12
 @dataclass(frozen=True)
 class DecodeAttempts:
     """How earlier runs fared: ``kills`` in succession, ``alone`` of them at the one segment ``only``, and the most
-    segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open."""
+    segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open.
+    Of ``sound_sources`` the last batch had records, and hardly any that could not be read."""
 
     limit: int | None = None
     kills: int = 0
@@ -36,13 +37,15 @@ class DecodeAttempts:
     tried: int = 0
     is_open: bool = False
     owner: str = ""
+    sound_sources: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: UPath, owners: Owners) -> "DecodeAttempts":
         """Read the note at ``path``; a torn note, or one of another version, counts as absent."""
         try:
-            found = cls(**json.loads(bytes_at(path) or b"{}"))
-        except (TypeError, ValueError):
+            facts = json.loads(bytes_at(path) or b"{}")
+            found = cls(**{**facts, "sound_sources": tuple(facts.get("sound_sources", ()))})
+        except (AttributeError, TypeError, ValueError):
             return cls()
         return found._after_a_death() if found.is_open and owners.has_ended(found.owner) else found
 
@@ -68,12 +71,10 @@ class DecodeAttempts:
         begun._save(path)
         return begun
 
-    def end(self, path: UPath) -> None:
-        """Note that they were decoded: the next batch may be twice as large."""
-        if self.limit is None or self.limit >= _LARGEST_LIMIT:
-            path.unlink(missing_ok=True)
-        else:
-            DecodeAttempts(limit=self.limit * 2)._save(path)
+    def end(self, path: UPath, sound_sources: Iterable[str] = ()) -> None:
+        """Note that they were decoded: the next batch may be twice as large. ``sound_sources``: see the class."""
+        limit = None if self.limit is None or self.limit >= _LARGEST_LIMIT else 2 * self.limit
+        DecodeAttempts(limit, sound_sources=tuple(sorted(sound_sources)))._save(path)
 
     def _after_a_death(self) -> "DecodeAttempts":
         kills = self.kills + 1

@@ -6,6 +6,7 @@ the subject's business: it brings the decoder.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ _OF_THE_MACHINE = (OSError, MemoryError, InjectedFault)
 # Small enough that a batch keeps every core busy, large enough that a portion's overhead does not count.
 _PORTION_BYTES = 16 * 2**20
 _MOST_RECORDS = 2**31
+_LEAST_SOUND = 8
 _NO_ORIGIN = Origin(0, "")
 
 
@@ -53,6 +55,8 @@ class DecodedBatch:
 
     rows: pa.Table
     segments: tuple[SegmentRef, ...]
+    sound_sources: frozenset[str] = frozenset()
+    """Those that brought records, of which at most one in eight could not be read."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -100,7 +104,8 @@ def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decod
     parts = [_defect_rows(defective), _with_provenance(rows, checked)]
     refs = [s.ref(1) for s in defective] + [s.ref(0) for s in duplicates]
     refs += [s.ref(records) for s, records in zip(checked, found, strict=True) if s.defect is None]
-    return DecodedBatch(pa.concat_tables(_conform(part, schema) for part in parts), tuple(refs))
+    sources = _sound_sources(defective, checked, found, valid)
+    return DecodedBatch(pa.concat_tables(_conform(part, schema) for part in parts), tuple(refs), sources)
 
 
 def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
@@ -152,6 +157,16 @@ def _error_at_any(segments: Sequence[LoadedSegment], decoder: Decoder) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     return ""
+
+
+def _sound_sources(
+    defective: Iterable[LoadedSegment], decoded: Sequence[LoadedSegment], found: Sequence[int], valid: Sequence[int]
+) -> frozenset[str]:
+    records, unread = Counter[str](), Counter(segment.source for segment in defective)
+    for segment, all_records, valid_records in zip(decoded, found, valid, strict=True):
+        records[segment.source] += all_records
+        unread[segment.source] += all_records - valid_records
+    return frozenset(source for source, count in records.items() if _LEAST_SOUND * unread[source] <= count)
 
 
 def _valid_records(rows: pa.Table, segments: int) -> list[int]:

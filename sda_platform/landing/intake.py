@@ -8,7 +8,7 @@ quarantined.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sda_platform import failpoints
 from sda_platform.formats.segments import SegmentMeta
@@ -25,12 +25,19 @@ from sda_platform.landing.zone import LandingZone
 
 _TURNS_OF_SEGMENTS = 4
 _TURNS_OF_COST = 32
+_TURNS_OF_COST_UNPROVEN = 256
 # A record takes time by itself, most where it cannot be read: as much as so many bytes of sound records.
 _RECORD_BYTES = 96
 
 
 def take(
-    zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
+    zones: Sequence[LandingZone],
+    head: Head,
+    *,
+    max_segments: int,
+    max_bytes: int,
+    orphaned_before_s: float = 0.0,
+    sound_sources: Collection[str] = (),
 ) -> list[LoadedSegment]:
     """Return the next segments of all ``zones``, within both bounds (at least one); see `in_turns` for their order.
 
@@ -39,7 +46,7 @@ def take(
     finish_last_commit(zones, head)
     failpoints.hit("intake.before_listing")
     found = [segment for zone in zones for segment in _found_in(zone, orphaned_before_s)]
-    found = in_turns(found, max_segments=max_segments, max_bytes=max_bytes)
+    found = in_turns(found, sound_sources, max_segments=max_segments, max_bytes=max_bytes)
     failpoints.hit("intake.listed")
     taken: dict[str, LoadedSegment] = {}
     size = 0
@@ -53,13 +60,16 @@ def take(
     return list(taken.values())
 
 
-def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: int) -> list[PendingSegment]:
+def in_turns(
+    found: Sequence[PendingSegment], sound_sources: Collection[str], *, max_segments: int, max_bytes: int
+) -> list[PendingSegment]:
     """``found`` in the order in which they are due, with turns of the sources.
 
     A turn of a source is a quarter of the segments of a batch, or a thirty-second of what it may cost: bytes, or
-    records where they are small. Its segments beyond come after the first turns of all others. While other sources
-    wait, a batch has no more than one turn of cost of each, or one segment. So a large file of one partner, or one of
-    records that cannot be read, adds little to the batches of the others.
+    records where they are small. It is an eighth of that unless the last batch had sound records of the source, for
+    those that cannot be read cost most. Its segments beyond come after the first turns of all others. While other
+    sources wait, a batch has no more than one turn of cost of each, or one segment. So a large file of one partner, or
+    one of records that cannot be read, adds little to the batches of the others.
     """
     due = sorted(found, key=lambda s: (s.due_time_ns, s.feed, s.name))
     used: dict[str, list[int]] = {}
@@ -67,7 +77,8 @@ def in_turns(found: Sequence[PendingSegment], *, max_segments: int, max_bytes: i
     for segment in due:
         segments_and_cost = used.setdefault(segment.source, [0, 0])
         counted, cost = segments_and_cost
-        turn_of_cost = cost * _TURNS_OF_COST // max_bytes
+        turns_of_cost = _TURNS_OF_COST if segment.source in sound_sources else _TURNS_OF_COST_UNPROVEN
+        turn_of_cost = cost * turns_of_cost // max_bytes
         turns.append((max(counted * _TURNS_OF_SEGMENTS // max_segments, turn_of_cost), turn_of_cost))
         segments_and_cost[0] += 1
         segments_and_cost[1] += _cost(segment.meta)

@@ -38,8 +38,8 @@ from sda_platform.landing.partner_files import (
 from sda_platform.landing.zone import LandingZone
 
 MAX_SEGMENT_BYTES = 64 * 2**20
-PARTNER_SEGMENT_BYTES = 2**20
-"""Segments of a partner's file: four are a turn of its source in a batch, or one of many small records, see
+PARTNER_SEGMENT_BYTES = 2**18
+"""Segments of a partner's file: sixteen are a turn of its source in a batch, or one of many small records, see
 `intake.in_turns`."""
 PROGRESS_VERSION = 1
 _SHORT_HASH = 12

@@ -41,8 +41,7 @@ class PendingSegment:
     @property
     def source(self) -> str:
         """The source that brought all its records; of several or unknown ones, the zone."""
-        sources = {origin.source for origin in (self.meta.origins if self.meta else None) or ()}
-        return sources.pop() if len(sources) == 1 else f"{self.feed}/"
+        return _source_of(self.feed, self.meta)
 
     @property
     def due_time_ns(self) -> int:
@@ -73,6 +72,11 @@ class LoadedSegment:
     def is_duplicate(self) -> bool:
         """Whether it is discarded: it was taken or reported before."""
         return self.defect in (DUPLICATE, REPORTED)
+
+    @property
+    def source(self) -> str:
+        """See `PendingSegment.source`."""
+        return _source_of(self.zone, self.meta)
 
     def refused(self, defect: str) -> "LoadedSegment":
         """Return the same segment, which is not taken as what it promises to be, because of ``defect``."""
@@ -118,6 +122,11 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
 def undecodable_sha256(zone: str, name: str, bytes_sha256: str) -> str:
     """Return the hash by which a segment is known at which the decoder fails, from that of its bytes."""
     return hashlib.sha256(f"{zone}/{name}\0{UNDECODABLE}\0{bytes_sha256}".encode()).hexdigest()
+
+
+def _source_of(zone: str, meta: SegmentMeta | None) -> str:
+    sources = {origin.source for origin in (meta.origins if meta else None) or ()}
+    return sources.pop() if len(sources) == 1 else f"{zone}/"
 
 
 def refused_sha256(zone: str, segment_format: str, bytes_sha256: str) -> str:

@@ -1,6 +1,6 @@
 """The landing zones of one table: what its asset takes from them, and clears after its commit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -35,7 +35,9 @@ class TableZones:
     owners: Owners = field(default_factory=Owners)
     orphaned_before_s: float = 0.0
 
-    def take(self, log: TableLog, head: Head, *, max_segments: int | None = None) -> list[LoadedSegment]:
+    def take(
+        self, log: TableLog, head: Head, *, max_segments: int | None = None, sound_sources: Collection[str] = ()
+    ) -> list[LoadedSegment]:
         """Take the next segments for the table of ``log`` at ``head``; see `intake.take`.
 
         Raises TableLost where there is no table, but the zones gave it records before.
@@ -49,6 +51,7 @@ class TableZones:
             max_segments=max_segments or self.max_segments,
             max_bytes=self.max_bytes,
             orphaned_before_s=self.orphaned_before_s,
+            sound_sources=sound_sources,
         )
 
     def clear(self, head: Head) -> None:

@@ -90,7 +90,7 @@ def land(
     note = inputs.attempts_file
     trials = DecodeAttempts.load(note, inputs.owners) if note else DecodeAttempts()
     most = trials.bounded(inputs.max_segments)
-    taken = inputs.take(store.log(table), head, max_segments=most)
+    taken = inputs.take(store.log(table), head, max_segments=most, sound_sources=trials.sound_sources)
     failpoints.hit("bronze.taken", table.name)
     batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
     plan = store.plan_landing(table, head, batch.segments, observed)
@@ -116,7 +116,7 @@ def _decoded(
     begun = trials.begin(note, segments, inputs.owners.own())
     batch = decode_batch(table, segments, decoder)
     failpoints.hit("bronze.decoded", table.name)
-    begun.end(note)
+    begun.end(note, batch.sound_sources)
     return batch
 
 

@@ -1,7 +1,7 @@
 """The landing zones of a replay: they give the segments of one commit once more and stay as they are."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
@@ -26,7 +26,9 @@ class RecordedZones(TableZones):
     corrected: Mapping[str, bytes] = field(default_factory=dict)
 
     @override
-    def take(self, log: TableLog, head: Head, *, max_segments: int | None = None) -> list[LoadedSegment]:
+    def take(
+        self, log: TableLog, head: Head, *, max_segments: int | None = None, sound_sources: Collection[str] = ()
+    ) -> list[LoadedSegment]:
         """Return the recorded segments. Raises InvalidRequest for a correction of one whose metadata is unreadable."""
         by_feed = {zone.feed: zone for zone in self.zones}
         return [self._corrected(by_feed[segment.zone].load_consumed(segment)) for segment in self.segments]

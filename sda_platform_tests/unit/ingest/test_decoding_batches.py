@@ -3,19 +3,23 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from upath import UPath
 
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.contract import violations
+from sda_platform.landing.decode_attempts import DecodeAttempts
 from sda_platform.landing.decoding import DecodedBatch, decode_batch
+from sda_platform.landing.owners import Owners
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform_tests.support.segments import after, described, radar_payloads, radar_segment
 
@@ -88,6 +92,30 @@ def test_a_defective_segment_is_one_row_and_the_others_are_whole() -> None:
         *(("a", n, None) for n in range(3)),
     ]
     assert records(batch) == {"landed": 4, "valid": 3, "dead": 1}
+
+
+def test_a_source_is_sound_if_at_most_one_in_eight_of_its_records_cannot_be_read() -> None:
+    def of(source: str, good: int, bad: int, defect: str | None = None) -> LoadedSegment:
+        data = pack_records([*radar_payloads(good), *[b"short"] * bad], [after(1)] * (good + bad))
+        meta = replace(described(data), origins=(Origin(good + bad, source),))
+        return loaded(data, name=f"{source} {good}", meta=meta, defect=defect)
+
+    segments = [of("few", 7, 1), of("more", 6, 1), of("whole", 2, 0), of("torn", 1, 0, "torn 1: metadata without data")]
+    assert decoded(*segments, of("two", 9, 0), of("two", 0, 1)).sound_sources == {"few", "whole", "two"}
+    assert decoded(loaded(DATA)).sound_sources == {"radar/"}, "of unknown senders the zone"
+
+
+def test_the_next_run_knows_which_sources_were_sound(tmp_path: Path) -> None:
+    note, owners = UPath(tmp_path) / ".decoding" / "table.json", Owners()
+    assert DecodeAttempts.load(note, owners).sound_sources == ()
+    begun = DecodeAttempts(limit=2, sound_sources=("old",)).begin(note, [loaded(DATA)], owners.own())
+    assert DecodeAttempts.load(note, owners).sound_sources == ("old",), "while a batch is decoded"
+    begun.end(note, {"b", "a"})
+    found = DecodeAttempts.load(note, owners)
+    assert (found.sound_sources, found.limit, found.is_open) == (("a", "b"), 4, False)
+    for torn in (b"[]", b"{", b'{"sound_sources": 7}'):
+        note.write_bytes(torn)
+        assert DecodeAttempts.load(note, owners) == DecodeAttempts()
 
 
 def test_no_segments_are_no_rows() -> None:

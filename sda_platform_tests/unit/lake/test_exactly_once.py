@@ -164,7 +164,13 @@ class Landing(RuleBasedStateMachine):
 
     def _planned(self, orphaned_before_s: float) -> Work:
         head, zones = self.log.head(), list(self.zones.values())
-        taken = intake.take(zones, head, **BOUNDS, orphaned_before_s=orphaned_before_s)
+        taken = intake.take(
+            zones,
+            head,
+            max_segments=BOUNDS["max_segments"],
+            max_bytes=BOUNDS["max_bytes"],
+            orphaned_before_s=orphaned_before_s,
+        )
         batch = decode_batch(RAW_RECORDS, taken, one_by_one(decode))
         plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
         return Work(plan, batch, self.log.state())

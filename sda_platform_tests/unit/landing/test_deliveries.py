@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from upath import UPath
 
 from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.landing.consumed_marks import mark_pruned
+from sda_platform.landing.decode_attempts import DecodeAttempts
 from sda_platform.landing.owners import Owners
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.status import platform_status
@@ -153,7 +155,8 @@ def test_a_segment_that_kills_its_decoder_is_isolated_by_halving_the_batch__D12(
     assert deaths <= 9, "8, 8, 4, 2 and three times 1 segments are tried, some of them again"
     assert platform.dead() == {("radar/poison", "undecodable_segment")}
     assert platform.valid() == {f"radar/s{n}": 2 for n in range(6)} | {f"radar/late-{n}": 1 for n in range(30)}
-    assert list((platform.root / ".decoding").iterdir()) == []
+    (note,) = (platform.root / ".decoding").iterdir()
+    assert DecodeAttempts.load(UPath(note), platform.owners) == DecodeAttempts(sound_sources=("radar/",))
 
 
 def test_a_run_that_is_killed_once_at_a_segment_refuses_nothing__D12(platform: Platform) -> None:

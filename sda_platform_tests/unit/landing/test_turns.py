@@ -1,5 +1,7 @@
 """Intake takes turns between sources: a large file of one partner delays that partner only."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
@@ -23,14 +25,18 @@ def waiting(
 
 
 def order(*found: PendingSegment) -> list[str]:
-    return [each.name for each in in_turns(found, max_segments=SEGMENTS, max_bytes=BYTES)]
+    return [each.name for each in in_turns(found, sources(found), max_segments=SEGMENTS, max_bytes=BYTES)]
 
 
-def batch(found: list[PendingSegment]) -> list[PendingSegment]:
-    """What one batch takes, as `intake.take` does."""
+def sources(found: Iterable[PendingSegment]) -> set[str]:
+    return {each.source for each in found}
+
+
+def batch(found: list[PendingSegment], sound: set[str] | None = None) -> list[PendingSegment]:
+    """What one batch takes, as `intake.take` does; all sources are sound, or those."""
     taken: list[PendingSegment] = []
     size = 0
-    for each in in_turns(found, max_segments=SEGMENTS, max_bytes=BYTES):
+    for each in in_turns(found, sources(found) if sound is None else sound, max_segments=SEGMENTS, max_bytes=BYTES):
         size += max(each.meta.bytes, each.meta.records * 96) if each.meta else 0
         if taken and (len(taken) >= SEGMENTS or size > BYTES):
             break
@@ -52,6 +58,14 @@ def test_while_others_wait_a_source_has_a_turn_of_a_batch() -> None:
     bomb = [waiting("bomb", second / 100, size=100) for second in range(30)]
     live = [waiting("live", 5.0 + second) for second in range(3)]
     assert [each.source for each in batch([*bomb, *live])] == ["bomb"] * 3 + ["live"] * 3
+
+
+def test_a_source_of_which_the_last_batch_had_no_sound_records_has_an_eighth_of_a_turn() -> None:
+    bomb = [waiting("bomb", second / 100, size=10) for second in range(30)]
+    live = [waiting("live", 5.0 + second, size=40) for second in range(9)]
+    assert Counter(each.source for each in batch([*bomb, *live], {"live"})) == {"bomb": 4, "live": 7}
+    assert Counter(each.source for each in batch([*bomb, *live], {"live", "bomb"})) == {"bomb": 25, "live": 7}
+    assert len(batch(bomb, set())) == 30, "alone it waits for nobody"
 
 
 @pytest.mark.parametrize(("size", "records", "taken"), [(50, 0, 5), (50, 1, 3), (16, 1, 3), (16, 10, 1)])

@@ -40,17 +40,21 @@ class CommandLog:
         self._writer = uuid.uuid4().hex[:8]
 
     def new_events(self) -> list[dict[str, Any]]:
-        """Read the events sealed since the last call, including those of this process; each once."""
+        """Read the events sealed since the last call, including those of this process; each once.
+
+        After an error the next call returns what this one would have.
+        """
         # Pending ones first: a segment that is consumed meanwhile is found in the table, and known by its name.
         found = self._pending()
         head = self._lake.log(GROUND_EVENTS).head().sequence
         if head > self._sequence:
             is_new = (ds.field(COMMIT_SEQUENCE) > self._sequence) & (ds.field("station") == self.station)
             rows = self._lake.log(GROUND_EVENTS).rows([*EVENT_COLUMNS, "segment_name"], is_new).to_pylist()
-            for name in sorted({row["segment_name"] for row in rows}):
-                found += self._unread(name, [row for row in rows if row["segment_name"] == name])
-            self._sequence = head
-        return [row for row in found if row["station"] == self.station]
+            for name in sorted({row["segment_name"] for row in rows} - found.keys() - self._read):
+                found[name] = [row for row in rows if row["segment_name"] == name]
+        self._read |= found.keys()
+        self._sequence = max(head, self._sequence)
+        return [row for rows in found.values() for row in rows if row["station"] == self.station]
 
     def append(self, events: Sequence[GroundEvent]) -> None:
         """Make events durable; they are when this returns."""
@@ -92,20 +96,14 @@ class CommandLog:
         self.append([event])
         return event
 
-    def _unread(self, name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if name in self._read:
-            return []
-        self._read.add(name)
-        return rows
-
-    def _pending(self) -> list[dict[str, Any]]:
-        """Events of this station's pending segments that were not read before, oldest seal first."""
+    def _pending(self) -> dict[str, list[dict[str, Any]]]:
+        """Events of this station's pending segments that were not read before, by segment, oldest seal first."""
         names = (name for name in self._zone.pending_names() if name.startswith(f"{self.station}-"))
         segments = (self._zone.describe(name) for name in names if name not in self._read)
-        found = []
+        found = {}
         for segment in sorted((each for each in segments if each), key=lambda each: (each.sealed_time_ns, each.name)):
             loaded = self._zone.read(segment)
             # One that is consumed meanwhile has no bytes: the table has its rows.
             if loaded.defect is None and loaded.meta is not None:
-                found += self._unread(segment.name, usable_rows(decode(loaded.data, loaded.meta)))
+                found[segment.name] = usable_rows(decode(loaded.data, loaded.meta))
         return found

@@ -23,6 +23,8 @@ from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ground.uplink import Uplink
 from sda_platform.ground.uplink_lease import TTL_S, UplinkLease
 from sda_platform.lake.errors import Unavailable
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.orchestration.leases import Lease, LeaseTaken
 from sda_platform_tests.models.lease_model import LeaseService
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
@@ -163,6 +165,23 @@ def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_ref
     rows = ground.rows()
     assert (rows["west"]["azimuth_deg"], rows["west"]["elevation_deg"]) == (270.0, 12.5)
     assert (rows["nowhere"]["state"], "needs an azimuth" in str(rows["nowhere"]["detail"])) == ("rejected", True)
+
+
+def test_events_that_an_error_kept_from_a_reader_come_with_its_next_look(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, reads = ground.log(), TableLog.head
+    issued = ground.log().issue("HOUSEKEEPING", expires_in_s=60.0)
+
+    def refused(_: TableLog) -> Head:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(TableLog, "head", refused)
+    with pytest.raises(OSError, match="input/output"):
+        reader.new_events()
+    monkeypatch.setattr(TableLog, "head", reads)
+    assert [event["command_id"] for event in reader.new_events()] == [issued.command_id]
+    assert reader.new_events() == []
 
 
 def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: Ground) -> None:

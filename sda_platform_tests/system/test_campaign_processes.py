@@ -1,16 +1,19 @@
 """T1 of the campaign, sampled: real processes, killed, stopped and failed, and a disk and a clock that misbehave."""
 
+import pytest
+
 from sda_platform_tests.campaign import resends, small_disk, ticks
 from sda_platform_tests.campaign.processes import cases, run
-from sda_platform_tests.support.sampling import sampled
+from sda_platform_tests.support.sampling import IS_SOAK, number, sampled
 
 
 def test_a_disturbed_process_is_followed_by_one_that_ends_with_every_record_and_alert_once() -> None:
-    report = run(1, seed=1, stride=10)
+    report = run(1, seed=1, stride=number(10, 20))
     assert report.is_green, str(report)
-    assert report.cases >= 10
+    assert report.cases >= 5
 
 
+@pytest.mark.skipif(not IS_SOAK, reason="the campaign's sample has it, see `make soak SAMPLE=1`")
 def test_what_was_acknowledged_is_kept_where_it_is_sent_again_around_a_seal_and_a_kill() -> None:
     report = resends.run(1, seed=1, chosen=(resends.Resend("telemetry", "during"),))
     assert report.is_green, str(report)

@@ -6,6 +6,7 @@ import gzip
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.edge import collector as collector_module
+from sda_platform.edge import supervision
 from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.sources.source import Source, SourceFailed, SourceMisconfigured, SourceState
@@ -21,7 +23,7 @@ from sda_platform.edge.supervision import RECOVERED_S, Supervised
 from sda_platform.lake import durable
 from sda_platform.landing import contents
 from sda_platform.landing.lander import Lander
-from sda_platform.resilience import retry_after_s
+from sda_platform.resilience import pause_s, retry_after_s
 from sda_platform_tests.support.collectors import beacons, collecting, framed, log_text, payloads, radar_frames
 from sda_platform_tests.support.file_sources import SETS, folder
 from sda_platform_tests.support.socket_sources import LINKS, RADAR, connect, ended, sealed, send_datagrams
@@ -73,8 +75,11 @@ PASSING = [
 
 @pytest.mark.parametrize("error", PASSING, ids=str)
 def test_a_source_that_fails_is_started_again_after_growing_pauses_up_to_a_minute__DP2_F5(
-    tmp_path: Path, error: Exception | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
+    draws = count()
+    monkeypatch.setattr(supervision, "pause_s", lambda n, **given: pause_s(n, **{**given, "seed": f"{next(draws)}"}))
+
     async def scenario() -> None:
         async with collecting(tmp_path, {}) as collector:
             source = Failing(collector, error, 18)

@@ -32,10 +32,11 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import EngineUnavailable
-from sda_platform.orchestration.declarations import tables_of, zones_of
+from sda_platform.orchestration.declarations import tables_of
 from sda_platform.orchestration.jobs import (
+    CATALOG_TO_ALERTS,
     GROUND_SEGMENT,
-    JOBS,
+    OBSERVATIONS_TO_ALERTS,
     PLATFORM_METRICS,
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
@@ -380,7 +381,13 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         "run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed",
         "suspected_manoeuvres", "screening_settings", "catalog_index", "collector_sources", "vitals",
     }  # fmt: skip
-    zones = {job: feeds for job in JOBS if (feeds := zones_of(job))}
+    zones = {
+        OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,
+        CATALOG_TO_ALERTS: ("elements", "ephemerides", "edits", "messages", "acknowledgements", "satellites"),
+        TELEMETRY_TO_FRAMES: ("telemetry",),
+        GROUND_SEGMENT: ("ground", "membership"),
+        PLATFORM_METRICS: ("metrics",),
+    }
     assert ticks.keys() == {*own, *map(landing_sensor_name, zones)}
     for job, feeds in zones.items():
         skipped = [tick.skip_reason or "" for tick in ticks[landing_sensor_name(job)]]

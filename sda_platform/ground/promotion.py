@@ -34,8 +34,8 @@ def why_unsafe(name: str, synchronous: str, found: Sequence[ReplicaStatus], serv
     """State why ``name`` must not lead, of so many ``servers`` of which ``found`` answer; empty: it may.
 
     A write is acknowledged by the leader and one follower. So where every server but one follows, the one that is
-    furthest has everything, unless a leader that works goes on with another follower meanwhile. Of a write of a newer
-    generation, one of two servers shows that there is one, where all servers but one answer.
+    furthest has everything, unless a leader that works goes on with another follower meanwhile. A newer generation is
+    known to the two servers that acknowledged its writes, so one of them answers where all but one do.
     """
     followers = {each.name: each for each in found if not each.is_leader}
     leaders = newest_leaders(found)

@@ -32,14 +32,17 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS station_state (key text PRIMARY KEY, value
 _POSITION = """
 CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn
 """
-# A follower whose leader is silent receives nothing; its log's files show which generation it has seen.
 _STATUS = f"""
 SELECT pg_is_in_recovery(), {_POSITION}, extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()),
-       ('x' || CASE WHEN pg_is_in_recovery()
-                    THEN (SELECT max(left(name, 8)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{{8}}')
-                    ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END)::bit(32)::int,
+       CASE WHEN pg_is_in_recovery() THEN ({{followed}})
+            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END,
        current_setting('synchronous_standby_names')
 """
+# The generation of a follower. It receives none while its leader is silent; its log's files show the newest that it
+# has seen, to a role that may list them: every role that may promote, and members of pg_monitor.
+_MAY_LIST = "SELECT has_function_privilege('pg_ls_waldir()', 'EXECUTE')"
+_SEEN = "SELECT max(('x' || left(name, 8))::bit(32)::int) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{8}'"
+_RECEIVED = "SELECT received_tli FROM pg_stat_wal_receiver"
 # One statement: its snapshot is taken first, so the position has everything that the value shows.
 _READ = f"SELECT (SELECT value FROM station_state WHERE key = :key), {_POSITION}"
 _FAILURES = (OSError, InterfaceError, DatabaseError)
@@ -174,14 +177,17 @@ class StationState:
 
     def _status(self, name: str) -> ReplicaStatus | None:
         try:
-            is_follower, position, since_s, generation, synchronous = self._run(name, _STATUS)[0]
+            followed = _SEEN if self._run(name, _MAY_LIST)[0][0] else _RECEIVED
+            is_follower, position, since_s, generation, synchronous = self._run(
+                name, _STATUS.format(followed=followed)
+            )[0]
         except _FAILURES:
             self._forget(name)
             return None
         # A follower that has applied no transaction yet does not know how late it is.
         lag_s = math.inf if since_s is None and is_follower else float(since_s or 0.0)
         return ReplicaStatus(
-            name, not is_follower, int(generation), int(position), lag_s=lag_s, synchronous=synchronous
+            name, not is_follower, generation or 0, int(position), lag_s=lag_s, synchronous=synchronous
         )
 
     def _run(self, name: str, statement: str, **values: object) -> list[Any]:

@@ -219,6 +219,22 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
         assert refused.exit_code == 1 and "r0 is not promoted: it is no follower that answers" in refused.stderr
 
 
+def test_a_role_without_rights_on_the_log_reads_and_writes(replicas: PostgresReplicas) -> None:
+    owner = StationState(replicas.urls, timeout_s=3.0)
+    owner.create()
+    with server(replicas, 0) as leader:
+        leader.run("CREATE ROLE plain LOGIN")
+        leader.run("GRANT SELECT, INSERT, UPDATE ON station_state TO plain")
+    owner.write("k", "1")
+    plain = StationState([url.replace("//sda@", "//plain@") for url in replicas.urls], timeout_s=3.0)
+    session = ReadSession()
+    plain.write("k", "2", session)
+    assert {each.name: each.is_leader for each in plain.statuses()} == {"r0": True, "r1": False, "r2": False}
+    assert plain.read("k", ReadMode.SESSION, session)[0] == "2"
+    for each in (owner, plain):
+        each.close()
+
+
 def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_never_leaves_two_leaders__RT11_RT23(
     replicas: PostgresReplicas,
 ) -> None:

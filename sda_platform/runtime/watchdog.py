@@ -136,7 +136,7 @@ class Watchdog:
     def round(self) -> None:
         """Evaluate once and notify; then bring the metrics up to date, whose failure hides no vital."""
         facts = current_facts(self._settings)
-        self._found = self._watch.round(lambda: evaluate(facts, self._settings.vitals), time.time)
+        self._show(self._watch.round(lambda: evaluate(facts, self._settings.vitals), time.time, self._show))
         try:
             self._refresh_metrics(facts, self._found)
         except (LakeError, DeltaError, OSError) as error:
@@ -146,6 +146,9 @@ class Watchdog:
         if self._metrics:
             self._text = self._metrics.metrics.text()
             self._record(self._metrics)
+
+    def _show(self, found: VitalHistory) -> None:
+        self._found = found
 
     def _record(self, metrics: PlatformMetrics) -> None:
         """Seal a sample of all metrics where one is due; a failure hides nothing."""

@@ -41,9 +41,15 @@ class Watch:
         self._home, self._receivers, self._log, self._is_watchdog = home, receivers, log, is_watchdog
         self._unstored: VitalHistory | None = None
 
-    def round(self, read: Callable[[], Sequence[Reading]], now: Callable[[], float]) -> VitalHistory:
+    def round(
+        self,
+        read: Callable[[], Sequence[Reading]],
+        now: Callable[[], float],
+        show: Callable[[VitalHistory], object] = lambda _: None,
+    ) -> VitalHistory:
         """Take ``read()`` into the history at ``now()`` (Unix seconds), then send what waits; the history after that.
 
+        ``show`` gets the history before a notice is sent: a receiver may be slow, and who gets a notice looks at pages.
         Processes that watch the same home take turns.
         """
         readings = read()
@@ -53,6 +59,7 @@ class Watch:
             if self._is_watchdog:
                 after = replace(after, watched_s=after.at_s)
             self._store(after)
+            show(after)
             known = {notice.id for notice in before.pending}
             for notice in after.pending:
                 if notice.id not in known and not notice.escalates:

@@ -226,6 +226,17 @@ def test_a_disk_that_takes_no_history_is_reported_once_all_the_same(
     assert [report["text"] for _, report in webhook.received] == ["full"]
 
 
+def test_a_history_is_shown_before_its_notices_are_sent(tmp_path: Path, webhook: FailureWebhook) -> None:
+    watch = Watch(tmp_path, Receivers(ReportWebhook(webhook.url)), lambda _line: None)
+    sent_when_shown = []
+
+    def show(found: VitalHistory) -> None:
+        sent_when_shown.append((len(found.red), len(webhook.received)))
+
+    watch.round(lambda: reading(VitalState.RED, "stopped"), lambda: 1.0, show)
+    assert (sent_when_shown, len(webhook.received)) == ([(1, 0)], 1)
+
+
 def test_the_pages_of_the_watchdog_show_the_last_round_although_the_disk_is_full(
     tmp_path: Path, full_disk: None
 ) -> None:

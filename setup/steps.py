@@ -86,7 +86,7 @@ def _set_up() -> None:
     _packages()
     java = _java()
     _jars(java)
-    with ThreadPoolExecutor() as at_once:  # each works on one core
+    with ThreadPoolExecutor() as at_once:  # neither needs the other, and both wait for programs
         for step in [at_once.submit(_kernels), at_once.submit(_classes)]:
             step.result()
     _write_stamp(java)

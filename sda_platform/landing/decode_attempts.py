@@ -1,12 +1,14 @@
 """DecodeAttempts of a batch: a segment at which the decoding process is killed must not stop the segments after it.
 
 An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
-takes the same batch, oldest first. So each run writes a note before it decodes a batch and removes it afterwards. A
-remaining note means that its process was killed, unless the process still runs or the machine was restarted (`owners`).
+takes the same batch, oldest first. So each run opens a note before it decodes a batch and closes it afterwards. An
+open note means that its process was killed, unless the process still runs or the machine was restarted (`owners`).
 From the second kill on, each one halves the batch. A segment is refused if three processes that decoded it alone were
 killed: two may be chance, when processes are also killed for other reasons. After a success the batch grows again.
 
-The note is not synced: without it, a run decodes the whole batch once more.
+A closed note names the sources of sound records, which have whole turns in the next batch (`intake.in_turns`).
+
+The note is not synced: without it, a run decodes the whole batch once more, and no source counts as sound.
 """
 
 import json

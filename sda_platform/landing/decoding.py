@@ -45,7 +45,8 @@ _OF_THE_MACHINE = (OSError, MemoryError, InjectedFault)
 # Small enough that a batch keeps every core busy, large enough that a portion's overhead does not count.
 _PORTION_BYTES = 16 * 2**20
 _MOST_RECORDS = 2**31
-_LEAST_SOUND = 8
+# A sound source has so many records for each that cannot be read: those then take less time than the others.
+_RECORDS_FOR_EACH_UNREAD = 8
 _NO_ORIGIN = Origin(0, "")
 
 
@@ -56,7 +57,7 @@ class DecodedBatch:
     rows: pa.Table
     segments: tuple[SegmentRef, ...]
     sound_sources: frozenset[str] = frozenset()
-    """Those that brought records, of which at most one in eight could not be read."""
+    """Sources that brought records, of which at most one in eight could not be read."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -166,7 +167,8 @@ def _sound_sources(
     for segment, all_records, valid_records in zip(decoded, found, valid, strict=True):
         records[segment.source] += all_records
         unread[segment.source] += all_records - valid_records
-    return frozenset(source for source, count in records.items() if _LEAST_SOUND * unread[source] <= count)
+    least = {source: max(1, _RECORDS_FOR_EACH_UNREAD * count) for source, count in unread.items()}
+    return frozenset(source for source, count in records.items() if count >= least[source])
 
 
 def _valid_records(rows: pa.Table, segments: int) -> list[int]:

@@ -25,6 +25,7 @@ from sda_platform.landing.zone import LandingZone
 
 _TURNS_OF_SEGMENTS = 4
 _TURNS_OF_COST = 32
+# Of a source whose records may be unreadable: about 5,000 small ones, a tenth of a second, or one segment.
 _TURNS_OF_COST_UNPROVEN = 256
 # A record takes time by itself, most where it cannot be read: as much as so many bytes of sound records.
 _RECORD_BYTES = 96
@@ -41,7 +42,8 @@ def take(
 ) -> list[LoadedSegment]:
     """Return the next segments of all ``zones``, within both bounds (at least one); see `in_turns` for their order.
 
-    Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
+    Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments. The last
+    batch had sound records of ``sound_sources``.
     """
     finish_last_commit(zones, head)
     failpoints.hit("intake.before_listing")
@@ -66,8 +68,8 @@ def in_turns(
     """``found`` in the order in which they are due, with turns of the sources.
 
     A turn of a source is a quarter of the segments of a batch, or a thirty-second of what it may cost: bytes, or
-    records where they are small. It is an eighth of that unless the last batch had sound records of the source, for
-    those that cannot be read cost most. Its segments beyond come after the first turns of all others. While other
+    records where they are small. It is an eighth of that unless the source is one of ``sound_sources``: records that
+    cannot be read cost most. Its segments beyond come after the first turns of all others. While other
     sources wait, a batch has no more than one turn of cost of each, or one segment. So a large file of one partner, or
     one of records that cannot be read, adds little to the batches of the others.
     """

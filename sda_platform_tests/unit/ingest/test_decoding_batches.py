@@ -101,7 +101,8 @@ def test_a_source_is_sound_if_at_most_one_in_eight_of_its_records_cannot_be_read
         return loaded(data, name=f"{source} {good}", meta=meta, defect=defect)
 
     segments = [of("few", 7, 1), of("more", 6, 1), of("whole", 2, 0), of("torn", 1, 0, "torn 1: metadata without data")]
-    assert decoded(*segments, of("two", 9, 0), of("two", 0, 1)).sound_sources == {"few", "whole", "two"}
+    segments += [of("two", 9, 0), of("two", 0, 1), of("none", 0, 0)]
+    assert decoded(*segments).sound_sources == {"few", "whole", "two"}
     assert decoded(loaded(DATA)).sound_sources == {"radar/"}, "of unknown senders the zone"
 
 

@@ -72,8 +72,8 @@ class Tracks:
 
     def at(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """States (n, 6) and covariances (n, 8, 8) of these tracks at ``time_ns`` (n,), propagated numerically."""
-        start = orbits_of_teme(self.epoch_ns[rows], self.state[rows], self.areas[rows], self.covariance[rows])
-        return start.at(self.dynamics, time_ns).in_teme()
+        start = orbits_of_teme(self.epoch_ns, self.state, self.areas, self.covariance)
+        return start.at(self.dynamics, time_ns, rows).in_teme()
 
 
 @dataclass(frozen=True, eq=False)

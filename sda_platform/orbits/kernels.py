@@ -64,7 +64,7 @@ def _propagated(states: FloatArray) -> None:
     then_ns = epoch_ns + 60 * SECOND_NS
     starts = gcrf_of_teme(states, epoch_ns)
     dynamics.states(starts, areas, epoch_ns, then_ns[:, None])
-    dynamics.transitions(starts, areas, epoch_ns, then_ns)
+    dynamics.transitions(starts, areas, epoch_ns, np.arange(2), then_ns)
 
 
 def _fitted(pair: Propagator) -> WindowFits:

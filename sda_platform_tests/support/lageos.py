@@ -42,14 +42,13 @@ def fit(time_ns: IntArray) -> Fitted:
     """State and reflective area that fit the positions of these times."""
     times, positions = reference_orbit()
     seen = positions[np.isin(times, time_ns)]
-    dynamics, count = Dynamics(threads=1), len(time_ns)
+    dynamics, one = Dynamics(threads=1), np.zeros(len(time_ns), np.int64)
     step_s = (times[1] - times[0]) / 1e9
     state = np.concatenate([seen[0], (seen[1] - seen[0]) / step_s])
     state[3:] += 0.5 * step_s * 398600.4415 * seen[0] / np.linalg.norm(seen[0]) ** 3
     coefficients = np.array([0.0, 1e-3])
     for _ in range(_ROUNDS):
-        starts, areas = np.tile(state, (count, 1)), np.tile(coefficients, (count, 1))
-        found, partials = dynamics.transitions(starts, areas, np.full(count, times[0]), time_ns)
+        found, partials = dynamics.transitions(state[None], coefficients[None], times[:1], one, time_ns)
         residual = (seen - found[:, :3]).reshape(-1)
         design = partials[:, :3][:, :, [0, 1, 2, 3, 4, 5, 7]].reshape(-1, 7)
         scale = np.linalg.norm(design, axis=0)

@@ -155,7 +155,7 @@ def errors_of(orbit: UncertainOrbits, truth: FloatArray, time_ns: IntArray, dyna
     Source: Bell & Cathey 1993, The iterated Kalman filter update as a Gauss-Newton method.
     """
     in_gcrf = gcrf_of_teme(truth, time_ns)
-    states, covariances = orbit.along(dynamics, time_ns).in_teme()
+    states, covariances = orbit.at(dynamics, time_ns, np.zeros(len(time_ns), np.int64)).in_teme()
     _, in_equinoctial = equinoctial_covariance(states, covariances[:, :6, :6])
     start = np.append(in_gcrf[0], orbit.coefficients[0])
     return Errors(
@@ -178,7 +178,9 @@ def _least_square(
     claimed, unknowns, square = np.append(orbit.state[0], orbit.coefficients[0]), start, np.inf
     for number in range(_ROUNDS):
         here = UncertainOrbits(orbit.epoch_ns, unknowns[None, :6], unknowns[None, 6:], np.zeros((1, 8, 8)))
-        reached, partials = dynamics.transitions(here.state, here.coefficients, here.epoch_ns, np.array([at_ns]))
+        reached, partials = dynamics.transitions(
+            here.state, here.coefficients, here.epoch_ns, np.array([0]), np.array([at_ns])
+        )
         noise = here.at(dynamics, np.array([at_ns])).covariance[0, :6, :6]
         # At the epoch, where the parts of the covariance are of like size.
         back = np.linalg.inv(partials[0, :, :6])

@@ -19,8 +19,8 @@ from sda_platform.orbits.earth_orientation import gcrf_of_teme, gcrf_to_teme
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
 
-# Partials are integrated to nodes so far apart. Two-body motion extends them to the observations.
-_NODES_NS = 300_000_000_000
+# Partials are integrated to nodes so far apart. Two-body motion extends them half as far, to the observations.
+_NODES_NS = 600_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,7 +77,8 @@ def continued_orbit(
 def _transition(orbit: UncertainOrbits, epoch_ns: int, dynamics: Dynamics) -> FloatArray:
     """Derivatives (8, 8) of state and coefficients at ``epoch_ns`` by those of the orbit."""
     whole = np.eye(8)
-    whole[:6] = dynamics.transitions(orbit.state, orbit.coefficients, orbit.epoch_ns, np.array([epoch_ns]))[1][0]
+    there_ns, one = np.array([epoch_ns]), np.array([0])
+    whole[:6] = dynamics.transitions(orbit.state, orbit.coefficients, orbit.epoch_ns, one, there_ns)[1][0]
     return whole
 
 
@@ -98,24 +99,14 @@ class _NumericalMotion:
 
     def states(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """States (m, 6), TEME, and their derivatives (m, 6, 8) by the unknowns."""
-        states, partials = np.empty((len(time_ns), 6)), np.empty((len(time_ns), 6, 8))
-        for side in (time_ns >= self.epoch_ns, time_ns < self.epoch_ns):
-            if side.any():
-                states[side], partials[side] = self._one_way(unknowns, time_ns[side])
+        node = np.rint((time_ns - self.epoch_ns) / _NODES_NS).astype(np.int64)
+        nodes, back = np.unique(node, return_inverse=True)
+        nodes_ns, one = self.epoch_ns + nodes * _NODES_NS, np.zeros(len(nodes), np.int64)
+        orbit = (unknowns[None, :6], unknowns[None, 6:], np.array([self.epoch_ns]))
+        begin, by_unknowns = self.dynamics.transitions(*orbit, one, nodes_ns)
+        states = self.dynamics.states(*orbit, time_ns[None])[0]
+        elapsed_s = (time_ns - nodes_ns[back]) / 1e9
+        partials = two_body_stm(begin[back, :3], begin[back, 3:], elapsed_s) @ by_unknowns[back]
         turn = np.zeros((len(time_ns), 6, 6))
         turn[:, :3, :3] = turn[:, 3:, 3:] = gcrf_to_teme(time_ns)
         return np.einsum("mij,mj->mi", turn, states), turn @ partials
-
-    def _one_way(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the same in GCRF at times that are all before or all after the epoch."""
-        order = np.argsort(np.abs(time_ns - self.epoch_ns), kind="stable")
-        ordered_ns = time_ns[order]
-        epoch_ns, one = np.array([self.epoch_ns]), (unknowns[None, :6], unknowns[None, 6:])
-        node = np.abs(ordered_ns - ordered_ns[0]) // _NODES_NS
-        nodes_ns = ordered_ns[0] + np.sign(ordered_ns[-1] - ordered_ns[0]) * np.arange(node[-1] + 1) * _NODES_NS
-        begin, by_unknowns = self.dynamics.transitions_along(*one, epoch_ns, nodes_ns)
-        elapsed_s = (ordered_ns - nodes_ns[node]) / 1e9
-        found, partials = np.empty((len(time_ns), 6)), np.empty((len(time_ns), 6, 8))
-        found[order] = self.dynamics.states(*one, epoch_ns, ordered_ns[None])[0]
-        partials[order] = two_body_stm(begin[node, :3], begin[node, 3:], elapsed_s) @ by_unknowns[node]
-        return found, partials

@@ -180,7 +180,7 @@ def elements_of_states(states: FloatArray, time_ns: IntArray, like: ElementSets)
 
 def _predicted_sigma_km(orbit: UncertainOrbits, dynamics: Dynamics) -> float:
     time_ns = int(orbit.epoch_ns[0]) + (_QUARTERS * SPAN_S).astype(np.int64) * SECOND_NS
-    several = orbit.take(np.zeros(len(_QUARTERS), np.int64)).at(dynamics, time_ns)
+    several = orbit.at(dynamics, time_ns, np.zeros(len(_QUARTERS), np.int64))
     return float(np.sqrt(np.mean(np.trace(several.covariance[:, :3, :3], axis1=1, axis2=2))))
 
 

@@ -61,7 +61,7 @@ def ephemeris_of_orbit(orbit: UncertainOrbits, dynamics: Dynamics) -> Ephemeris:
     """Return the numerical prediction of one orbit for SPAN_S. Raises NoFit where it meets the ground."""
     epoch_ns = int(orbit.epoch_ns[0])
     time_ns = epoch_ns + _steps_ns(orbit.state)
-    state, covariance = orbit.along(dynamics, time_ns).in_teme()
+    state, covariance = orbit.at(dynamics, time_ns, np.zeros(len(time_ns), np.int64)).in_teme()
     if not (np.isfinite(state).all() and np.isfinite(covariance).all()):
         raise NoFit("the prediction has no closed orbit")
     # Covariances change slowly along the orbit: every second state has one, the last one too.

@@ -31,7 +31,9 @@ _LOWEST_KM = 6378.1363 + 60.0
 def trajectory(start: Any, t_s: float, times_s: Any, parameters: Any, model: Any, partials: bool, out: Any) -> None:
     """States (k, 6), or states and partials (k, 54), at ``times_s`` (k,), monotonic, all on one side of ``t_s``.
 
-    NaN from where a satellite meets the ground (60 km), or the integration fails, on.
+    States alone are interpolated between the ends of steps. To each time of partials a step of its own leads, from the
+    end of one that all times share: what is found for one time depends on no other. NaN from where a satellite meets
+    the ground (60 km), or the integration fails, on.
     """
     y, new, rates, work = _start(start, partials)
     out[:] = np.nan
@@ -42,21 +44,25 @@ def trajectory(start: Any, t_s: float, times_s: Any, parameters: Any, model: Any
         out[done] = y
         done += 1
     way = 1.0 if times_s[count - 1] > t_s else -1.0
-    step = _FIRST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2)
+    step, is_aside = _FIRST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2), partials
     while done < count and step > _LEAST_S and _norm(y, 0) > _LOWEST_KM:
         step = min(step, _LARGEST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2))
-        left = way * (times_s[done] - t_s)
-        is_exact = partials and step >= left
-        h = way * (left if is_exact else step)
+        if is_aside and way * (times_s[done] - t_s) <= step:
+            is_aside = _step(t_s, y, times_s[done] - t_s, parameters, since_s, model, work, rates, new) < 1.0
+            if is_aside:
+                done = _repeat(done, times_s, new, out)
+            continue
+        h, is_aside = way * step, partials
         error = _step(t_s, y, h, parameters, since_s, model, work, rates, new)
         if not error < 1.0:
-            step = abs(h) * max(0.2, 0.9 * min(error, 1e9) ** -0.125)
+            step *= max(0.2, 0.9 * min(error, 1e9) ** -0.125)
             continue
-        done = _report(done, times_s, t_s, way, h, y, new, rates, out)
-        t_s = times_s[done - 1] if is_exact else t_s + h
+        if not partials:
+            done = _interpolate(done, times_s, t_s, h, y, new, rates, out)
+        t_s += h
         y[:] = new
         rates[0] = rates[_STAGES]
-        step = max(step * min(6.0, 0.9 * max(error, 1e-12) ** -0.125), step if is_exact else 0.0)
+        step *= min(6.0, 0.9 * max(error, 1e-12) ** -0.125)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -75,13 +81,20 @@ def _norm(y: Any, first: int) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _report(done: int, times_s: Any, t_s: float, way: float, h: float, y: Any, new: Any, rates: Any, out: Any) -> int:
-    """Write what the step from ``y`` to ``new`` covers; the number of times that are done."""
-    while done < len(times_s) and way * (times_s[done] - t_s - h) <= 0.0:
-        if len(y) > 6:
-            out[done] = new
-        else:
-            _between(y, rates[0], new, rates[_STAGES], h, (times_s[done] - t_s) / h, out[done])
+def _repeat(done: int, times_s: Any, new: Any, out: Any) -> int:
+    """Write ``new`` for one time and its repetitions; the number of times that are done."""
+    time_s = times_s[done]
+    while done < len(times_s) and times_s[done] == time_s:
+        out[done] = new
+        done += 1
+    return done
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _interpolate(done: int, times_s: Any, t_s: float, h: float, y: Any, new: Any, rates: Any, out: Any) -> int:
+    """Write the states within the step from ``y`` to ``new``; the number of times that are done."""
+    while done < len(times_s) and (times_s[done] - t_s) / h <= 1.0:
+        _between(y, rates[0], new, rates[_STAGES], h, (times_s[done] - t_s) / h, out[done])
         done += 1
     return done
 
@@ -137,8 +150,14 @@ def _between(y: Any, rate: Any, new: Any, new_rate: Any, h: float, u: float, out
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def trajectories(
-    starts: Any, start_s: Any, times_s: Any, parameters: Any, model: Any, partials: bool, out: Any
+    starts: Any, start_s: Any, times_s: Any, ends: Any, parameters: Any, model: Any, partials: bool, out: Any
 ) -> None:
-    """`trajectory` of each of ``n`` satellites: starts (n, 6) at (n,), times (n, k), parameters (n, 8)."""
+    """`trajectory` of each of ``n`` satellites: starts (n, 6) at (n,), parameters (n, 8).
+
+    Times of one satellite follow each other in ``times_s`` (m,), up to its place in ``ends`` (n,); results in ``out``.
+    """
+    begin = 0
     for row in range(len(starts)):
-        trajectory(starts[row], start_s[row], times_s[row], parameters[row], model, partials, out[row])
+        span = slice(begin, ends[row])
+        trajectory(starts[row], start_s[row], times_s[span], parameters[row], model, partials, out[span])
+        begin = ends[row]

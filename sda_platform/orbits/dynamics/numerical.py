@@ -17,7 +17,8 @@ from sda_platform.orbits.dynamics.integrator import trajectories
 from sda_platform.orbits.dynamics.space_weather import CONSTANT_WEATHER, SpaceWeather
 from sda_platform.orbits.dynamics.surroundings import Surroundings, surroundings
 
-_LEAST_ROWS = 32
+_SHARED_FROM_S = 7200.0
+"""Flight of all orbits together from which threads share the work: some milliseconds with derivatives."""
 
 
 def integrate(
@@ -38,10 +39,10 @@ def integrate(
         if side.any():
             unique, back = np.unique(times[side], return_inverse=True)
             order = np.argsort(np.abs(unique - epoch_ns), kind="stable")
-            out = np.empty((1, len(unique), 6))
-            elapsed_s = _seconds(around, unique[order])[None]
-            trajectories(start, start_s, elapsed_s, parameters, model(around, forces), False, out)
-            found[side] = out[0, np.argsort(order)][back]
+            out = np.empty((len(unique), 6))
+            elapsed_s, ends = _seconds(around, unique[order]), np.array([len(unique)])
+            trajectories(start, start_s, elapsed_s, ends, parameters, model(around, forces), False, out)
+            found[side] = out[np.argsort(order)][back]
     return found
 
 
@@ -56,51 +57,69 @@ class Dynamics:
     def states(
         self, state_gcrf: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray
     ) -> FloatArray:
-        """States (n, k, 6), GCRF, km and km/s, at ``time_ns`` (n, k), ascending or descending from ``epoch_ns`` (n,).
+        """States (n, k, 6), GCRF, km and km/s, at ``time_ns`` (n, k), in any order, from ``epoch_ns`` (n,).
 
         Args:
             state_gcrf: (n, 6) at the epochs.
             coefficients: (n, 2) drag area and reflective area over mass, m2/kg.
             epoch_ns: (n,)
-            time_ns: (n, k), all on one side of the row's epoch.
+            time_ns: (n, k)
         """
-        return self._propagated(state_gcrf, coefficients, epoch_ns, time_ns, partials=False)
+        count, times = time_ns.shape
+        of = np.repeat(np.arange(count), times)
+        return self._propagated(state_gcrf, coefficients, epoch_ns, of, time_ns.reshape(-1), partials=False).reshape(
+            count, times, 6
+        )
 
     def transitions(
-        self, state_gcrf: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray
+        self, state_gcrf: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, of: IntArray, time_ns: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """States (n, 6) at ``time_ns`` (n,), and their derivatives (n, 6, 8) by state and coefficients, all in GCRF.
+        """States (m, 6) of orbits ``of`` (m,) at ``time_ns`` (m,), and their derivatives (m, 6, 8) by state and
+        coefficients, all in GCRF.
 
-        Arguments as of `states`.
+        Each orbit is integrated once in each direction, however many times are asked of it, in steps that do not depend
+        on them. Other arguments as of `states`.
         """
-        found = self._propagated(state_gcrf, coefficients, epoch_ns, time_ns[:, None], partials=True)[:, 0]
-        return found[:, :6], found[:, 6:].reshape(-1, 6, 8)
-
-    def transitions_along(
-        self, state_gcrf: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Propagate one orbit (1, 6) to many times (k,), ascending: states (k, 6) and derivatives (k, 6, 8)."""
-        found = self._propagated(state_gcrf, coefficients, epoch_ns, time_ns[None], partials=True)[0]
+        found = self._propagated(state_gcrf, coefficients, epoch_ns, of, time_ns, partials=True)
         return found[:, :6], found[:, 6:].reshape(-1, 6, 8)
 
     def _propagated(
-        self, state: FloatArray, coefficients: FloatArray, epoch_ns: IntArray, time_ns: IntArray, *, partials: bool
+        self,
+        state: FloatArray,
+        coefficients: FloatArray,
+        epoch_ns: IntArray,
+        of: IntArray,
+        time_ns: IntArray,
+        *,
+        partials: bool,
     ) -> FloatArray:
-        count = len(state)
-        out = np.empty((count, time_ns.shape[1], 54 if partials else 6))
-        if not out.size:
-            return out
+        found = np.empty((len(time_ns), 54 if partials else 6))
+        if not len(time_ns):
+            return found
         around = _around(np.append(epoch_ns, time_ns), self.weather)
-        parameters = np.zeros((count, 8))
-        parameters[:, :2] = coefficients
-        shared, starts = model(around, self.forces), np.ascontiguousarray(state)
-        start_s, times_s = _seconds(around, epoch_ns), _seconds(around, time_ns)
+        elapsed_ns = time_ns - epoch_ns[of]
+        order = np.lexsort((np.abs(elapsed_ns), elapsed_ns < 0, of))
+        of, elapsed_ns = of[order], elapsed_ns[order]
+        is_last = np.append((np.diff(of) != 0) | (np.diff(elapsed_ns < 0)), True)
+        last = np.flatnonzero(is_last)
+        rows, ends, times_s = of[last], last + 1, _seconds(around, time_ns[order])
+        parameters = np.zeros((len(rows), 8))
+        parameters[:, :2] = coefficients[rows]
+        shared, starts, start_s = model(around, self.forces), state[rows], _seconds(around, epoch_ns[rows])
+        out = np.empty_like(found)
 
-        def carry_out(rows: slice) -> None:
-            trajectories(starts[rows], start_s[rows], times_s[rows], parameters[rows], shared, partials, out[rows])
+        def carry_out(part: slice) -> None:
+            begin = ends[part.start - 1] if part.start else 0
+            whole = slice(begin, ends[part][-1])
+            trajectories(
+                starts[part], start_s[part], times_s[whole], ends[part] - begin, parameters[part], shared, partials,
+                out[whole],
+            )  # fmt: skip
 
-        _in_threads(carry_out, count, self.threads)
-        return out
+        flights_s = np.abs(elapsed_ns[last]) / 1e9
+        _in_threads(carry_out, len(rows), self.threads if flights_s.sum() >= _SHARED_FROM_S else 1)
+        found[order] = out
+        return found
 
 
 CONSTANT_DYNAMICS = Dynamics()
@@ -124,9 +143,10 @@ def _seconds(around: Surroundings, time_ns: IntArray) -> FloatArray:
 
 def _in_threads(carry_out: Callable[[slice], None], count: int, threads: int) -> None:
     """Run on parts of the rows; each row's result depends on that row alone."""
-    if threads == 1 or count < 2 * _LEAST_ROWS:
-        carry_out(slice(0, count))
+    size = -(-count // (threads * 8)) if threads > 1 else count
+    parts = [slice(low, min(low + size, count)) for low in range(0, count, size)]
+    if len(parts) == 1:
+        carry_out(parts[0])
         return
-    size = max(_LEAST_ROWS, -(-count // (threads * 8)))
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(carry_out, [slice(low, low + size) for low in range(0, count, size)]))
+        list(pool.map(carry_out, parts))

@@ -58,16 +58,14 @@ class UncertainOrbits:
         for field in dataclasses.fields(self):
             getattr(self, field.name)[rows] = getattr(others, field.name)
 
-    def at(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
-        """Return the orbits at ``time_ns`` (n,), earlier or later, with process noise. NaN where the
-        integration fails.
-        """
-        return self._moved(time_ns, *dynamics.transitions(self.state, self.coefficients, self.epoch_ns, time_ns))
+    def at(self, dynamics: Dynamics, time_ns: IntArray, of: IntArray | None = None) -> UncertainOrbits:
+        """Return orbits ``of`` (m,) at ``time_ns`` (m,), earlier or later, with process noise.
 
-    def along(self, dynamics: Dynamics, time_ns: IntArray) -> UncertainOrbits:
-        """Propagate one orbit to many times (k,), ascending from its epoch, in one integration."""
-        moved = dynamics.transitions_along(self.state, self.coefficients, self.epoch_ns, time_ns)
-        return self.take(np.zeros(len(time_ns), np.int64))._moved(time_ns, *moved)
+        None: each orbit at one time. NaN where the integration fails.
+        """
+        rows = np.arange(len(time_ns)) if of is None else of
+        found = dynamics.transitions(self.state, self.coefficients, self.epoch_ns, rows, time_ns)
+        return self.take(rows)._moved(time_ns, *found)
 
     def _moved(self, time_ns: IntArray, state: FloatArray, partials: FloatArray) -> UncertainOrbits:
         hours = np.abs(time_ns - self.epoch_ns) / 3.6e12

@@ -8,6 +8,8 @@ probability, Monte Carlo trials decide (``monte_carlo``).
 from __future__ import annotations
 
 import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +108,13 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
     for row, place in enumerate(usable.tolist()):
         flags[place] = [name for name, of in concerned.items() if of[row]]
-        verdict = _judged(assessed, row, plane, flags[place], WorkBudget(most_evaluations))
+
+    def judge(row: int) -> _Verdict:
+        return _judged(assessed, row, plane, flags[usable[row]], WorkBudget(most_evaluations))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = list(pool.map(judge, range(len(usable))))
+    for row, (place, verdict) in enumerate(zip(usable.tolist(), judged, strict=True)):
         for_risk = float(np.fmax(verdict.probability_for_risk, bound[row]))
         if missing[:, row].all() and for_risk < YELLOW_FROM:
             for_risk = float("nan")

@@ -10,9 +10,11 @@ Source: Coppola, "Including Velocity Uncertainty in the Probability of Collision
 from __future__ import annotations
 
 import dataclasses
+import math
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from numba import njit
 
 from sda_platform.arrays import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit
@@ -30,6 +32,7 @@ _SIGMAS = 9.0
 _TIME_NODES, _TIME_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FIRST_PANELS, _HALVINGS, _TOLERANCE = 8, 14, 1e-5
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_ROOT_2, _ROOT_2_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 # One flow through the surface takes about as long as so many linearisations.
 _EVALUATIONS_PER_INFLOW = 25
 # Five times what the longest of 65 published passes takes, which is 62,000.
@@ -187,62 +190,105 @@ def _brackets(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatA
 
 def _inflow_per_s(met: Overlap, radius_km: float) -> FloatArray:
     """Probability per second of coming within the sphere, (n,)."""
-    outward, weight = _surface(met, radius_km)
-    axes, variance, offset = met.axes, met.variance_km2, met.offset_km
-    velocity = np.einsum("nji,nj->ni", axes, met.mean[:, 3:])
-    turned = axes.swapaxes(-1, -2)
-    cross, spread = turned @ met.covariance[:, 3:, :3] @ axes, turned @ met.covariance[:, 3:, 3:] @ axes
-    gain = cross / variance[:, None, :]
+    velocity = np.einsum("nji,nj->ni", met.axes, met.mean[:, 3:])
+    turned = met.axes.swapaxes(-1, -2)
+    cross, spread = turned @ met.covariance[:, 3:, :3] @ met.axes, turned @ met.covariance[:, 3:, 3:] @ met.axes
+    gain = cross / met.variance_km2[:, None, :]
     spread = spread - gain @ cross.swapaxes(-1, -2)
-    away = radius_km * outward - offset[:, None, :]
-    density = np.exp(-0.5 * (away**2 / variance[:, None, :]).sum(axis=-1))
-    density /= np.sqrt((2 * np.pi) ** 3 * variance.prod(axis=-1))[:, None]
-    moving = velocity[:, None, :] + away @ gain.swapaxes(-1, -2)
-    speed = np.einsum("nki,nki->nk", outward, moving)
-    sigma = np.sqrt(np.maximum(np.einsum("nki,nki->nk", outward @ spread, outward), 1e-24))
-    # A speed known to many sigmas is itself the flow.
-    ratio = np.clip(speed / sigma, -1e3, 1e3)
-    inward = sigma * np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi) - speed * ndtr(-ratio)
-    return np.asarray((density * inward * weight).sum(axis=-1))
+    inflow = np.empty(len(velocity))
+    _flow(met.offset_km, met.variance_km2, velocity, gain, spread, radius_km, inflow)
+    return inflow
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _flow(
+    offset_km: Any, variance_km2: Any, velocity_km_s: Any, gains: Any, spreads: Any, radius_km: float, inflow: Any
+) -> None:
+    """Integrate over the sphere the density times the mean speed inwards, along the principal axes of the position.
+
+    ``gains`` (n, 3, 3) is the velocity by the position, ``spreads`` (n, 3, 3) the velocity's covariance beside that.
+    """
+    outward, area = _room()
+    for row in range(len(inflow)):
+        offset, variance, gain, spread = offset_km[row], variance_km2[row], gains[row], spreads[row]
+        _surface(offset, variance, radius_km, outward, area)
+        total = 0.0
+        for n in range(len(area)):
+            x, y, z = outward[n]
+            far = (radius_km * x - offset[0], radius_km * y - offset[1], radius_km * z - offset[2])
+            exponent = far[0] ** 2 / variance[0] + far[1] ** 2 / variance[1] + far[2] ** 2 / variance[2]
+            speed = sigma2 = 0.0
+            for i in range(3):
+                moving = velocity_km_s[row, i] + gain[i, 0] * far[0] + gain[i, 1] * far[1] + gain[i, 2] * far[2]
+                speed += outward[n, i] * moving
+                sigma2 += outward[n, i] * (spread[i, 0] * x + spread[i, 1] * y + spread[i, 2] * z)
+            sigma = math.sqrt(max(sigma2, 1e-24))
+            # A speed known to many sigmas is itself the flow.
+            ratio = min(max(speed / sigma, -1e3), 1e3)
+            inward = sigma * math.exp(-0.5 * ratio**2) / _ROOT_2_PI - speed * 0.5 * math.erfc(ratio / _ROOT_2)
+            total += math.exp(-0.5 * exponent) * inward * area[n]
+        inflow[row] = total / (_ROOT_2_PI**3 * math.sqrt(variance[0] * variance[1] * variance[2]))
 
 
 def _inside(met: Overlap, radius_km: float) -> FloatArray:
     """Probability of being within the sphere, (n,)."""
-    outward, weight = _surface(met, radius_km)
-    half = outward.shape[1] // 2
-    x, y, z = np.moveaxis(radius_km * outward[:, :half], -1, 0)
-    sigma, offset = np.sqrt(met.variance_km2)[:, None, :], met.offset_km[:, None, :]
-    plane = np.exp(-0.5 * (((x - offset[..., 0]) / sigma[..., 0]) ** 2 + ((y - offset[..., 1]) / sigma[..., 1]) ** 2))
-    plane /= 2 * np.pi * sigma[..., 0] * sigma[..., 1]
-    column = ndtr((z - offset[..., 2]) / sigma[..., 2]) - ndtr((-z - offset[..., 2]) / sigma[..., 2])
-    # A patch of the surface covers |cos| of its area in the plane below it.
-    patches = plane * column * weight[:, :half] * np.abs(outward[:, :half, 2])
-    return np.asarray(patches.sum(axis=-1))
+    inside = np.empty(len(met.mean))
+    _content(met.offset_km, met.variance_km2, radius_km, inside)
+    return inside
 
 
-def _surface(met: Overlap, radius_km: float) -> tuple[FloatArray, FloatArray]:
-    """Directions (n, k, 3) along the principal axes and their areas (n, k), only where the density is not negligible.
+@njit(cache=True, nogil=True, error_model="numpy")
+def _content(offset_km: Any, variance_km2: Any, radius_km: float, inside: Any) -> None:
+    """Integrate the density over the sphere: of each patch of one half of the surface, the column below it."""
+    outward, area = _room()
+    for row in range(len(inside)):
+        offset, sigma = offset_km[row], np.sqrt(variance_km2[row])
+        _surface(offset, variance_km2[row], radius_km, outward, area)
+        total = 0.0
+        for n in range(len(area) // 2):
+            x, y, z = radius_km * outward[n, 0], radius_km * outward[n, 1], radius_km * outward[n, 2]
+            plane = math.exp(-0.5 * (((x - offset[0]) / sigma[0]) ** 2 + ((y - offset[1]) / sigma[1]) ** 2))
+            above, below = (z - offset[2]) / sigma[2], (-z - offset[2]) / sigma[2]
+            column = 0.5 * (math.erfc(-above / _ROOT_2) - math.erfc(-below / _ROOT_2))
+            # A patch of the surface covers |cos| of its area in the plane below it.
+            total += plane * column * area[n] * abs(outward[n, 2])
+        inside[row] = total / (2 * math.pi * sigma[0] * sigma[1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _room() -> Any:
+    """Arrays for `_surface`."""
+    count = 2 * len(_NODES) ** 2
+    return np.empty((count, 3)), np.empty(count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _surface(offset: Any, variance: Any, radius_km: float, outward: Any, area: Any) -> None:
+    """Fill in directions (k, 3) along the principal axes and their areas (k,), only where the density counts.
 
     Polar angles are counted from the narrowest axis, azimuths from the second; the second half of the directions
     mirrors the first in the widest axis.
     """
-    sigma, offset = np.sqrt(met.variance_km2), met.offset_km
-    polar, polar_weight = _angles(offset[:, 0], sigma[:, 0], np.full(len(sigma), radius_km))
-    ring_km = radius_km * np.sin(polar)
-    azimuth, azimuth_weight = _angles(offset[:, 1, None], sigma[:, 1, None], ring_km)
-    sine = np.sin(polar)[..., None]
-    x = np.broadcast_to(np.cos(polar)[..., None], azimuth.shape)
-    y, z = sine * np.cos(azimuth), sine * np.sin(azimuth)
-    area = (radius_km**2 * sine * polar_weight[..., None] * azimuth_weight).reshape(len(sigma), -1)
-    half = np.stack([x, y, z], axis=-1).reshape(len(sigma), -1, 3)
-    return np.concatenate([half, half * [1, 1, -1]], axis=1), np.concatenate([area, area], axis=1)
+    half, place = len(area) // 2, 0
+    first, span = _angles(offset[0], math.sqrt(variance[0]), radius_km)
+    for i in range(len(_NODES)):
+        polar = first + span * (_NODES[i] + 1) / 2
+        cosine, sine = math.cos(polar), math.sin(polar)
+        from_, width = _angles(offset[1], math.sqrt(variance[1]), radius_km * sine)
+        for j in range(len(_NODES)):
+            azimuth = from_ + width * (_NODES[j] + 1) / 2
+            y, z = sine * math.cos(azimuth), sine * math.sin(azimuth)
+            for number, way in ((place, 1.0), (half + place, -1.0)):
+                outward[number, 0], outward[number, 1], outward[number, 2] = cosine, y, way * z
+                area[number] = radius_km**2 * sine * (span / 2 * _WEIGHTS[i]) * (width / 2 * _WEIGHTS[j])
+            place += 1
 
 
-def _angles(offset: FloatArray, sigma: FloatArray, radius: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Gauss-Legendre angles in [0, pi] (a new last axis) whose ``radius cos(angle)`` is near ``offset``; weights."""
-    nearest = np.clip(offset, -radius, radius)
-    reach = np.sqrt((offset - nearest) ** 2 + (_SIGMAS * sigma) ** 2)
-    safe = np.maximum(radius, 1e-300)
-    first = np.arccos(np.clip((offset + reach) / safe, -1, 1))[..., None]
-    last = np.arccos(np.clip((offset - reach) / safe, -1, 1))[..., None]
-    return first + (last - first) * (_NODES + 1) / 2, (last - first) / 2 * _WEIGHTS
+@njit(cache=True, nogil=True, error_model="numpy")
+def _angles(offset: float, sigma: float, radius: float) -> tuple[float, float]:
+    """First angle and span, within [0, pi], in which ``radius cos(angle)`` is near ``offset``."""
+    nearest = min(max(offset, -radius), radius)
+    reach = math.sqrt((offset - nearest) ** 2 + (_SIGMAS * sigma) ** 2)
+    safe = max(radius, 1e-300)
+    first = math.acos(min(max((offset + reach) / safe, -1.0), 1.0))
+    return first, math.acos(min(max((offset - reach) / safe, -1.0), 1.0)) - first

@@ -223,11 +223,11 @@ class _Problem:
 
 def _carried(before: UncertainOrbits, time_ns: FloatArray, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
     """States (t, 6) of the orbit at times (t,), none before its own, and partials (t, 8, 8)."""
-    ascending, back = np.unique(np.rint(time_ns).astype(np.int64), return_inverse=True)
-    states, partials = dynamics.transitions_along(before.state, before.coefficients, before.epoch_ns, ascending)
+    one, times_ns = np.zeros(len(time_ns), np.int64), np.rint(time_ns).astype(np.int64)
+    states, partials = dynamics.transitions(before.state, before.coefficients, before.epoch_ns, one, times_ns)
     whole = np.zeros((len(time_ns), 8, 8))
-    whole[:, :6], whole[:, 6, 6], whole[:, 7, 7] = partials[back], 1.0, 1.0
-    return states[back], whole
+    whole[:, :6], whole[:, 6, 6], whole[:, 7, 7] = partials, 1.0, 1.0
+    return states, whole
 
 
 def _mixed(weight: FloatArray, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import lpmv
 
 from sda_platform.arrays import FloatArray
@@ -90,7 +92,8 @@ def test_air_slows_sunlight_pushes_and_leaks_accelerate() -> None:
 def test_partials_are_the_derivatives_of_the_motion(start: FloatArray) -> None:
     dynamics, coefficients = Dynamics(threads=1), np.array([[0.02, 0.02]])
     epoch, then = np.array([T]), np.array([T + 5400 * SECOND_NS])
-    _, partials = dynamics.transitions(start[None], coefficients, epoch, then)
+    one = np.array([0])
+    _, partials = dynamics.transitions(start[None], coefficients, epoch, one, then)
     for column, step in enumerate([1e-3] * 3 + [1e-6] * 3 + [2e-3] * 2):
         ends = []
         for sign in (1, -1):
@@ -99,7 +102,7 @@ def test_partials_are_the_derivatives_of_the_motion(start: FloatArray) -> None:
                 state[0, column] += sign * step
             else:
                 areas[0, column - 6] += sign * step
-            ends.append(dynamics.transitions(state, areas, epoch, then)[0][0])
+            ends.append(dynamics.transitions(state, areas, epoch, one, then)[0][0])
         numerical = (ends[0] - ends[1]) / (2 * step)
         off = np.linalg.norm(partials[0, :, column] - numerical)
         # Without the field above the flattening; shadow's edges move with the orbit.
@@ -109,10 +112,10 @@ def test_partials_are_the_derivatives_of_the_motion(start: FloatArray) -> None:
 
 def test_between_steps_states_are_those_of_exact_steps() -> None:
     times = T + np.arange(60, 7200, 7)[None] * SECOND_NS
-    dynamics, none = Dynamics(threads=1), np.zeros((1, 2))
-    between = dynamics.states(LOW[None], none, np.array([T]), times)[0]
-    exact = [dynamics.transitions(LOW[None], none, np.array([T]), times[:, n])[0][0] for n in range(0, 1020, 101)]
-    np.testing.assert_allclose(between[:1020:101, :3], np.array(exact)[:, :3], atol=5e-6)
+    dynamics, none, epoch = Dynamics(threads=1), np.zeros((1, 2)), np.array([T])
+    between = dynamics.states(LOW[None], none, epoch, times)[0]
+    exact = dynamics.transitions(LOW[None], none, epoch, np.zeros(len(times[0]), np.int64), times[0])[0]
+    np.testing.assert_allclose(between[:, :3], exact[:, :3], atol=5e-6)
 
 
 def test_results_depend_on_no_other_object_and_on_no_thread() -> None:
@@ -123,6 +126,28 @@ def test_results_depend_on_no_other_object_and_on_no_thread() -> None:
     alone = Dynamics(threads=1).states(starts, areas, epoch, times)
     assert np.array_equal(alone, Dynamics(threads=3).states(starts, areas, epoch, times))
     assert np.array_equal(alone[7:8], Dynamics().states(starts[7:8], areas[7:8], epoch[7:8], times[7:8]))
+
+
+@given(st.data())
+def test_results_depend_on_no_other_time(data: st.DataObject) -> None:
+    """Any orbits, asked for any times before and after their epochs, in any order, once or several times."""
+    offsets = st.integers(-90_000, 90_000) | st.integers(-400, 400)
+    starts = [LOW, HIGH, 1.02 * LOW]
+    asked = data.draw(st.lists(st.tuples(st.integers(0, 2), offsets), min_size=1, max_size=12))
+    of = np.array([row for row, _ in asked])
+    epochs = T + np.array([0, 3600, 60]) * SECOND_NS
+    times = epochs[of] + np.array([offset for _, offset in asked]) * SECOND_NS
+    dynamics, areas = Dynamics(threads=data.draw(st.sampled_from([1, 3]))), np.full((3, 2), 0.02)
+    states, partials = dynamics.transitions(np.array(starts), areas, epochs, of, times)
+    for number, (row, _) in enumerate(asked):
+        one, then = slice(row, row + 1), times[number : number + 1]
+        alone = Dynamics().transitions(starts[row][None], areas[one], epochs[one], np.array([0]), then)
+        # To the rounding of times that count from the first of all: a nanometre a second, growing with the flight.
+        np.testing.assert_allclose(states[number], alone[0][0], atol=1e-7)
+        size = np.linalg.norm(alone[1][0], axis=0)
+        # That of the reflective area jumps at the edges of the shadow.
+        share = np.array([1e-7] * 7 + [1e-3])
+        assert (np.linalg.norm(partials[number] - alone[1][0], axis=0) <= share * size).all()
 
 
 def test_an_orbit_that_meets_the_ground_ends() -> None:

@@ -52,6 +52,7 @@ from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.recovery.verification import current_keys, missing_or_surplus
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
+from sda_platform.simulation.motion import Motion
 
 PROMISE_S = 30.0
 EVERY_CHANGE = {"yellow_pc": 1e-7, "revise_decades": 1e-3, "revise_tca_s": 1e-3, "revise_miss_km": 1e-3}
@@ -114,7 +115,7 @@ def _measure(
 ) -> Iterator[Landing]:
     lake = Lake(settings.lake_uri, clock, without_session)
     catalogue = catalogue_at(lake, lake.head(ORBITAL_CATALOG).version)
-    generator = np.random.default_rng(chance.getrandbits(32))
+    beacons = Beacons(settings, clock, catalogue, chance.getrandbits(32))
     passed_over: set[str] = set()
     while count:
         time.sleep(chance.uniform(0.0, settings.sensor_interval_s))
@@ -125,7 +126,7 @@ def _measure(
             for each in work if is_beside_work else ():
                 beside.enter_context(each.beside())
             assert alert.norad_id_1 is not None, "the demo's alerts are of its own screening"
-            sealed_ns, _ = land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
+            sealed_ns, _ = beacons.land(alert.norad_id_1)
             wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
             if lake.log(CONJUNCTION_ALERTS).row_count() == entries:
                 passed_over.add(alert.alert_id)
@@ -142,31 +143,44 @@ def alerts_ahead(settings: Settings, clock: MissionClock) -> list[CurrentAlert]:
     return [a for a in current_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 4 * hour_ns]
 
 
-def land_beacons(
-    settings: Settings, clock: MissionClock, catalogue: Catalogue, norad_id: int, generator: np.random.Generator
-) -> tuple[int, str]:
-    """Seal a segment of beacons of the last minute; returns the wall time of sealing in ns, and its SHA-256."""
-    now_ns = clock.now_ns()
-    times = now_ns - np.arange(_BEACONS - 1, -1, -1) * _BEACON_INTERVAL_NS
-    row = int(catalogue.positions([norad_id])[0])
-    _, r_km, v_km_s = catalogue.propagator.at(np.full(_BEACONS, row), times)
-    frames = encode_isl_frames(
-        norad_id=np.full(_BEACONS, norad_id),
-        timestamp_ns=times,
-        position_m=r_km * 1e3 + generator.normal(0.0, _POSITION_SIGMA_M, (_BEACONS, 3)),
-        velocity_m_s=v_km_s * 1e3 + generator.normal(0.0, _VELOCITY_SIGMA_M_S, (_BEACONS, 3)),
-        position_sigma_m=np.full(_BEACONS, _POSITION_SIGMA_M),
-        velocity_sigma_m_s=np.full(_BEACONS, _VELOCITY_SIGMA_M_S),
-        clock_quality=["gps_locked"] * _BEACONS,
-        clock_age_s=np.zeros(_BEACONS),
-    )
-    data = pack_records(frames, [int(t) for t in times])
-    sealed_ns = time.time_ns()
-    meta = describe_segment(
-        data, feed="isl", segment_format="isl-frames", sealed_time_ns=now_ns, sealed_wall_time_ns=sealed_ns
-    )
-    seal(data, meta, settings.landing_uri, stem=f"isl-{now_ns}")
-    return sealed_ns, meta.sha256
+class Beacons:
+    """Lands what satellites of a catalogue report, which move by the numerical model from now on.
+
+    By their element sets they would seem to manoeuvre after some minutes.
+    """
+
+    def __init__(self, settings: Settings, clock: MissionClock, catalogue: Catalogue, seed: int) -> None:
+        self._settings, self._clock, self._catalogue = settings, clock, catalogue
+        self._generator, self._motion = np.random.default_rng(seed), Motion()
+        self._from_ns = np.full(len(catalogue.norad_id), clock.now_ns() - _BEACONS * _BEACON_INTERVAL_NS)
+
+    def land(self, norad_id: int) -> tuple[int, str]:
+        """Seal a segment of beacons of the last minute; returns the wall time of sealing in ns, and its SHA-256."""
+        now_ns = self._clock.now_ns()
+        times = now_ns - np.arange(_BEACONS - 1, -1, -1) * _BEACON_INTERVAL_NS
+        rows = np.full(_BEACONS, self._catalogue.positions([norad_id])[0])
+        _, states = self._motion.states(
+            self._catalogue.propagator, np.zeros_like(self._from_ns), self._from_ns, rows, times
+        )
+        sigma = np.repeat([_POSITION_SIGMA_M, _VELOCITY_SIGMA_M_S], 3)
+        reported = 1e3 * states + self._generator.normal(0.0, sigma, (_BEACONS, 6))
+        frames = encode_isl_frames(
+            norad_id=np.full(_BEACONS, norad_id),
+            timestamp_ns=times,
+            position_m=reported[:, :3],
+            velocity_m_s=reported[:, 3:],
+            position_sigma_m=np.full(_BEACONS, _POSITION_SIGMA_M),
+            velocity_sigma_m_s=np.full(_BEACONS, _VELOCITY_SIGMA_M_S),
+            clock_quality=["gps_locked"] * _BEACONS,
+            clock_age_s=np.zeros(_BEACONS),
+        )
+        data = pack_records(frames, [int(t) for t in times])
+        sealed_ns = time.time_ns()
+        meta = describe_segment(
+            data, feed="isl", segment_format="isl-frames", sealed_time_ns=now_ns, sealed_wall_time_ns=sealed_ns
+        )
+        seal(data, meta, self._settings.landing_uri, stem=f"isl-{now_ns}")
+        return sealed_ns, meta.sha256
 
 
 def _await_receipt(settings: Settings, sealed_ns: int) -> int:

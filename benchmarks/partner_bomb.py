@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
-import numpy as np
-from latency import EVERY_CHANGE, alerts_ahead, instance_of, land_beacons, unfinished
+from latency import EVERY_CHANGE, Beacons, alerts_ahead, instance_of, unfinished
 from rich.console import Console
 from waiting import wait_for
 
@@ -104,11 +103,11 @@ def main() -> int:
 def _others(settings: Settings, clock: MissionClock, lake: Lake, chance: random.Random) -> Iterator[tuple[int, str]]:
     """Land segments of beacons without end: the wall time of sealing in ns, and the SHA-256."""
     catalogue = catalogue_at(lake, lake.head(ORBITAL_CATALOG).version)
-    generator = np.random.default_rng(chance.getrandbits(32))
+    beacons = Beacons(settings, clock, catalogue, chance.getrandbits(32))
     numbers = sorted({each.norad_id_1 for each in alerts_ahead(settings, clock) if each.norad_id_1 is not None})
     while True:
         time.sleep(chance.uniform(*_PAUSE_S))
-        yield land_beacons(settings, clock, catalogue, chance.choice(numbers), generator)
+        yield beacons.land(chance.choice(numbers))
 
 
 def _block(others: Iterator[tuple[int, str]], seconds: float) -> list[tuple[int, str]]:

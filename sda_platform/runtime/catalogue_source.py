@@ -21,6 +21,7 @@ from sda_platform.conjunction.data_origins import origin_columns, origins_of_eve
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.satcat import FACTS
 from sda_platform.formats.segments import Origin, describe_segment, ranks
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.history.errors import VersionExpired
 from sda_platform.history.version_vector import vector_at
 from sda_platform.lake.gate import readable_of
@@ -41,6 +42,14 @@ from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
 _LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
+_FEEDS: Final = {
+    "alerts": CONJUNCTION_ALERTS, "conjunctions": CONJUNCTION_ASSESSMENTS, "element_sets": ELEMENT_SETS,
+    "tracks": TRACKS,
+}  # fmt: skip
+_NOT_IN_FEEDS: Final = {
+    COMMIT_SEQUENCE, "joint_covariance", "innovation", "innovation_size", "unexplained_windows", "streak",
+    *(name for name in TRACKS.arrow_schema.names if name.startswith("kept_")),
+}  # fmt: skip
 _OF_SATELLITES: Final = [*FACTS, "received_time_ns"]
 _JSON_TYPES: Final[Mapping[type[T.DataType], str]] = {
     T.StringType: "string", T.LongType: "integer", T.DoubleType: "number", T.BooleanType: "boolean",
@@ -130,6 +139,20 @@ class LakeSource:
             CONJUNCTION: _row_schema(CONJUNCTION_ASSESSMENTS),
             SCHEDULED_OBSERVATION: _row_schema(PASS_SCHEDULE),
         }
+
+    def feed_heads(self) -> Mapping[str, int]:
+        heads = {feed: self._readable(table) for feed, table in _FEEDS.items()}
+        return {feed: head.sequence if head else 0 for feed, head in heads.items()}
+
+    def feed_rows(self, feed: str, sequence: int) -> pa.Table:
+        table, is_of_commit = _FEEDS[feed], (sequence - 1, sequence)
+        if table is ELEMENT_SETS:
+            is_usable = ds.field("error_kind").is_null()
+            found = self.identified(self._lake.log(table).rows_of(is_of_commit, COLUMNS, where=is_usable))
+            return found.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
+        kept = [column.name for column in table.columns if column.name not in _NOT_IN_FEEDS]
+        found = self._lake.log(table).rows_of(is_of_commit, kept)
+        return found.sort_by([(name, "ascending") for name in (*table.key, "sequence") if name in kept])
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)

@@ -38,6 +38,15 @@ _SUBMISSION: Final[Mapping[str, Schema]] = {
     "screened_until_utc": {"type": ["string", "null"]},
     "ephemerides": {"type": "array", "items": {"type": "object"}},
 }
+_OF_EVENTS: Final = ("cursor", "is_complete", "events")
+_EVENTS: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"id": _TEXT, "feed": _TEXT, "row": {"type": "object"}},
+        "required": ["id", "feed", "row"],
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ def schemas(rows: Mapping[str, Schema]) -> dict[str, Any]:
         "ElementSet": an_object(_ELEMENTS, ("NORAD_CAT_ID", "EPOCH")),
         "State": an_object(_STATE, ("norad_id", "time_ns", "frame")),
         "Submission": an_object({**_SUBMISSION, "conjunctions": many(CONJUNCTION)}, ("id", "state")),
+        "Events": an_object({"cursor": _TEXT, "is_complete": {"type": "boolean"}, "events": _EVENTS}, _OF_EVENTS),
         "Error": an_object({"error": _TEXT}, ("error",)),
         **rows,
     }

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sda_platform.orbits.risk.probability import RISK_LEVELS
-from sda_platform.serving import celestrak, endpoints, scheduled, spacetrack, submissions
+from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT, Handler
 from sda_platform.serving.scheduled import FORMATS, FRAME_S
+from sda_platform.serving.source import FEEDS
 from sda_platform.serving.spacetrack_classes import CLASSES
 
 _FORMAT: Final = {"format": choice("Format of the answer instead of the Accept header", tuple(RENDERINGS))}
@@ -143,6 +144,24 @@ ROUTES: Final = (
             "interval_s": seconds("Time from frame to frame in SensorKit's tasks, seconds; 10.", *FRAME_S),
             **_AS_OF,
         },
+    ),
+    Route(
+        "/events",
+        events.events,
+        "What commits changed after a cursor: a stream of events, or a page of them.",
+        one("Events"),
+        {
+            "since": Parameter(
+                f"The cursor of the page before, or the id of an event; {events.FIRST}: before all. Without it: now.",
+                {"type": "string", "pattern": f"^{events.CURSOR_PATTERN}$"},
+            ),
+            "feeds": Parameter(
+                f"Names, separated by commas, of {', '.join(FEEDS)}; without it: all.",
+                {"type": "string", "pattern": f"^({'|'.join(FEEDS)})(,({'|'.join(FEEDS)}))*$"},
+            ),
+            **_LIMIT,
+        },
+        answers=events.MEDIA_TYPES,
     ),
     Route(
         "/elements",

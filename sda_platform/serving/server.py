@@ -20,6 +20,7 @@ from sda_platform.http_gate import HttpGate
 from sda_platform.serving.bodies import Bodies
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
+from sda_platform.serving.events import Changes
 from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
@@ -63,7 +64,7 @@ def application(
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.bodies, app.state.answers = Bodies(), KeptAnswers()
-    app.state.groups = groups
+    app.state.groups, app.state.changes = groups, Changes(live.source)
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
@@ -123,6 +124,8 @@ def serve(
         app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False
     )
     server = uvicorn.Server(config)
+    # The server waits for its answers to end, and a stream has no end of its own.
+    app.state.changes.is_over = lambda: server.should_exit
     try:
         announce()
         server.run(sockets=[listening])

@@ -1,7 +1,7 @@
 """Where the serving index comes from: the catalogue's tables, and what was acknowledged but is not in them yet."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -9,6 +9,9 @@ from sda_platform.serving.index import Binding
 from sda_platform.serving.satellites import Satellites
 
 Rows = list[Mapping[str, Any]]
+ELEMENT_SETS: Final = "element_sets"
+FEEDS: Final = ("alerts", "conjunctions", ELEMENT_SETS, "tracks")
+"""What has events, by name."""
 
 
 class CatalogueSource(Protocol):
@@ -39,6 +42,12 @@ class CatalogueSource(Protocol):
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the JSON schemas of the rows below, by the names in `serving.answers`."""
+
+    def feed_heads(self) -> Mapping[str, int]:
+        """Return the number of the newest commit of each of `FEEDS` that may be read; 0 where there is none."""
+
+    def feed_rows(self, feed: str, sequence: int) -> pa.Table:
+        """Return what a commit of a feed wrote, by its key; `ELEMENT_SETS` has the columns of `serving.record`."""
 
     # The rows below are those of now, or those that were current at a mission time; NotKept: no longer known.
 

@@ -1,9 +1,12 @@
 """`sda catalog serve` as a process: kill -9 at every point of a put, and what it serves after the restart."""
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +17,15 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
+from sda_platform.recovery.review import review
 from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support import injections
+from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.segments import START_NS
-from sda_platform_tests.support.small_catalogue import small_catalogue
+from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
 
 _TIMEOUT_S = 60.0
 
@@ -109,3 +115,50 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
         sealed = [running.served(80_000 + number) is not None for number in range(len(points))]
         assert sealed == [False, False, True, True, True], "what was sealed is served, though it was not acknowledged"
         assert [each["NORAD_CAT_ID"] for each in running.client.get("/objects?id_max=30000").json()] == [5, 11, 25544]
+
+
+def test_a_client_of_events_misses_nothing_when_both_ends_are_killed__44_7(home: Path) -> None:
+    lake, chance, client = lake_at(home / "lake", reads_unverified=False), random.Random(7), EventClient()
+    review(lake, ELEMENT_SETS)
+    for number in range(1, 4):
+        with endpoint(home) as running:
+            later = sets_of([5, 11, 25544], segment_sha256=f"{number:064x}")
+            committed(lake, [{**each, "epoch_time_ns": START_NS + number + n} for n, each in enumerate(later)])
+            review(lake, ELEMENT_SETS)
+            client.read(running, most=chance.randint(1, 2))
+            running.process.kill()
+            assert running.process.wait(_TIMEOUT_S) == -signal.SIGKILL
+    with endpoint(home) as running:
+        client.read(running, until="element_sets:4")
+        assert set(client.received) == {f"element_sets:{commit}:{row}" for commit in range(1, 5) for row in range(3)}
+        watching = threading.Thread(target=client.read, args=(running,))
+        watching.start()
+        assert client.is_open.wait(_TIMEOUT_S)
+        running.process.terminate()
+        assert running.process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM), "an open stream does not hold up the end"
+        watching.join(_TIMEOUT_S)
+
+
+class EventClient:
+    """Reads the stream of events as a browser does: it connects with the id of the last event."""
+
+    def __init__(self) -> None:
+        self.last_id = "first"
+        self.received: list[str] = []
+        self.is_open = threading.Event()
+
+    def read(self, running: Endpoint, *, most: int = sys.maxsize, until: str = "") -> None:
+        """Read at most so many events, until the cursor ``until``, or the end of the stream."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": self.last_id}
+        self.is_open.clear()
+        with running.client.stream("GET", "/events?feeds=element_sets", headers=headers) as answer:
+            self.is_open.set()
+            for line in answer.iter_lines():
+                name, _, value = line.partition(": ")
+                if name == "id":
+                    self.last_id = value
+                elif name == "data" and value != "{}":
+                    self.received.append(json.loads(value)["id"])
+                    most -= 1
+                    if most == 0 or self.last_id == until:
+                        return

@@ -12,6 +12,7 @@ class Client:
     """Sends requests to ``app`` and waits for each answer."""
 
     def __init__(self, app: Starlette) -> None:
+        self.app = app
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
 

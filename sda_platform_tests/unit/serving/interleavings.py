@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.serving import celestrak, endpoints, scheduled, spacetrack, submissions
+from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
@@ -162,7 +162,7 @@ def world() -> Iterator[World]:
         puts = Puts(live, lambda name, data, origins: NOW_NS)
         app = application(live, puts, SubmittedEphemerides(lake_at(Path(home) / "lake"), f"{home}/landing"))
         with ExitStack() as patched:
-            for module in (endpoints, celestrak, scheduled, spacetrack, submissions):
+            for module in (endpoints, celestrak, events, scheduled, spacetrack, submissions):
                 patched.enter_context(patch.object(module, "run_in_threadpool", _here))
             yield World(app, live, source)
         puts.close()

@@ -13,7 +13,7 @@ from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.satellites import NO_SATELLITES, Satellites
-from sda_platform.serving.source import Rows
+from sda_platform.serving.source import ELEMENT_SETS, FEEDS, Rows
 from sda_platform_tests.unit.serving.catalogues import bound_to, table
 
 
@@ -45,6 +45,7 @@ class MemorySource:
         self.waiting: dict[str, pa.Table] = {}
         self.approaches: Rows = []
         self.scheduled: Rows = []
+        self.commits: dict[str, list[list[dict[str, Any]]]] = {feed: [] for feed in FEEDS}
         self.known = NO_SATELLITES
         self.version = 0
         self.reads: list[str] = []
@@ -87,6 +88,13 @@ class MemorySource:
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         return {name: {"type": "object"} for name in (ALERT, CONJUNCTION, SCHEDULED_OBSERVATION)}
+
+    def feed_heads(self) -> Mapping[str, int]:
+        return {feed: len(self.commits[feed]) for feed in FEEDS}
+
+    def feed_rows(self, feed: str, sequence: int) -> pa.Table:
+        rows = self.commits[feed][sequence - 1]
+        return table(rows) if feed == ELEMENT_SETS else pa.Table.from_pylist(rows)
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         return [row for row in self.approaches if norad_id in (row["norad_id_1"], row["norad_id_2"])]

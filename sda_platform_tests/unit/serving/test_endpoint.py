@@ -459,10 +459,11 @@ def test_every_answer_in_json_fits_its_schema_which_names_all_that_it_has(served
         schema["additionalProperties"] = "properties" not in schema
     served.source.commit(row(60, decay_time_ns=NOW_NS, bstar_per_earth_radius=None))
     served.live.refresh()
+    served.source.commits["tracks"] = [[{"norad_id": 60}]]
     asked = {
         "/health": "", "/objects": "", "/objects/{norad_id}": "", "/objects/{norad_id}/history": "",
         "/objects/{norad_id}/states": "", "/states": "?at=1990-01-01T00:00:00Z&at=2024-11-01T00:00:00Z",
-        "/NORAD/elements/gp.php": "?CATNR=60&FORMAT=json",
+        "/NORAD/elements/gp.php": "?CATNR=60&FORMAT=json", "/events": "?since=first",
     }  # fmt: skip
     answers = {path: served.get(path.replace("{norad_id}", "60") + query) for path, query in asked.items()}
     for path, answer in [*answers.items(), ("/elements", put(served))]:

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.delta_log import hadoop_checksum, log_directory
 from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
@@ -26,7 +27,7 @@ from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.repair import RepairFinding, recover
-from sda_platform.recovery.setting_aside import SET_ASIDE
+from sda_platform.recovery.setting_aside import SET_ASIDE, files_from, version_of
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import (
     checksum_pages,
@@ -636,3 +637,14 @@ def test_the_check_shows_how_the_last_start_went(lake: Lake, zone: LandingZone, 
     metadata = log_is_sound(lake.log(RAW_RECORDS), tmp_path).metadata
     assert metadata["start_outcome"].value == "repaired"
     assert "set aside" in str(metadata["recovered_by"].value)
+
+
+def test_a_log_is_cut_from_its_end_so_that_the_damage_shows_until_all_is_moved(lake: Lake) -> None:
+    for _ in range(3):
+        commit(lake, RAW_RECORDS)
+    log = lake.log(RAW_RECORDS)
+    hadoop_checksum(log_directory(log.uri) / f"{1:020}.json").write_bytes(b"crc")
+    commits = [name for name in files_from(log, 1) if name.endswith(".json")]
+    assert commits == [f"{version:020}.json" for version in (2, 1)]
+    last = [name for name in files_from(log, 1) if version_of(name) == 1]
+    assert last[-1] == f"{1:020}.json" and len(last) == 2

@@ -183,7 +183,7 @@ class Claim(Provenance):
     claimant: T.StringType = pa.Field(description="Of elements the originator, empty: none is named; else the edit.")
     origin: T.StringType = pa.Field(nullable=True, description="Of an edit: the site that made it.")
     value: T.StringType = pa.Field(nullable=True, description="Of an edit: what it sets.")
-    lamport: T.LongType = pa.Field(nullable=True, description="Of an edit: Lamport time, for display only.")
+    lamport: T.LongType = pa.Field(nullable=True, ge=1, description="Of an edit: Lamport time, for display only.")
     vector: T.StringType = pa.Field(nullable=True, description="Of an edit: its version vector, as JSON.")
     editor: T.StringType = pa.Field(nullable=True, description="Of an edit: who made it.")
     edited_time_ns: T.LongType = quantity("ns", "Of an edit: the editor's clock.", nullable=True)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import types as T
 
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -102,3 +103,18 @@ def test_the_quick_check_decides_as_pandera_does(drawn: tuple[tuple[Table, Colum
     (table, column), values = drawn
     rows = pa.table({column.name: pa.array(values, table.arrow_schema.field(column.name).type)})
     assert keeps_contract(table, rows) is not bool(validated(table, rows))
+
+
+# A whole segment has record number -1. Sources state the others, and any number is kept as it is.
+_ANY_NUMBER = {"record_number", "element_set_number", "revolution_at_epoch", "source_priority"}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_counts_and_numbers_are_never_negative(table: Table) -> None:
+    counted = [
+        column for column in table.columns
+        if isinstance(column.data_type, T.IntegralType) and not column.name.endswith("_ns")
+    ]  # fmt: skip
+    for column in counted:
+        negative = pa.table({column.name: pa.array([-1], table.arrow_schema.field(column.name).type)})
+        assert bool(validated(table, negative)) != (column.name in _ANY_NUMBER), column.name

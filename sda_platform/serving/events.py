@@ -43,22 +43,22 @@ _RETRY_MS: Final = 2_000
 
 
 @dataclass(frozen=True)
-class Cursor:
+class FeedCursor:
     """The newest commit of each feed of which a client has everything."""
 
     commits: Mapping[str, int]
 
     @classmethod
-    def parsed(cls, text: str, feeds: Sequence[str]) -> "Cursor":
+    def parsed(cls, text: str, feeds: Sequence[str]) -> "FeedCursor":
         """Read a cursor; `FIRST` is before all commits. Raises BadRequest."""
         if not re.fullmatch(CURSOR_PATTERN, text):
             raise BadRequest(f"the cursor {text[:80]!r} is none that an event has, nor {FIRST}")
         given = {} if text == FIRST else {name: int(at) for name, _, at in (e.partition(":") for e in text.split(","))}
         return cls({feed: given.get(feed, 0) for feed in feeds})
 
-    def after(self, feed: str, sequence: int) -> "Cursor":
+    def after(self, feed: str, sequence: int) -> "FeedCursor":
         """Return the cursor with everything of a commit."""
-        return Cursor({**self.commits, feed: sequence})
+        return FeedCursor({**self.commits, feed: sequence})
 
     def __str__(self) -> str:
         return ",".join(f"{feed}:{sequence}" for feed, sequence in self.commits.items())
@@ -107,7 +107,7 @@ class Changes:
         if self.streams >= self._most_streams:
             raise Busy(f"{self.streams} streams of events are open; no more are served")
 
-    async def stream(self, cursor: Cursor) -> AsyncIterator[bytes]:
+    async def stream(self, cursor: FeedCursor) -> AsyncIterator[bytes]:
         """Send what is after ``cursor`` and whatever comes, until `is_over`."""
         self.streams += 1
         try:
@@ -129,7 +129,7 @@ class Changes:
         finally:
             self.streams -= 1
 
-    async def page(self, cursor: Cursor, limit: int) -> bytes:
+    async def page(self, cursor: FeedCursor, limit: int) -> bytes:
         """Return what is after ``cursor`` as JSON: whole commits, the first and as many as have ``limit`` rows."""
         events: list[bytes] = []
         for feed, upto in (await self.heads()).items():
@@ -142,7 +142,7 @@ class Changes:
                     events += await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, _ROWS))
         return _page(cursor, events, is_complete=True)
 
-    async def _events(self, feed: str, sequence: int, before: Cursor, after: Cursor) -> AsyncIterator[bytes]:
+    async def _events(self, feed: str, sequence: int, before: FeedCursor, after: FeedCursor) -> AsyncIterator[bytes]:
         rows = await self.commit(feed, sequence)
         for first in range(0, rows.num_rows, _ROWS):
             texts = await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, _ROWS))
@@ -163,7 +163,7 @@ async def events(request: Request) -> Response:
     feeds = _feeds(request)
     # A client that reconnects by itself has the same address, and the id of the last event.
     text = request.headers.get("last-event-id") or request.query_params.get("since")
-    cursor = Cursor({feed: heads[feed] for feed in feeds}) if text is None else Cursor.parsed(text, feeds)
+    cursor = FeedCursor({feed: heads[feed] for feed in feeds}) if text is None else FeedCursor.parsed(text, feeds)
     for feed, sequence in cursor.commits.items():
         if sequence > heads[feed]:
             raise NotKept(f"the cursor has commit {sequence} of {feed}, whose newest is {heads[feed]}: read it anew")
@@ -196,6 +196,6 @@ def _rendered(feed: str, sequence: int, first: int, rows: pa.Table) -> list[byte
     ]
 
 
-def _page(cursor: Cursor, found: Sequence[bytes], *, is_complete: bool) -> bytes:
+def _page(cursor: FeedCursor, found: Sequence[bytes], *, is_complete: bool) -> bytes:
     head: dict[str, Any] = {"cursor": str(cursor), "is_complete": is_complete}
     return json.dumps(head).encode()[:-1] + b', "events": [' + b", ".join(found) + b"]}"

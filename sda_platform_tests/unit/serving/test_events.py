@@ -17,7 +17,7 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.recovery.review import review
-from sda_platform.serving.events import LOOK_S, Changes, Cursor
+from sda_platform.serving.events import LOOK_S, Changes, FeedCursor
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.source import FEEDS
 from sda_platform_tests.support.delta_tables import commit
@@ -75,7 +75,7 @@ class Reader:
 
         async def follow() -> None:
             left = most
-            cursor = Cursor.parsed(self.last_id, FEEDS)
+            cursor = FeedCursor.parsed(self.last_id, FEEDS)
             stream = Changes(self._source, pause, lambda: now_s).stream(cursor)
             async for piece in stream:
                 for text in piece.decode().split("\n\n"):
@@ -108,7 +108,7 @@ def test_a_client_that_is_cut_off_anywhere_receives_every_row__44_7(
     # What is repeated is of one commit for each time that the client was cut off.
     repeated = {each.rpartition(":")[0] for each, times in Counter(ids).items() if times > 1}
     assert len(repeated) <= len(cuts)
-    assert Cursor.parsed(reader.last_id, FEEDS).commits.keys() == set(FEEDS)
+    assert FeedCursor.parsed(reader.last_id, FEEDS).commits.keys() == set(FEEDS)
 
 
 @given(_SIZES, st.integers(1, 600))
@@ -118,7 +118,7 @@ def test_pages_hold_every_row_once__44_7(commits: Sequence[tuple[str, int]], lim
         add(source, *each)
     changes, cursor, found = Changes(source), "first", list[list[str]]()
     while True:
-        page = json.loads(asyncio.run(changes.page(Cursor.parsed(cursor, FEEDS), limit)))
+        page = json.loads(asyncio.run(changes.page(FeedCursor.parsed(cursor, FEEDS), limit)))
         found.append([each["id"] for each in page["events"]])
         cursor = page["cursor"]
         if page["is_complete"]:
@@ -127,7 +127,7 @@ def test_pages_hold_every_row_once__44_7(commits: Sequence[tuple[str, int]], lim
         # The first commit of a page is whole; more have no more rows than asked for.
         assert len(found[-1]) <= limit or len({each.rpartition(":")[0] for each in found[-1]}) == 1
     assert [name for names in found for name in names] == expected(source)
-    assert json.loads(asyncio.run(changes.page(Cursor.parsed(cursor, FEEDS), limit)))["events"] == []
+    assert json.loads(asyncio.run(changes.page(FeedCursor.parsed(cursor, FEEDS), limit)))["events"] == []
 
 
 def test_streams_end_with_the_server_and_are_bounded__44_7() -> None:
@@ -139,7 +139,7 @@ def test_streams_end_with_the_server_and_are_bounded__44_7() -> None:
     async def follow() -> list[bytes]:
         changes = Changes(MemorySource(), pause, lambda: now_s[0], most_streams=1)
         changes.is_over = lambda: now_s[0] >= 40 * LOOK_S
-        first = changes.stream(Cursor.parsed("first", FEEDS))
+        first = changes.stream(FeedCursor.parsed("first", FEEDS))
         pieces = [await anext(first)]
         with pytest.raises(Busy, match="1 streams of events are open"):
             changes.require_room()

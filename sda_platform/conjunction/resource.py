@@ -1,5 +1,6 @@
 """What is screened and how far ahead, and what becomes an alert, as Dagster resources whose settings commits record."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.volumes import screening_volumes
@@ -41,7 +42,11 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     def fleet_norad_ids(self) -> list[int]:
         """Catalogue numbers of the protected fleet."""
-        return [member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None)]
+        return [member.norad_id for member in self.members()]
+
+    def members(self) -> Sequence[ProtectedObject]:
+        """Return the protected fleet."""
+        return protected_fleet(Path(self.fleet) if self.fleet else None)
 
     def screening_volumes(self) -> Volumes:
         """Return the screening volume of each regime, or one sphere for all."""

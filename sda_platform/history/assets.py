@@ -1,10 +1,11 @@
-"""The history in Dagster: the nightly maintenance, and the report of how long each store keeps what."""
+"""The history in Dagster: the nightly maintenance, the daily files, and the report of how long stores keep what."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 
+from sda_platform.history.daily_files import daily_files_asset
 from sda_platform.history.maintenance import maintenance_job, nightly
 from sda_platform.history.stores import Store, leases_and_tags, stores
 from sda_platform.lake.table import Table
@@ -17,7 +18,7 @@ from sda_platform.spark.session import POOL_TAG
 
 GROUP = "history"
 POLICIES = {GROUP: GroupPolicy("team:platform", warn_h=26, fail_h=50)}
-RETENTION_KEY = dg.AssetKey([GROUP, "retention"])
+RETENTION_KEY, DAILY_FILES_KEY = dg.AssetKey([GROUP, "retention"]), dg.AssetKey([GROUP, "daily_files"])
 
 
 def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
@@ -37,10 +38,24 @@ def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
         description="Starts `retention_report`.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
+    files = dg.define_asset_job(
+        "daily_files",
+        selection=dg.AssetSelection.assets(DAILY_FILES_KEY),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description="Writes the catalogue, the alerts and their messages of the day as files with checksums.",
+    )
+    each_morning = dg.ScheduleDefinition(
+        name="morning_daily_files",
+        job=files,
+        cron_schedule="0 6 * * *",
+        description="Starts `daily_files`.",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
     return dg.Definitions(
-        assets=[retention_asset(tables, settings)],
-        jobs=[maintenance, report],
-        schedules=[nightly(maintenance), daily],
+        assets=[retention_asset(tables, settings), daily_files_asset(DAILY_FILES_KEY, GROUP, settings.home)],
+        jobs=[maintenance, report, files],
+        schedules=[nightly(maintenance), daily, each_morning],
     )
 
 

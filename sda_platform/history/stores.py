@@ -85,6 +85,8 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
     yield _measured(
         "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
     )
+    daily = f"the newest {RETENTION.daily_files_days} days"
+    yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / "daily"])
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])
 
 

@@ -19,6 +19,7 @@ class Retention:
     Consumed and quarantined segments, finished runs of Dagster, and receipts of subscribers go after their days. Of
     runs that succeeded only the newest ``succeeded_runs`` stay. The newest ``receipt_batches`` batches keep their
     receipts at any age. A process log above ``process_log_bytes`` is begun anew, and one such file before it is kept.
+    The daily files of the newest ``daily_files_days`` days are kept.
     """
 
     replay_horizon_h: int = 7 * 24
@@ -30,6 +31,7 @@ class Retention:
     receipts_days: int = 30
     receipt_batches: int = 10_000
     process_log_bytes: int = 64 * 2**20
+    daily_files_days: int = 30
 
     def require_covers(self, longest_run_h: float) -> None:
         """Raise Misconfigured unless whatever a run or a replay has pinned outlives it."""

@@ -135,7 +135,7 @@ def _within_tool(root: Path, script: str, given: str) -> str:
 
 
 def _annotated(path: Path) -> set[int]:
-    """Lines on which nothing is executed later: annotations, and type aliases made of them."""
+    """Lines on which nothing is executed later: annotations, type aliases made of them, and options of dataclasses."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         parts: list[ast.expr | None] = []
@@ -143,6 +143,8 @@ def _annotated(path: Path) -> set[int]:
             parts = [node.returns, *(each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg))]
         elif isinstance(node, ast.AnnAssign):
             parts = [node.annotation]
+        elif isinstance(node, ast.ClassDef):
+            parts = [each for each in node.decorator_list if "dataclass" in ast.unparse(each)]
         for part in parts:
             if part is not None:
                 lines |= set(range(part.lineno, (part.end_lineno or part.lineno) + 1))

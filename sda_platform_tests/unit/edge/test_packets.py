@@ -67,6 +67,15 @@ def test_a_duplicate_is_found_across_batches_and_the_first_survives__F5_10_26_27
     assert (found["duplicates"], found["routine"]) == ([0], [1, 2])
 
 
+def test_as_many_keys_are_remembered_as_promised_however_they_come__F5_27() -> None:
+    processor = PacketProcessor(remembered=64)
+    frames = telemetry(64)
+    for frame in frames:
+        assert rows(processed([frame], processor))["routine"] == [0]
+    for frame in frames:
+        assert rows(processed([frame], processor))["duplicates"] == [0], "a repetition takes no room"
+
+
 def test_a_key_with_another_time_or_length_is_a_conflict__F5_32() -> None:
     found = rows(processed([one(5, 1, 7, 0, 8), one(5, 1, 7, 0, 9), one(6, 1, 7, 0, 8), one(5, 1, 7, 0, 8)]))
     assert (found["routine"], found["conflicts"], found["duplicates"]) == ([0], [1, 2], [3])

@@ -87,6 +87,14 @@ def test_a_file_with_as_many_links_as_there_can_be_is_followed_by_another(
     assert found["b"] == found["c"] != full
 
 
+def test_a_name_has_other_bytes_whatever_their_hash_but_those_delivered_again(zone: LandingZone) -> None:
+    consume(zone, "b")
+    zone.consumed_segments.mark_name("a", "8" * 64)
+    other = [zone.consumed_segments.has_other_bytes("a", digit * 64) for digit in "089f"]
+    assert other == [True, False, True, True]
+    assert not zone.consumed_segments.has_other_bytes("unknown", "8" * 64)
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV])
 def test_names_are_marked_also_where_there_are_no_links(
     zone: LandingZone, monkeypatch: pytest.MonkeyPatch, code: int

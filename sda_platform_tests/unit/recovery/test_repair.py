@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import durable
 from sda_platform.lake.delta_log import hadoop_checksum, log_directory
 from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.lake import Lake
@@ -26,6 +27,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
+from sda_platform.recovery.fitting import unfitting
 from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.recovery.setting_aside import SET_ASIDE, files_from, version_of
 from sda_platform_tests.support.crashes import crashes
@@ -637,6 +639,26 @@ def test_the_check_shows_how_the_last_start_went(lake: Lake, zone: LandingZone, 
     metadata = log_is_sound(lake.log(RAW_RECORDS), tmp_path).metadata
     assert metadata["start_outcome"].value == "repaired"
     assert "set aside" in str(metadata["recovered_by"].value)
+
+
+def test_a_table_that_is_lost_is_not_also_one_that_does_not_fit(lake: Lake, zone: LandingZone) -> None:
+    """The start names it as lost, with a remedy of its own."""
+    consume(lake, zone, "a")
+    observe(lake)
+    consumer = examine(lake.log(OBSERVATIONS), Depth.PRESENCE)
+    shutil.rmtree(lake.log(RAW_RECORDS).uri)
+    absent = examine(lake.log(RAW_RECORDS), Depth.PRESENCE)
+    assert unfitting(lake, TABLES, {OBSERVATIONS.name: consumer, RAW_RECORDS.name: absent}) == {}
+
+
+def test_only_a_look_at_every_column_reads_the_log_from_the_disk(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(lake, RAW_RECORDS)
+    log, forgotten = lake.log(RAW_RECORDS), list[str]()
+    monkeypatch.setattr(durable, "forget_cached", lambda path: forgotten.append(path.name))
+    for depth in Depth:
+        forgotten.clear()
+        examine(log, depth)
+        assert (f"{0:020}.json" in forgotten) == (depth is Depth.COLUMNS)
 
 
 def test_a_log_is_cut_from_its_end_so_that_the_damage_shows_until_all_is_moved(lake: Lake) -> None:

@@ -8,7 +8,8 @@ from rich.console import Console
 
 import sda_platform.definitions  # noqa: F401  # the packages declare there what their tables promise
 from sda_platform import audit_log
-from sda_platform.cli.lake.replay import bars, session_of
+from sda_platform.cli.lake.replay import bars
+from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.people import lake_of, require_used
 from sda_platform.definitions import default_resources
 from sda_platform.observability.audits.assets import run_audit

@@ -6,7 +6,8 @@ from itertools import groupby
 from rich.console import Console
 
 from sda_platform import audit_log
-from sda_platform.cli.lake.replay import bars, session_of
+from sda_platform.cli.lake.replay import bars
+from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
 from sda_platform.definitions import default_resources

@@ -88,7 +88,7 @@ def sql_on_spark(
     Rows of correction logs that hold are in views named active_TABLE. `sda query` needs no engine.
     """
     from sda_platform.cli.lake.past import show_result
-    from sda_platform.cli.lake.replay import session_of
+    from sda_platform.cli.lake.session import session_of
     from sda_platform.cli.lake.sql_shell import shell
     from sda_platform.history.moments import vector_of
     from sda_platform.history.pinned_session import SqlLimits, pinned_session

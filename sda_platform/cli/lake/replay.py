@@ -1,15 +1,14 @@
 """`sda lake replay` for people: where the replay works, how far it is, and the verdict on each table."""
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final
 
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.listing import number, word
 from sda_platform.cli.people import lake_of
 from sda_platform.definitions import default_resources
@@ -19,9 +18,7 @@ from sda_platform.registry import tables_named
 from sda_platform.replay.comparison import Comparison
 from sda_platform.replay.history import Span
 from sda_platform.replay.shadow import temporary_shadow
-from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
-from sda_platform.spark.session import IN_PROCESS, attach
 
 _SHOWN_DIFFERENCES = 5
 
@@ -39,25 +36,6 @@ def run_replay(
     with place as uri, session_of(settings) as session, bars(console) as report:
         lake = lake_of(settings, session, "replay")
         return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
-
-
-@contextmanager
-def session_of(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
-    """Open a session at first use: on the configured or running engine, or in this process."""
-    platform = running_platform(settings.home.absolute())
-    remote = settings.spark_remote or (platform["addresses"]["engine"] if platform else IN_PROCESS)
-    opened: list[SparkSession] = []
-
-    def session() -> SparkSession:
-        if not opened:
-            opened.append(attach(remote, f"replay-{uuid.uuid4().hex}", lake_uri=settings.lake_uri))
-        return opened[0]
-
-    try:
-        yield session
-    finally:
-        for each in opened:
-            each.stop()
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class WritableZone(PendingSegments):
         is_new = durable.create(data_path, data)
         if not is_new and bytes_at(data_path) != data:
             raise SegmentConflict(f"{data_path}: other bytes are pending under this name; give the new ones another")
-        if not is_new and meta_path.exists():
+        if not is_new and self._is_described(name, meta):
             # The process that wrote it may have ended before it synced the files.
             durable.sync([data_path, meta_path, self._pending])
             return False
@@ -64,14 +64,18 @@ class WritableZone(PendingSegments):
         meta_path, text = self._waiting(name)[1], meta.to_json().encode()
         if durable.create(meta_path, text):
             return True
-        described = self.describe(name)
-        if described is None and self._is_held(name, data, meta.format):
-            return False
-        if described and described.meta and described.meta.sha256 == meta.sha256:
+        if self._is_described(name, meta):
             durable.sync([meta_path, self._pending])
             return False
-        durable.write(meta_path, text)  # what lay there alone describes other bytes
+        if not meta_path.exists() and self._is_held(name, data, meta.format):
+            return False
+        durable.write(meta_path, text)  # what lay there describes other bytes
         return True
+
+    def _is_described(self, name: str, meta: SegmentMeta) -> bool:
+        """Return whether the metadata that lies under a name is of these bytes."""
+        described = self.describe(name)
+        return bool(described and described.meta and described.meta.sha256 == meta.sha256)
 
     def seal_at(
         self, sealed_time_ns: int, name: str, data: bytes, segment_format: str, *, sender: Sender | None = None

@@ -420,3 +420,22 @@ def test_what_is_restored_is_on_disk_before_its_metadata_waits_mutant_14(
     moved, described_again = steps.index("landing.data_restored"), steps.index("landing.metadata_restored")
     assert "synced" in steps[moved:described_again]
     assert "synced" in steps[described_again:]
+
+
+@pytest.mark.parametrize("meta", [None, DATA, OTHER], ids=["no_metadata", "its_metadata", "other_metadata"])
+@pytest.mark.parametrize("data", [None, DATA, OTHER], ids=["no_data", "its_data", "other_data"])
+def test_a_sealed_segment_waits_whole_whatever_lay_there(
+    zone: LandingZone, data: bytes | None, meta: bytes | None
+) -> None:
+    """A crash, a power loss or a partner left it."""
+    if data is not None:
+        put(zone, "a", data)
+    if meta is not None:
+        put(zone, "a.meta.json", described(meta).to_json().encode())
+    if data == OTHER:
+        with pytest.raises(SegmentConflict):
+            land(zone, "a", DATA)
+        assert files(zone, "pending")["a"] == OTHER
+        return
+    assert land(zone, "a", DATA) == (meta != DATA)
+    assert loaded(zone) == (DATA, None)

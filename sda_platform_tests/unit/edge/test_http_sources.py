@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.host_limits import HostLimits
-from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused, HttpTooSlow
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import Source, SourceState
 from sda_platform_tests.support.collectors import NOW_NS, collecting, log_text, payloads, until
@@ -332,3 +333,22 @@ def test_an_answer_in_another_format_of_the_zone_is_landed_as_what_it_is__41(tmp
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "elements") == ["\n".join(TLE).encode()]
+
+
+@pytest.mark.parametrize("given_s", [None, 0.05])
+def test_an_answer_that_never_comes_is_waited_for_no_longer_than_allowed(given_s: float | None) -> None:
+    async def never(_request: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets it")
+
+    async def scenario() -> None:
+        allowed_s = 0.05 if given_s is None else 60.0
+        bounds = HttpBounds(attempts=1, total_s=allowed_s, first_pause_s=0.001, longest_pause_s=1.0)
+        client = HttpClient(bounds)
+        client._client._transport = httpx.MockTransport(never)
+        client._client._mounts = {}
+        with pytest.raises(HttpTooSlow):
+            await client.get("http://127.0.0.1:9/x", total_s=given_s)
+        await client.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30.0))

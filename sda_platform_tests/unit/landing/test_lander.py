@@ -20,9 +20,11 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.registry import ZONES
+from sda_platform.formats.segments import Sender
 from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform.landing.lander import LandedFile, Lander
+from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
@@ -388,3 +390,18 @@ def test_memory_is_bounded_by_the_segment_and_not_by_the_file(tmp_path: Path, su
         assert tracemalloc.get_traced_memory()[1] < 5 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("most", [39, 40])
+def test_the_records_of_all_segments_of_a_file_count(tmp_path: Path, most: int) -> None:
+    lander = Lander(
+        str(tmp_path / "landing"), CLOCK, segment_max_bytes=LIMIT // 4, bounds=PartnerBounds(records=most),
+        sender=Sender("partner"),
+    )  # fmt: skip
+    path = write(tmp_path, "night.jsonl", optical(40))
+    if most == 39:
+        with pytest.raises(PartnerFileError, match="has more than 39 records; land it in parts"):
+            lander.land(path)
+        return
+    done = lander.land(path)
+    assert (done.records, len(done.segments) > 3) == (40, True)

@@ -15,8 +15,10 @@ from sda_platform.conjunction.tables import (
     SCREENED_FROM,
 )
 from sda_platform.delivery.checks import deliveries_balance, disagreements
+from sda_platform.delivery.epochs import _open
+from sda_platform.delivery.ledger import Delivered
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, Subscriber
+from sda_platform.delivery.subscriber import AlertEntry, EntryStamp, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 from sda_platform.lake.lake import Lake
@@ -210,3 +212,11 @@ def screened(lake: Lake, start_ns: int) -> None:
 def _is_level(lake: Lake, table: Table, source: Table) -> bool:
     window = lake.plan(table).window(source)
     return window.after_sequence == window.upto_sequence
+
+
+def test_only_inherited_alerts_that_hold_are_open() -> None:
+    delivered = {
+        f"{cause}-{op}": Delivered(EntryStamp(f"{cause}-{op}", 1, 0, op, ""), cause, 0)
+        for cause in ("inherited", "alert", "correction", "withdrawal") for op in ("insert", "retract")
+    }  # fmt: skip
+    assert [each.stamp.alert_id for each in _open(delivered)] == ["inherited-insert"]

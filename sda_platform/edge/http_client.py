@@ -11,7 +11,8 @@ import asyncio
 import ipaddress
 import socket
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -28,6 +29,10 @@ _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 _MOST_REDIRECTS: Final = 3
+_ENCODINGS: Final = {"Accept-Encoding": "gzip"}
+_GZIP: Final = ("gzip", "x-gzip")
+_GZIP_WINDOW: Final = 31
+_PIECE_BYTES: Final = 2**18
 
 
 class HttpFailed(SourceFailed, Transient):
@@ -93,7 +98,9 @@ class HttpClient:
         transport = (
             None if self._has_proxy else _JudgedTransport(httpx.AsyncHTTPTransport(limits=limits), self._internal)
         )
-        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False, transport=transport)
+        self._client = httpx.AsyncClient(
+            timeout=timeout, limits=limits, follow_redirects=False, transport=transport, headers=_ENCODINGS
+        )
         self._breaker = Breaker()
 
     @property
@@ -183,7 +190,7 @@ class HttpClient:
             if most is not None and size > most:
                 raise HttpTooLarge(f"{shown} sends {size:,} bytes, more than {most:,}")
             size = 0
-            async for chunk in response.aiter_bytes():
+            async for chunk in _decoded(response, shown):
                 size += len(chunk)
                 if most is not None and size > most:
                     raise HttpTooLarge(f"{shown} sends more than {most:,} bytes")
@@ -194,6 +201,32 @@ class HttpClient:
             return HttpAnswer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
         finally:
             await response.aclose()
+
+
+async def _decoded(response: httpx.Response, shown: str) -> AsyncIterator[bytes]:
+    """Yield the body in pieces of at most `_PIECE_BYTES`, however far it expands. Raises HttpRefused and HttpFailed.
+
+    httpx would expand a whole chunk, through any number of encodings, before its size could be counted.
+    """
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity", *_GZIP):
+        raise HttpRefused(f"{shown} sends its answer as {encoding[:40]!r}; gzip is the only encoding that is read")
+    decoder = zlib.decompressobj(_GZIP_WINDOW) if encoding in _GZIP else None
+    async for raw in response.aiter_raw():
+        if decoder is None:
+            yield raw
+            continue
+        left = raw
+        while left:
+            try:
+                piece = decoder.decompress(left, _PIECE_BYTES)
+            except zlib.error as error:
+                raise HttpFailed(f"{shown}: the answer is no sound gzip: {error}") from error
+            left = decoder.unconsumed_tail
+            if decoder.eof:  # further members follow
+                left, decoder = decoder.unused_data, zlib.decompressobj(_GZIP_WINDOW)
+            yield piece
+            await asyncio.sleep(0)  # others have their turn
 
 
 def _is_same_server(one: httpx.URL, other: httpx.URL) -> bool:

@@ -1,8 +1,10 @@
 """Sources over HTTP: the optical archive, public catalogues, and what is requested again of a server that fails."""
 
 import asyncio
+import gzip
 import json
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.host_limits import HostLimits
-from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused, HttpTooSlow
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused, HttpTooLarge, HttpTooSlow
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import Source, SourceState
 from sda_platform_tests.support.collectors import NOW_NS, collecting, log_text, payloads, until
@@ -352,3 +354,46 @@ def test_an_answer_that_never_comes_is_waited_for_no_longer_than_allowed(given_s
         await client.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30.0))
+
+
+_ZEROS = bytes(2**26)
+_BOMBS = {
+    "gzip of gzip": (gzip.compress(gzip.compress(_ZEROS)), "gzip, gzip", HttpRefused),
+    "zstd": (b"never expanded", "zstd", HttpRefused),
+    "gzip": (gzip.compress(_ZEROS), "gzip", HttpTooLarge),
+    "no gzip": (b"plain", "gzip", HttpFailed),
+}
+
+
+@pytest.mark.parametrize("which", _BOMBS)
+def test_an_answer_that_expands_is_bounded_while_it_does__S6(which: str) -> None:
+    body, encoding, expected = _BOMBS[which]
+
+    async def scenario() -> None:
+        bounds = HttpBounds(attempts=1, total_s=30.0, first_pause_s=0.001, longest_pause_s=1.0, max_bytes=2**20)
+        client = HttpClient(bounds)
+        answer = Response(body, headers={"Content-Encoding": encoding})
+        async with serving(lambda _: answer) as remote:
+            with pytest.raises(expected):
+                await client.get(remote.url)
+            assert remote.asked[0].headers["accept-encoding"] == "gzip"
+        await client.close()
+
+    tracemalloc.start()
+    try:
+        asyncio.run(scenario())
+        assert tracemalloc.get_traced_memory()[1] < 2**24, "never as much as it expands to"
+    finally:
+        tracemalloc.stop()
+
+
+def test_gzip_of_several_members_is_read_whole() -> None:
+    async def scenario() -> bytes:
+        client = HttpClient(HttpBounds(attempts=1, total_s=5.0, first_pause_s=0.001, longest_pause_s=1.0))
+        answer = Response(gzip.compress(b"a" * 10**6) + gzip.compress(b"b"), headers={"Content-Encoding": "gzip"})
+        async with serving(lambda _: answer) as remote:
+            content = (await client.get(remote.url)).content
+        await client.close()
+        return content
+
+    assert asyncio.run(scenario()) == b"a" * 10**6 + b"b"

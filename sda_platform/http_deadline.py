@@ -1,7 +1,8 @@
-"""The HTTP protocol of the platform's servers: uvicorn's, with deadlines for the headers of a request and an answer.
+"""The HTTP protocol of the platform's servers: uvicorn's, with bounds of headers, and deadlines for them and answers.
 
 uvicorn bounds how long a connection is idle between two requests. It does not bound how long one request takes to
-arrive, nor how long a peer takes no byte of its answer. Such a peer would hold a connection, and its answer, for ever.
+arrive, how large its headers are, nor how long a peer takes no byte of its answer. Such a peer would hold a connection,
+and its answer, for ever, or fill the memory.
 """
 
 import asyncio
@@ -12,16 +13,26 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEADERS_S: Final = 10.0
 """Within this time of a connection, or of the first byte of a later request, the headers must be complete."""
+HEADER_BYTES: Final = 65_536
+"""Most bytes of the headers of a request, trailers and the sizes of chunks included, beside one read of the socket."""
 STALLED_S: Final = 30.0
 """A connection that takes nothing of its answer for so long is closed."""
-_TOO_SLOW: Final = (
-    f"HTTP/1.1 {HTTPStatus.REQUEST_TIMEOUT} {HTTPStatus.REQUEST_TIMEOUT.phrase}\r\n"
-    "content-length: 0\r\nconnection: close\r\n\r\n"
-).encode()
+# So many bytes may frame a byte of a body that comes in chunks: more is no body.
+_FRAMING: Final = 8
+
+
+def _refusal(status: HTTPStatus) -> bytes:
+    return f"HTTP/1.1 {status} {status.phrase}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+
+
+_TOO_SLOW, _TOO_LARGE = (
+    _refusal(each) for each in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+)
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """Answers 408 and closes the connection where headers are not complete within ``headers_s``.
+    """Answers 408 and closes the connection where headers are not complete within ``headers_s``; 431 above
+    `HEADER_BYTES`.
 
     A connection whose peer stops to read its answer is closed after ``stalled_s``. Bounded: the server's limit of
     requests at once, twice, is how many connections may be open. More are closed.
@@ -31,6 +42,7 @@ class DeadlineProtocol(HttpToolsProtocol):
     stalled_s: float = STALLED_S
     _deadline: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
+    _beside_body = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         super().connection_made(transport)
@@ -43,9 +55,20 @@ class DeadlineProtocol(HttpToolsProtocol):
         if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
             self._begin()
         before = self.cycle
+        self._beside_body += len(data)
         super().data_received(data)
         if self.cycle is not before or self.transport.get_protocol() is not self:  # a request, or a WebSocket's
             self._end()
+        if self._beside_body > HEADER_BYTES:
+            self._close(_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        self._beside_body = 0
+        super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        self._beside_body = max(0, self._beside_body - (1 + _FRAMING) * len(body))
+        super().on_body(body)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -73,9 +96,10 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._stalled.cancel()
             self._stalled = None
 
-    def _close(self) -> None:
+    def _close(self, answer: bytes = _TOO_SLOW) -> None:
         if not self.transport.is_closing():
-            self.transport.write(_TOO_SLOW)
+            if self._deadline is not None:  # no request of this connection is being answered
+                self.transport.write(answer)
             self.transport.close()
 
 

@@ -1,6 +1,7 @@
 """Headers of HTTP requests have a deadline: a peer who sends them slowly holds no connection (slowloris)."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -130,3 +131,47 @@ def test_a_peer_that_does_not_read_its_answer_is_closed__44() -> None:
             writer.close()
 
     asyncio.run(scenario())
+
+
+_ENDLESS = {
+    "headers": [b"GET / HTTP/1.1\r\n", b"a: b\r\n" * 4_000],
+    "one header": [b"GET / HTTP/1.1\r\na: ", b"b" * 32_768],
+    "a path": [b"GET /", b"b" * 32_768],
+    "trailers": [b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n" * 4_000],
+    "sizes of chunks": [b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n", b"1;" + b"x" * 32_768],
+}
+
+
+@pytest.mark.parametrize("which", _ENDLESS)
+def test_headers_without_end_fill_no_memory__S7(which: str) -> None:
+    begin, more = _ENDLESS[which]
+
+    async def scenario() -> int:
+        async with asyncio.timeout(60), _server(headers_s=50.0) as server:
+            reader, writer = await _connected(server)
+            writer.write(begin)
+            sent = 0
+            with contextlib.suppress(ConnectionError):
+                while not reader.at_eof() and sent < 2**26:
+                    writer.write(more)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                    sent += len(more)
+            writer.close()
+            return sent
+
+    assert asyncio.run(scenario()) < 2**24, "what the kernel's buffers hold, and not 64 MiB"
+
+
+def test_a_body_in_small_chunks_is_taken() -> None:
+    async def scenario() -> bytes:
+        async with asyncio.timeout(30), _server(headers_s=5.0) as server:
+            reader, writer = await _connected(server)
+            writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
+            await writer.drain()
+            line = await reader.readline()
+            writer.close()
+            return line
+
+    assert asyncio.run(scenario()) == b"HTTP/1.1 200 OK\r\n"

@@ -37,6 +37,7 @@ ACTIVE = "active_"
 _BETWEEN_INTERRUPTIONS_S = 0.5
 _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",  # a query reads the views, and no other file
+    "spark.sql.variable.substitute": "false",  # ${env:…} would be the environment of the engine, its token included
     "spark.sql.maxMetadataStringLength": "100000",  # a plan names all its filters
     "spark.sql.debug.maxToStringFields": "100000",
 }

@@ -48,6 +48,8 @@ def refuse_calls(sql: str) -> None:
     """Raise QueryRefused for a query that calls what is not on the allow-list, or pipes rows through a command."""
     if found := _ON_SIGHT.search(sql):
         raise QueryRefused(f"a query reads tables; it cannot call methods of Java or other code: {found[0][:40]!r}")
+    if "${" in sql:
+        raise QueryRefused("a query reads tables; ${…} would be a variable of the engine and is refused, also in text")
     if _SCRIPT.search(sql):
         raise QueryRefused("a query reads tables; it cannot pipe rows through a command: USING names columns in (…)")
     for name in called(sql):

@@ -147,6 +147,16 @@ def test_sparks_own_reading_of_a_query_is_judged_as_well__S5(
         view.sql(BEYOND_THE_TEXT[number])
 
 
+def test_a_query_has_no_variable_of_the_engine__S5(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the text is not judged. The token of the engine is in its environment."""
+    monkeypatch.setattr("sda_platform.history.pinned_session.refuse_calls", lambda _sql: None)
+    with pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view:
+        text = "${env:HOME} ${system:user.dir} ${spark.app.name}"
+        assert rows_of(view, f"SELECT '{text}' AS found") == [{"found": text}]
+
+
 def test_queries_of_many_shapes_pass(spark: SparkSession, lake: Lake) -> None:
     with pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view:
         for sql in WITHIN_THE_PLAN:

@@ -25,6 +25,8 @@ REFUSED = (
     "SELECT * FROM python_worker_logs()",
     "SELECT call_function('reflect', 'a', 'b')",
     "SELECT my_udf(a) FROM t",
+    "SELECT '${env:SPARK_CONNECT_AUTHENTICATE_TOKEN}'",
+    'SELECT "${system:user.dir}" FROM t',
     "SELECT `my udf`(a) FROM t",
 )
 ALLOWED = (

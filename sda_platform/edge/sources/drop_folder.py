@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from sda_platform.foreign_text import printable
 from sda_platform.formats.registry import ZONES
 
 LANDED, REFUSED = "landed", "refused"
@@ -95,8 +96,10 @@ class DropFolder:
             target = f"{file.name}.{number}"
         os.rename(file.name, target, src_dir_fd=self._zones[file.zone], dst_dir_fd=directory)
         if reason:
-            with os.fdopen(os.open(f"{target}.reason.txt", _NEW, 0o644, dir_fd=directory), "w") as text:
-                text.write(f"{reason}\n")
+            # The reason names the file, whose name may be no text, or control a terminal.
+            shown = printable(reason).encode(errors="backslashreplace")
+            with os.fdopen(os.open(f"{target}.reason.txt", _NEW, 0o644, dir_fd=directory), "wb") as text:
+                text.write(shown + b"\n")
 
 
 def _opened(opened: ExitStack, name: str, root: int, *, make: bool = False) -> int:

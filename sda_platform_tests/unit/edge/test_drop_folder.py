@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
+from sda_platform.foreign_text import is_plain
 
 FAR_S = 1e12
 
@@ -125,3 +126,15 @@ def test_a_file_is_settled_once_it_has_not_changed_for_a_while(drop: Path) -> No
     with DropFolder(drop) as folder:
         assert not list(folder.settled(changed_s + 1.0, 2.5))
         assert len(list(folder.settled(changed_s + 4.0, 2.5))) == 1
+
+
+@pytest.mark.parametrize("name", [b"a\xff.csv", b"\x1b[31mred.csv", "\u202e.csv".encode()])
+def test_the_reason_of_a_file_of_any_name_is_written__S3(drop: Path, name: bytes) -> None:
+    (drop / os.fsdecode(name)).write_bytes(b"bad")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        folder.put_away(file, REFUSED, f"{file.path}: it is bad")
+        assert list(folder.settled(FAR_S, 0.0)) == []
+    (reason,) = (drop / REFUSED).glob("*.reason.txt")
+    text = reason.read_bytes().decode()
+    assert text.endswith(": it is bad\n") and text.count("\n") == 1 and is_plain(text.rstrip())

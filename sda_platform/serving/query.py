@@ -36,6 +36,8 @@ _PARTS: Final = (
     "emptyresult",
     "favorites",
 )
+MOST_PATTERNS: Final = 20
+"""Alternatives of a condition that each object is compared with; equal values are looked up, and have no such bound."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ def condition(of: QueryField, text: str, now_ns: int) -> FieldCondition:
     tests = [each.is_met for each in alternatives]
     values = [each.values for each in alternatives]
     equals = None if None in values else tuple(value for each in values for value in each or ())
+    if values.count(None) > MOST_PATTERNS:
+        raise BadRequest(f"{of.name} has more than {MOST_PATTERNS} patterns and ranges; ask for some at a time")
     return FieldCondition(of, lambda value: any(test(value) for test in tests), equals)
 
 

@@ -10,6 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from sda_platform.clock import iso
+from sda_platform.serving.query import MOST_PATTERNS, NUMBER, TEXT, WHOLE, QueryField, condition
+from sda_platform.serving.requests import BadRequest
 from sda_platform.serving.satellites import Satellites
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
 from sda_platform_tests.unit.serving.interleavings import NOW_NS, Answer, World, asked, world
@@ -180,3 +182,13 @@ def test_every_format_writes_the_same_objects(place: World) -> None:
 def test_a_query_that_cannot_be_read_is_refused_with_the_part(place: World, path: str, reason: str) -> None:
     answer = query(place, path)
     assert (answer.status, reason in json.loads(answer.body)["error"]) == (400, True), answer
+
+
+@pytest.mark.parametrize("pattern", ["~~a{}", "^a{}", ">{}", "<>{}"])
+def test_a_query_compares_each_object_with_a_few_patterns_only__S6(pattern: str) -> None:
+    few, many = (",".join(pattern.format(n) for n in range(count)) for count in (MOST_PATTERNS, MOST_PATTERNS + 1))
+    of = QueryField("SIZE", NUMBER if pattern[0] in "<>" else TEXT, lambda _: None)
+    condition(of, few, 0)
+    with pytest.raises(BadRequest, match="SIZE has more than 20 patterns and ranges"):
+        condition(of, many, 0)
+    assert condition(QueryField("N", WHOLE, lambda _: 1), ",".join(map(str, range(1000))), 0).values is not None

@@ -20,6 +20,8 @@ _FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """How a formula begins; some spreadsheets take the wide letters, too."""
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>!|~&#{}()$])")
+# Invisible. Renderers also look for addresses after they have read escapes; before the sign, this breaks them.
+_JOINER: Final = "\u2060"
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
 
 
@@ -39,7 +41,7 @@ def is_plain(text: str) -> bool:
 def in_markdown(text: str) -> str:
     """``text`` as Markdown that shows it in one line: no link, image, element, formula or table cell comes from it."""
     shown = _MARKS.sub(r"\\\1", printable(text).replace("\n", "␊").replace("\t", "␉"))
-    return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}&#{ord(found[0][-1])};", shown)
+    return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}{_JOINER}&#{ord(found[0][-1])};", shown)
 
 
 def in_csv(text: str) -> str:

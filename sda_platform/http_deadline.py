@@ -1,8 +1,8 @@
 """The HTTP protocol of the platform's servers: uvicorn's, with bounds of headers, and deadlines for them and answers.
 
 uvicorn bounds how long a connection is idle between two requests. It does not bound how long one request takes to
-arrive, how large its headers are, nor how long a peer takes no byte of its answer. Such a peer would hold a connection,
-and its answer, for ever, or fill the memory.
+arrive, nor how large its headers are. Nor does it bound how long a peer takes no byte of its answer. Such a peer would
+hold a connection, and its answer, for ever, or fill the memory.
 """
 
 import asyncio

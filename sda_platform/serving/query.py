@@ -6,7 +6,7 @@ compared as the field is: as a number, an instant, a day, or a text of any case.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any, Final, TypeVar
@@ -37,7 +37,9 @@ _PARTS: Final = (
     "favorites",
 )
 MOST_PATTERNS: Final = 20
-"""Alternatives of a condition that each object is compared with; equal values are looked up, and have no such bound."""
+"""Patterns and ranges of a field that each row is compared with; equal values are looked up, in any number."""
+MOST_COMPARISONS: Final = 40
+"""Comparisons of each row that a query may ask for: the patterns and ranges of all fields, and one for equal values."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,17 @@ Test = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class FieldCondition:
-    """What the value of a field must be; ``values`` are those that it must equal one of, where that is all."""
+    """What the value of a field must be; ``values`` are those that it must equal one of, where that is all.
+
+    ``comparisons``: with how many patterns, ranges and sets of values a row is compared.
+    """
 
     field: QueryField
     is_met: Test
     values: tuple[Any, ...] | None = None
     low: Any = None
     high: Any = None
+    comparisons: int = 1
 
 
 @dataclass
@@ -128,6 +134,8 @@ def parsed(path: Sequence[str], classes: Mapping[str, Sequence[QueryField]], now
             _take(query, name.lower(), value, fields)
         else:
             query.conditions.append(condition(_known(fields, name), value, now_ns))
+    if sum(each.comparisons for each in query.conditions) > MOST_COMPARISONS:
+        raise BadRequest(f"the query compares each row more than {MOST_COMPARISONS} times; ask in several queries")
     return query
 
 
@@ -136,12 +144,14 @@ def condition(of: QueryField, text: str, now_ns: int) -> FieldCondition:
     alternatives = [_alternative(of, each, now_ns) for each in text.split(",")]
     if len(alternatives) == 1:
         return alternatives[0]
-    tests = [each.is_met for each in alternatives]
-    values = [each.values for each in alternatives]
-    equals = None if None in values else tuple(value for each in values for value in each or ())
-    if values.count(None) > MOST_PATTERNS:
+    wanted = tuple(value for each in alternatives for value in each.values or ())
+    tests = [each.is_met for each in alternatives if each.values is None]
+    if len(tests) > MOST_PATTERNS:
         raise BadRequest(f"{of.name} has more than {MOST_PATTERNS} patterns and ranges; ask for some at a time")
-    return FieldCondition(of, lambda value: any(test(value) for test in tests), equals)
+    if wanted:
+        tests.append(_equals(of, frozenset(wanted)))
+    values = wanted if len(wanted) == len(alternatives) else None
+    return FieldCondition(of, lambda value: any(test(value) for test in tests), values, comparisons=len(tests))
 
 
 def _alternative(of: QueryField, text: str, now_ns: int) -> FieldCondition:
@@ -168,7 +178,11 @@ def _alternative(of: QueryField, text: str, now_ns: int) -> FieldCondition:
         low, high = (_value(of, each, now_ns) for each in text.split(_RANGE, 1))
         return FieldCondition(of, lambda v: v is not None and low <= _compared_as(of, v) <= high, low=low, high=high)
     wanted = _value(of, text, now_ns)
-    return FieldCondition(of, lambda value: value is not None and _compared_as(of, value) == wanted, (wanted,))
+    return FieldCondition(of, _equals(of, {wanted}), (wanted,))
+
+
+def _equals(of: QueryField, wanted: Set[Any]) -> Test:
+    return lambda value: value is not None and _compared_as(of, value) in wanted
 
 
 def _compared_as(of: QueryField, value: Any) -> Any:
@@ -199,9 +213,16 @@ def _value(of: QueryField, text: str, now_ns: int) -> Any:
     return time_ns // DAY_NS * DAY_NS if of.kind == DAY else time_ns
 
 
+def _require_once(part: str, names: Sequence[str]) -> None:
+    """Raise BadRequest where a name is repeated: each repetition would be sorted by, or written, once more."""
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise BadRequest(f"{part} names {repeated} twice")
+
+
 def _take(query: Query, name: str, value: str, fields: Mapping[str, QueryField]) -> None:
     if name == "orderby":
         query.order = [_ordered(fields, each) for each in value.split(",")]
+        _require_once(name, [each.name for each, _ in query.order])
     elif name == "limit":
         found = _LIMIT.fullmatch(value)
         if found is None:
@@ -210,6 +231,7 @@ def _take(query: Query, name: str, value: str, fields: Mapping[str, QueryField])
     elif name == "predicates":
         names = [] if value.lower() in ("all", "") else value.split(",")
         query.fields = tuple(_known(fields, each) for each in names) or query.fields
+        _require_once(name, [each.name for each in query.fields])
     elif name == "format":
         query.format = value.lower()
     elif name == "favorites":

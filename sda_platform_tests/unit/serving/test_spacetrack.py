@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from sda_platform.clock import iso
-from sda_platform.serving.query import MOST_PATTERNS, NUMBER, TEXT, WHOLE, QueryField, condition
+from sda_platform.serving.query import MOST_PATTERNS, NUMBER, TEXT, WHOLE, QueryField, condition, parsed
 from sda_platform.serving.requests import BadRequest
 from sda_platform.serving.satellites import Satellites
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
@@ -192,3 +192,29 @@ def test_a_query_compares_each_object_with_a_few_patterns_only__S6(pattern: str)
     with pytest.raises(BadRequest, match="SIZE has more than 20 patterns and ranges"):
         condition(of, many, 0)
     assert condition(QueryField("N", WHOLE, lambda _: 1), ",".join(map(str, range(1000))), 0).values is not None
+
+
+def test_a_query_compares_each_object_a_few_times_in_all__S6() -> None:
+    name = QueryField("NAME", TEXT, lambda row: row)
+    numbers, text = ",".join(map(str, range(5000))), "~~zq,^iss,null-val"
+    mixed = condition(name, f"{numbers},{text}", 0)
+    assert [mixed.is_met(value) for value in ("4999", "ISS (ZARYA)", None, "5000", "x")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (mixed.comparisons, mixed.values) == (4, None)
+    few = ["class", "gp", *["NAME", text] * 13]
+    assert len(parsed(few, {"gp": [name]}, 0).conditions) == 13
+    with pytest.raises(BadRequest, match="compares each row more than 40 times"):
+        parsed([*few, "NAME", text], {"gp": [name]}, 0)
+
+
+@pytest.mark.parametrize("part", ["orderby", "predicates"])
+def test_a_field_is_sorted_by_and_written_once__S6(part: str) -> None:
+    fields = {"gp": [QueryField(name, TEXT, str) for name in ("A", "B")]}
+    parsed(["class", "gp", part, "A,B"], fields, 0)
+    with pytest.raises(BadRequest, match=f"{part} names A twice"):
+        parsed(["class", "gp", part, "A,B,a"], fields, 0)

@@ -212,6 +212,7 @@ async def _decoded(response: httpx.Response, shown: str) -> AsyncIterator[bytes]
     if encoding not in ("", "identity", *_GZIP):
         raise HttpRefused(f"{shown} sends its answer as {encoding[:40]!r}; gzip is the only encoding that is read")
     decoder = zlib.decompressobj(_GZIP_WINDOW) if encoding in _GZIP else None
+    is_whole = True
     async for raw in response.aiter_raw():
         if decoder is None:
             yield raw
@@ -222,11 +223,13 @@ async def _decoded(response: httpx.Response, shown: str) -> AsyncIterator[bytes]
                 piece = decoder.decompress(left, _PIECE_BYTES)
             except zlib.error as error:
                 raise HttpFailed(f"{shown}: the answer is no sound gzip: {error}") from error
-            left = decoder.unconsumed_tail
-            if decoder.eof:  # further members follow
+            left, is_whole = decoder.unconsumed_tail, decoder.eof
+            if is_whole:  # further members follow
                 left, decoder = decoder.unused_data, zlib.decompressobj(_GZIP_WINDOW)
             yield piece
             await asyncio.sleep(0)  # others have their turn
+    if not is_whole:
+        raise HttpFailed(f"{shown}: the answer breaks off within its gzip")
 
 
 def _is_same_server(one: httpx.URL, other: httpx.URL) -> bool:

@@ -362,6 +362,7 @@ _BOMBS = {
     "zstd": (b"never expanded", "zstd", HttpRefused),
     "gzip": (gzip.compress(_ZEROS), "gzip", HttpTooLarge),
     "no gzip": (b"plain", "gzip", HttpFailed),
+    "part of a gzip": (gzip.compress(b"a" * 10**5)[:-9], "gzip", HttpFailed),
 }
 
 

@@ -59,7 +59,7 @@ def write_daily_files(lake: Lake, home: Path, fleet: Iterable[ProtectedObject] =
     now = iso(lake.clock.now_ns())
     day, above = now[:10], home / DIRECTORY
     partial = above / f".{day}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    _clear_interrupted(above)
     (partial / "cdms").mkdir(parents=True)
     heads = {table.name: lake.readable(table).head for table in _TABLES}
     versions = {name: head.commit_version for name, head in heads.items()}
@@ -145,14 +145,24 @@ def _messages(
         yield f"cdms/{row['event_id']}.cdm", encode_cdm(message, "kvn")
 
 
+def _clear_interrupted(above: Path) -> None:
+    """Undo what a killed run left: the former files of a day get their name back, half-written ones are removed."""
+    for left in sorted(above.glob(".*")):
+        day = above / left.stem[1:]
+        if left.suffix == ".former" and not day.exists():
+            left.rename(day)
+        elif left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+
+
 def _put_in_place(above: Path, day: str) -> None:
     """Give the directory of a day its name, point `latest` to it, and remove the ones that are too old."""
     former = above / f".{day}.former"
-    shutil.rmtree(former, ignore_errors=True)
     if (above / day).exists():
         (above / day).rename(former)
     (above / f".{day}.partial").rename(above / day)
-    shutil.rmtree(former, ignore_errors=True)
+    if former.exists():
+        shutil.rmtree(former)
     link = above / f".{LATEST}.partial"
     link.unlink(missing_ok=True)
     link.symlink_to(day)

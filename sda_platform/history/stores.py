@@ -9,6 +9,7 @@ from pathlib import Path
 from upath import UPath
 
 from sda_platform.clock import iso
+from sda_platform.history.daily_files import DIRECTORY
 from sda_platform.history.expiry import awaiting
 from sda_platform.history.growth import yearly_bytes
 from sda_platform.history.lifecycle import POLICY
@@ -86,7 +87,7 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
         "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
     )
     daily = f"the newest {RETENTION.daily_files_days} days"
-    yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / "daily"])
+    yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / DIRECTORY])
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])
 
 

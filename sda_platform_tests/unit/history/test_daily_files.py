@@ -84,6 +84,25 @@ def test_a_reader_sees_the_former_or_the_new_files_of_a_day__44_8(
     assert [path.name for path in sorted((tmp_path / DIRECTORY).iterdir())] == ["2024-11-01", LATEST]
 
 
+def test_files_of_a_day_survive_a_kill_while_others_take_their_place__44_8(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_daily_files(lake, tmp_path)
+    rename = Path.rename
+
+    def killed(self: Path, target: Path) -> Path:
+        if self.suffix == ".partial" and self.is_dir():
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(Path, "rename", killed)
+        write_daily_files(lake, tmp_path)
+    write_daily_files(lake_at(lake.uri, now_ns=START_NS + DAY_NS), tmp_path)
+    names = [path.name for path in sorted((tmp_path / DIRECTORY).iterdir())]
+    assert names == ["2024-11-01", "2024-11-02", LATEST]
+
+
 def test_thirty_days_are_kept__44_8(lake: Lake, tmp_path: Path) -> None:
     for day in range(32):
         write_daily_files(lake_at(lake.uri, now_ns=START_NS + day * DAY_NS), tmp_path)

@@ -72,8 +72,9 @@ class Tracks:
 
     def at(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """States (n, 6) and covariances (n, 8, 8) of these tracks at ``time_ns`` (n,), propagated numerically."""
-        start = orbits_of_teme(self.epoch_ns, self.state, self.areas, self.covariance)
-        return start.at(self.dynamics, time_ns, rows).in_teme()
+        used, of = np.unique(rows, return_inverse=True)
+        start = orbits_of_teme(self.epoch_ns[used], self.state[used], self.areas[used], self.covariance[used])
+        return start.at(self.dynamics, time_ns, of).in_teme()
 
 
 @dataclass(frozen=True, eq=False)

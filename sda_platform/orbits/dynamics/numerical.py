@@ -96,7 +96,7 @@ class Dynamics:
         found = np.empty((len(time_ns), 54 if partials else 6))
         if not len(time_ns):
             return found
-        around = _around(np.append(epoch_ns, time_ns), self.weather)
+        around = _around(np.append(epoch_ns[of], time_ns), self.weather)
         elapsed_ns = time_ns - epoch_ns[of]
         order = np.lexsort((np.abs(elapsed_ns), elapsed_ns < 0, of))
         of, elapsed_ns = of[order], elapsed_ns[order]
@@ -117,7 +117,7 @@ class Dynamics:
             )  # fmt: skip
 
         flights_s = np.abs(elapsed_ns[last]) / 1e9
-        _in_threads(carry_out, len(rows), self.threads if flights_s.sum() >= _SHARED_FROM_S else 1)
+        in_threads(carry_out, len(rows), self.threads if flights_s.sum() >= _SHARED_FROM_S else 1)
         found[order] = out
         return found
 
@@ -141,12 +141,13 @@ def _seconds(around: Surroundings, time_ns: IntArray) -> FloatArray:
     return np.asarray((utc_to_tai_ns(time_ns) - around.zero_tai_ns) / 1e9)
 
 
-def _in_threads(carry_out: Callable[[slice], None], count: int, threads: int) -> None:
+def in_threads(carry_out: Callable[[slice], None], count: int, threads: int) -> None:
     """Run on parts of the rows; each row's result depends on that row alone."""
-    size = -(-count // (threads * 8)) if threads > 1 else count
+    size = max(1, -(-count // (threads * 8)) if threads > 1 else count)
     parts = [slice(low, min(low + size, count)) for low in range(0, count, size)]
-    if len(parts) == 1:
-        carry_out(parts[0])
+    if len(parts) < 2:
+        for part in parts:
+            carry_out(part)
         return
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(carry_out, parts))

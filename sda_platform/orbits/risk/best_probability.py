@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray
+from sda_platform.orbits.dynamics.numerical import in_threads
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable
@@ -109,11 +109,13 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     for row, place in enumerate(usable.tolist()):
         flags[place] = [name for name, of in concerned.items() if of[row]]
 
-    def judge(row: int) -> _Verdict:
-        return _judged(assessed, row, plane, flags[usable[row]], WorkBudget(most_evaluations))
+    judged = [_NO_VERDICT] * len(usable)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        judged = list(pool.map(judge, range(len(usable))))
+    def judge(part: slice) -> None:
+        for row in range(part.start, part.stop):
+            judged[row] = _judged(assessed, row, plane, flags[usable[row]], WorkBudget(most_evaluations))
+
+    in_threads(judge, len(usable), os.cpu_count() or 1)
     for row, (place, verdict) in enumerate(zip(usable.tolist(), judged, strict=True)):
         for_risk = float(np.fmax(verdict.probability_for_risk, bound[row]))
         if missing[:, row].all() and for_risk < YELLOW_FROM:

@@ -13,7 +13,7 @@ from sda_platform.arrays import FloatArray
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2, RADIUS_KM, field, field_acceleration
-from sda_platform.orbits.dynamics.numerical import Dynamics, integrate
+from sda_platform.orbits.dynamics.numerical import Dynamics, in_threads, integrate
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, states_in_gcrf, teme_of_gcrf, to_gcrf
 from sda_platform.orbits.frames import itrf_to_teme
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
@@ -146,8 +146,22 @@ def test_results_depend_on_no_other_time(data: st.DataObject) -> None:
         np.testing.assert_allclose(states[number], alone[0][0], atol=1e-7)
         size = np.linalg.norm(alone[1][0], axis=0)
         # That of the reflective area jumps at the edges of the shadow.
-        share = np.array([1e-7] * 7 + [1e-3])
+        # The rounding of times changes the lengths of steps, by whose error derivatives are not bounded.
+        share = np.array([1e-6] * 7 + [1e-3])
         assert (np.linalg.norm(partials[number] - alone[1][0], axis=0) <= share * size).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 2, 25])
+def test_threads_share_every_row_once(count: int, threads: int) -> None:
+    done = [0] * count
+
+    def carry_out(part: slice) -> None:
+        for row in range(part.start, part.stop):
+            done[row] += 1
+
+    in_threads(carry_out, count, threads)
+    assert done == [1] * count
 
 
 def test_an_orbit_that_meets_the_ground_ends() -> None:

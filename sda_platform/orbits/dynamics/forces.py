@@ -56,14 +56,15 @@ def model(around: Surroundings, forces: Forces = Forces()) -> Model:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def derivatives(t_s: float, y: Any, parameters: Any, since_s: float, model: Any, work: Any, out: Any) -> None:
+def derivatives(t_s: float, y: Any, parameters: Any, epoch: Any, model: Any, work: Any, out: Any) -> None:
     """Rates ``out`` of a state ``y`` (6,) or of state and partials (54,), GCRF, km and s.
 
-    The partials are rows of (6, 8) by the state at the start, drag area and reflective area. ``parameters`` (8,): drag
-    area, reflective area, own acceleration, its rate, which counts from ``since_s`` on. ``work`` (2, 40, 40).
+    The partials are rows of (6, 8) by the state at the start, drag area and reflective area. Time counts from
+    ``epoch``, a row of the table of surroundings and seconds after it. ``parameters`` (8,): drag area, reflective area,
+    own acceleration, its rate. ``work`` (2, 40, 40).
     """
     values = work[0, 39]
-    at_time(model.around, t_s, values)
+    at_time(model.around, epoch[0], epoch[1] + t_s, values)
     x, y_, z = y[0], y[1], y[2]
     square = x * x + y_ * y_ + z * z
     distance = math.sqrt(square)
@@ -75,7 +76,7 @@ def derivatives(t_s: float, y: Any, parameters: Any, since_s: float, model: Any,
     push = work[1, 39]
     for n in range(3):
         push[n] = turn[n] * gx + turn[3 + n] * gy + turn[6 + n] * gz
-        push[n] += parameters[2 + n] + parameters[5 + n] * (t_s - since_s)
+        push[n] += parameters[2 + n] + parameters[5 + n] * t_s
     if model.third_bodies > 0:
         _attract(y, values[9:12], GM_MOON_KM3_S2, square, distance, push)
         _attract(y, values[12:15], GM_SUN_KM3_S2, square, distance, push)

@@ -14,6 +14,7 @@ from scipy.integrate import DOP853
 
 from sda_platform.orbits.dynamics.forces import derivatives
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2
+from sda_platform.orbits.dynamics.surroundings import LONGEST_STEP_S
 
 _STAGES = 12
 _A, _B, _C = np.ascontiguousarray(DOP853.A[:12, :12]), DOP853.B.copy(), DOP853.C[:12].copy()
@@ -28,40 +29,39 @@ _LOWEST_KM = 6378.1363 + 60.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def trajectory(start: Any, t_s: float, times_s: Any, parameters: Any, model: Any, partials: bool, out: Any) -> None:
-    """States (k, 6), or states and partials (k, 54), at ``times_s`` (k,), monotonic, all on one side of ``t_s``.
+def trajectory(start: Any, epoch: Any, times_s: Any, parameters: Any, model: Any, partials: bool, out: Any) -> None:
+    """States (k, 6), or states and partials (k, 54), at ``times_s`` (k,) since the epoch, monotonic, of one sign.
 
     States alone are interpolated between the ends of steps. To each time of partials a step of its own leads, from the
-    end of one that all times share: what is found for one time depends on no other. NaN from where a satellite meets
+    begin of the one around it: what is found for one time depends on no other. NaN from where a satellite meets
     the ground (60 km), or the integration fails, on.
     """
-    y, new, rates, work = _start(start, partials)
+    y, new, aside, rates, work = _start(start, partials)
     out[:] = np.nan
-    since_s = t_s
-    derivatives(t_s, y, parameters, since_s, model, work, rates[0])
+    t_s = 0.0
+    derivatives(t_s, y, parameters, epoch, model, work, rates[0])
     done, count = 0, len(times_s)
     while done < count and times_s[done] == t_s:
         out[done] = y
         done += 1
     way = 1.0 if times_s[count - 1] > t_s else -1.0
-    step, is_aside = _FIRST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2), partials
+    step = _FIRST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2)
     while done < count and step > _LEAST_S and _norm(y, 0) > _LOWEST_KM:
-        step = min(step, _LARGEST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2))
-        if is_aside and way * (times_s[done] - t_s) <= step:
-            is_aside = _step(t_s, y, times_s[done] - t_s, parameters, since_s, model, work, rates, new) < 1.0
-            if is_aside:
-                done = _repeat(done, times_s, new, out)
-            continue
-        h, is_aside = way * step, partials
-        error = _step(t_s, y, h, parameters, since_s, model, work, rates, new)
+        step = min(step, _LARGEST_RAD * math.sqrt(_norm(y, 0) ** 3 / GM_KM3_S2), LONGEST_STEP_S)
+        h = way * step
+        error = _step(t_s, y, h, parameters, epoch, model, work, rates, new)
         if not error < 1.0:
             step *= max(0.2, 0.9 * min(error, 1e9) ** -0.125)
             continue
         if not partials:
             done = _interpolate(done, times_s, t_s, h, y, new, rates, out)
+        rate = rates[_STAGES].copy()
+        while done < count and (times_s[done] - t_s) / h <= 1.0:
+            _step(t_s, y, times_s[done] - t_s, parameters, epoch, model, work, rates, aside)
+            done = _repeat(done, times_s, aside, out)
         t_s += h
         y[:] = new
-        rates[0] = rates[_STAGES]
+        rates[0] = rate
         step *= min(6.0, 0.9 * max(error, 1e-12) ** -0.125)
 
 
@@ -72,7 +72,7 @@ def _start(start: Any, partials: bool) -> Any:
     y[:6] = start
     for n in range(6 if partials else 0):
         y[6 + 9 * n] = 1.0
-    return y, np.zeros(size), np.zeros((_STAGES + 1, size)), np.zeros((2, 40, 40))
+    return y, np.zeros(size), np.zeros(size), np.zeros((_STAGES + 1, size)), np.zeros((2, 40, 40))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -112,14 +112,14 @@ def _combine(y: Any, h: float, weights: Any, stages: int, rates: Any, out: Any) 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(
-    t_s: float, y: Any, h: float, parameters: Any, since_s: float, model: Any, work: Any, rates: Any, new: Any
+    t_s: float, y: Any, h: float, parameters: Any, epoch: Any, model: Any, work: Any, rates: Any, new: Any
 ) -> float:
     """Take one step into ``new``; its error in units of the tolerance. ``rates[12]`` are those at its end."""
     for stage in range(1, _STAGES):
         _combine(y, h, _A[stage], stage, rates, new)
-        derivatives(t_s + _C[stage] * h, new, parameters, since_s, model, work, rates[stage])
+        derivatives(t_s + _C[stage] * h, new, parameters, epoch, model, work, rates[stage])
     _combine(y, h, _B, _STAGES, rates, new)
-    derivatives(t_s + h, new, parameters, since_s, model, work, rates[_STAGES])
+    derivatives(t_s + h, new, parameters, epoch, model, work, rates[_STAGES])
     fifth, third = 0.0, 0.0
     for n in range(6):
         five, three = 0.0, 0.0
@@ -150,14 +150,14 @@ def _between(y: Any, rate: Any, new: Any, new_rate: Any, h: float, u: float, out
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def trajectories(
-    starts: Any, start_s: Any, times_s: Any, ends: Any, parameters: Any, model: Any, partials: bool, out: Any
+    starts: Any, rows: Any, after_s: Any, times_s: Any, ends: Any, parameters: Any, model: Any, partials: bool, out: Any
 ) -> None:
-    """`trajectory` of each of ``n`` satellites: starts (n, 6) at (n,), parameters (n, 8).
+    """`trajectory` of each of ``n`` satellites: starts (n, 6) at rows (n,) and seconds after them, parameters (n, 8).
 
     Times of one satellite follow each other in ``times_s`` (m,), up to its place in ``ends`` (n,); results in ``out``.
     """
     begin = 0
-    for row in range(len(starts)):
-        span = slice(begin, ends[row])
-        trajectory(starts[row], start_s[row], times_s[span], parameters[row], model, partials, out[span])
-        begin = ends[row]
+    for n in range(len(starts)):
+        span, epoch = slice(begin, ends[n]), (rows[n], after_s[n])
+        trajectory(starts[n], epoch, times_s[span], parameters[n], model, partials, out[span])
+        begin = ends[n]

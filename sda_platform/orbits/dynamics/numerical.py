@@ -26,22 +26,23 @@ def integrate(
 ) -> FloatArray:
     """States (m, 6), GCRF, km and km/s, at times (m,) in any order, from one (6,) at ``epoch_ns``.
 
-    Error of the integration: a centimetre in a day. NaN from where the satellite meets the ground.
+    Error of the integration in a low orbit: a millimetre in a day. At the edges of the shadow, reflective area adds half
+    a metre for each 0.01 m2/kg. NaN from where the satellite meets the ground.
     """
     times: IntArray = np.asarray(time_ns, dtype=np.int64)
     around = _around(np.append(times, epoch_ns), weather)
     parameters = np.array(
         [[forces.drag_area_m2_kg, forces.reflective_area_m2_kg, *forces.own_km_s2, *forces.own_rate_km_s3]]
     )
-    start, start_s = np.asarray(state, dtype=np.float64)[None], _seconds(around, np.array([epoch_ns]))
+    start, epoch = np.asarray(state, dtype=np.float64)[None], np.array([epoch_ns])
     found = np.empty((len(times), 6))
     for side in (times >= epoch_ns, times < epoch_ns):
         if side.any():
             unique, back = np.unique(times[side], return_inverse=True)
             order = np.argsort(np.abs(unique - epoch_ns), kind="stable")
             out = np.empty((len(unique), 6))
-            elapsed_s, ends = _seconds(around, unique[order]), np.array([len(unique)])
-            trajectories(start, start_s, elapsed_s, ends, parameters, model(around, forces), False, out)
+            elapsed_s, ends = _elapsed_s(epoch, unique[order]), np.array([len(unique)])
+            trajectories(start, *around.place(epoch), elapsed_s, ends, parameters, model(around, forces), False, out)
             found[side] = out[np.argsort(order)][back]
     return found
 
@@ -102,18 +103,18 @@ class Dynamics:
         of, elapsed_ns = of[order], elapsed_ns[order]
         is_last = np.append((np.diff(of) != 0) | (np.diff(elapsed_ns < 0)), True)
         last = np.flatnonzero(is_last)
-        rows, ends, times_s = of[last], last + 1, _seconds(around, time_ns[order])
+        rows, ends, times_s = of[last], last + 1, _elapsed_s(epoch_ns[of], time_ns[order])
         parameters = np.zeros((len(rows), 8))
         parameters[:, :2] = coefficients[rows]
-        shared, starts, start_s = model(around, self.forces), state[rows], _seconds(around, epoch_ns[rows])
+        shared, starts, (row, after_s) = model(around, self.forces), state[rows], around.place(epoch_ns[rows])
         out = np.empty_like(found)
 
         def carry_out(part: slice) -> None:
             begin = ends[part.start - 1] if part.start else 0
             whole = slice(begin, ends[part][-1])
             trajectories(
-                starts[part], start_s[part], times_s[whole], ends[part] - begin, parameters[part], shared, partials,
-                out[whole],
+                starts[part], row[part], after_s[part], times_s[whole], ends[part] - begin, parameters[part], shared,
+                partials, out[whole],
             )  # fmt: skip
 
         flights_s = np.abs(elapsed_ns[last]) / 1e9
@@ -137,8 +138,8 @@ def _around(time_ns: IntArray, weather: SpaceWeather) -> Surroundings:
     return surroundings(int(time_ns.min()), int(time_ns.max()), weather)
 
 
-def _seconds(around: Surroundings, time_ns: IntArray) -> FloatArray:
-    return np.asarray((utc_to_tai_ns(time_ns) - around.zero_tai_ns) / 1e9)
+def _elapsed_s(epoch_ns: IntArray, time_ns: IntArray) -> FloatArray:
+    return np.asarray((utc_to_tai_ns(time_ns) - utc_to_tai_ns(epoch_ns)) / 1e9)
 
 
 def in_threads(carry_out: Callable[[slice], None], count: int, threads: int) -> None:

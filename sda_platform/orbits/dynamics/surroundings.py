@@ -13,7 +13,7 @@ import erfa
 import numpy as np
 from numba import njit
 
-from sda_platform.arrays import FloatArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import tai_to_utc_ns, utc_to_tai_ns
 from sda_platform.orbits.dynamics.atmosphere import geomagnetic_temperature_k, night_temperature_k, season
 from sda_platform.orbits.dynamics.space_weather import SpaceWeather
@@ -24,18 +24,26 @@ from sda_platform.units import DAY_NS
 
 # Cubics over half an hour interpolate the Moon to metres, and the rest better.
 GRID_S = 1800.0
-_MARGIN = 3
+_GRID_NS = int(GRID_S * 1e9)
+LONGEST_STEP_S = 2 * GRID_S
+"""How far an integrator may look beyond the times that were asked for."""
+_MARGIN = 4
+"""Rows of the table before and after those times: the longest step, and what a cubic needs beside it."""
 
 
 class Surroundings(NamedTuple):
-    """Tables from ``start_s`` on, in steps of GRID_S; elapsed seconds count from ``zero_tai_ns``."""
+    """Rows in steps of GRID_S of elapsed time."""
 
-    zero_tai_ns: int
-    start_s: float
+    first_tai_ns: int
     table: FloatArray
-    """(k, 18): the rotation from GCRF into the Earth-fixed frame without the Earth's mean spin since zero (9, by
-    rows), Moon (3) and Sun (3) in km, GCRF; exospheric temperature of the night and its rise by storms, K; season.
+    """(k, 18): the rotation from GCRF into the Earth-fixed frame (9, by rows), Moon (3) and Sun (3) in km, GCRF;
+    exospheric temperature of the night and its rise by storms, K; season.
     """
+
+    def place(self, time_ns: IntArray) -> tuple[IntArray, FloatArray]:
+        """Rows of the table at or before UTC times, and the seconds since them: the same whatever the table spans."""
+        row, after_ns = np.divmod(utc_to_tai_ns(time_ns) - self.first_tai_ns, _GRID_NS)
+        return row, after_ns / 1e9
 
 
 def surroundings(first_ns: int, last_ns: int, weather: SpaceWeather) -> Surroundings:
@@ -45,31 +53,40 @@ def surroundings(first_ns: int, last_ns: int, weather: SpaceWeather) -> Surround
 
 @lru_cache(maxsize=16)
 def _of_days(first: int, end: int, weather: SpaceWeather) -> Surroundings:
-    step_ns, zero_ns = int(GRID_S * 1e9), int(utc_to_tai_ns(first * DAY_NS))
-    count = (end - first) * (DAY_NS // step_ns) + 2 * _MARGIN + 1
-    elapsed_ns = (np.arange(count, dtype=np.int64) - _MARGIN) * step_ns
-    time_ns = tai_to_utc_ns(zero_ns + elapsed_ns)
-    spin = EARTH_ROTATION_RAD_S * elapsed_ns / 1e9
-    cosine, sine, still = np.cos(spin), np.sin(spin), np.zeros(len(spin))
-    back = np.stack([cosine, -sine, still, sine, cosine, still, still, still, still + 1], 1).reshape(-1, 3, 3)
+    # Rows lie at the same instants in every table, also beside one that begins before a leap second.
+    first_ns = (int(utc_to_tai_ns(first * DAY_NS)) // _GRID_NS - _MARGIN) * _GRID_NS
+    end_ns = (-(-int(utc_to_tai_ns(end * DAY_NS)) // _GRID_NS) + _MARGIN) * _GRID_NS
+    time_ns = tai_to_utc_ns(np.arange(first_ns, end_ns + 1, _GRID_NS, dtype=np.int64))
     tt = terrestrial_time(time_ns)
     moon = erfa.moon98(*tt)["p"] * ASTRONOMICAL_UNIT_KM
     sun = -erfa.epv00(*tt)[0]["p"] * ASTRONOMICAL_UNIT_KM
     f107, f107_mean, ap = weather.at(time_ns)
     air = np.stack([night_temperature_k(f107, f107_mean), geomagnetic_temperature_k(ap), season(time_ns)], axis=1)
-    slow = (back @ gcrf_to_itrf(time_ns)).reshape(-1, 9)
-    return Surroundings(zero_ns, -_MARGIN * GRID_S, np.ascontiguousarray(np.hstack([slow, moon, sun, air])))
+    turn = gcrf_to_itrf(time_ns).reshape(-1, 9)
+    return Surroundings(first_ns, np.ascontiguousarray(np.hstack([turn, moon, sun, air])))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def at_time(around: Any, t_s: float, values: Any) -> None:
-    """Interpolate the table into ``values`` (18,); the rotation (first 9) includes the spin."""
-    place = (t_s - around.start_s) / GRID_S
-    low = min(max(int(np.floor(place)) - 1, 0), len(around.table) - 4)
-    u = place - low - 1
+def at_time(around: Any, row: int, after_s: float, values: Any) -> None:
+    """Interpolate the table into ``values`` (18,), at the time ``after_s`` after that of a row.
+
+    Rotations (first 9) are interpolated without the Earth's mean spin since the time itself, then nearly constant.
+    """
+    place = after_s / GRID_S
+    whole = int(np.floor(place))
+    low, u = row + whole - 1, place - whole
     a, b = -u * (u - 1) * (u - 2) / 6, (u + 1) * (u - 1) * (u - 2) / 2
     c, d = -(u + 1) * u * (u - 2) / 2, (u + 1) * u * (u - 1) / 6
-    for n in range(15):
+    for n in range(6):
+        values[n] = 0.0
+    for k, share in enumerate((a, b, c, d)):
+        spin = EARTH_ROTATION_RAD_S * GRID_S * (u + 1 - k)
+        cosine, sine = share * np.cos(spin), share * np.sin(spin)
+        for n in range(3):
+            x, y = around.table[low + k, n], around.table[low + k, 3 + n]
+            values[n] += cosine * x + sine * y
+            values[3 + n] += cosine * y - sine * x
+    for n in range(6, 15):
         values[n] = (
             a * around.table[low, n]
             + b * around.table[low + 1, n]
@@ -78,8 +95,3 @@ def at_time(around: Any, t_s: float, values: Any) -> None:
         )
     for n in range(15, 18):
         values[n] = (1 - u) * around.table[low + 1, n] + u * around.table[low + 2, n]
-    spin = EARTH_ROTATION_RAD_S * t_s
-    cosine, sine = np.cos(spin), np.sin(spin)
-    for n in range(3):
-        x, y = values[n], values[3 + n]
-        values[n], values[3 + n] = cosine * x + sine * y, cosine * y - sine * x

@@ -26,8 +26,8 @@ def integrate(
 ) -> FloatArray:
     """States (m, 6), GCRF, km and km/s, at times (m,) in any order, from one (6,) at ``epoch_ns``.
 
-    Error of the integration in a low orbit: a millimetre in a day. At the edges of the shadow, reflective area adds half
-    a metre for each 0.01 m2/kg. NaN from where the satellite meets the ground.
+    Error of the integration in a low orbit: a millimetre in a day. At the edges of the shadow, reflective area adds
+    half a metre for each 0.01 m2/kg. NaN from where the satellite meets the ground.
     """
     times: IntArray = np.asarray(time_ns, dtype=np.int64)
     around = _around(np.append(times, epoch_ns), weather)

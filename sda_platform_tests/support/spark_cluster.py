@@ -4,6 +4,7 @@ The executors import the platform from an unpacked wheel: they have only what th
 """
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark import engine
 from sda_platform.spark.channel import TOKEN_VARIABLE, kept_token
+from sda_platform.spark.connect_server import SECRET_VARIABLE, daemon_options
 from sda_platform.spark.jars import spark_jars_directory
 from sda_platform.spark.java import find_java
 from sda_platform_tests.support.connect_server import is_working
@@ -32,6 +34,7 @@ class SparkCluster:
         self._master_port, self._connect_port = free_port(0), free_port(0)
         self._names = ["master", *(f"worker-{number}" for number in range(workers)), "connect"]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.secret = secrets.token_hex(16)
 
     @property
     def remote(self) -> str:
@@ -47,8 +50,8 @@ class SparkCluster:
     def _url(self) -> str:
         return f"spark://{engine.HOST}:{self._master_port}"
 
-    def start(self, name: str) -> None:
-        """Start a process; a server answers on return."""
+    def start(self, name: str, secret: str | None = None) -> None:
+        """Start a process, with another ``secret`` than the cluster's on request; a server answers on return."""
         spark_class = [str(spark_jars_directory().parent / "bin" / "spark-class")]
         place = self.directory / name
         place.mkdir(parents=True, exist_ok=True)
@@ -77,7 +80,9 @@ class SparkCluster:
                 raise TimeoutError(f"the cluster has no working engine; see {self.directory}")
         else:
             size = ["--cores", "1", "--memory", "600m", "--work-dir", str(place)]
-            self._spawn(name, [*spark_class, "org.apache.spark.deploy.worker.Worker", *listening, *size, self._url])
+            self._spawn(
+                name, [*spark_class, "org.apache.spark.deploy.worker.Worker", *listening, *size, self._url], secret
+            )
 
     def kill(self, name: str) -> None:
         """Kill a process of the cluster as a power loss of its machine would, its executors with it."""
@@ -108,18 +113,24 @@ class SparkCluster:
         """How many tasks each executor has ended, by the event log."""
         return Counter(task.executor for task in tasks_of(self.events))
 
-    def _spawn(self, name: str, command: list[str]) -> None:
-        recovery = (
+    def log(self, name: str) -> str:
+        """What a process has written."""
+        return (self.directory / f"{name}.log").read_text(errors="replace")
+
+    def _spawn(self, name: str, command: list[str], secret: str | None = None) -> None:
+        options = (
+            daemon_options(),
             "-Dspark.deploy.recoveryMode=FILESYSTEM",
             f"-Dspark.deploy.recoveryDirectory={self.directory / 'recovery'}",
         )
         environment = {
             **os.environ,
             TOKEN_VARIABLE: kept_token(self.directory / "token"),
+            SECRET_VARIABLE: secret or self.secret,
             "SPARK_HOME": str(spark_jars_directory().parent),
             "SPARK_LOCAL_IP": engine.HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": " ".join(recovery),
+            "SPARK_DAEMON_JAVA_OPTS": " ".join(options),
             "JAVA_HOME": str(find_java().executable.resolve().parents[1]),
             "SPARK_LOCAL_DIRS": str(self.directory / name / "scratch"),
             "PYTHONPATH": engine.python_path(),
@@ -141,7 +152,6 @@ class SparkCluster:
             yield self
 
     def _end(self) -> None:
-        for name in reversed(self._names):
-            process = self._processes.get(name)
-            if process is not None and process.poll() is None:
+        for name, process in reversed(self._processes.items()):
+            if process.poll() is None:
                 self.kill(name)

@@ -222,6 +222,13 @@ def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothin
     cluster.start("worker-1")
 
 
+def test_a_worker_with_another_secret_is_refused(cluster: SparkCluster) -> None:
+    cluster.start("worker-stranger", secret="0" * 32)
+    assert eventually(lambda: "Failed to connect to master" in cluster.log("worker-stranger"), _WAIT_S)
+    assert "Successfully registered" not in cluster.log("worker-stranger")
+    assert "Successfully registered" in cluster.log("worker-0")
+
+
 @LONG
 def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkCluster, tmp_path: Path) -> None:
     """A commit after its restart needs it: it assigns the executor that takes the place of a killed one."""

@@ -1,5 +1,6 @@
 """Addresses of engines: host, port and parameters; a token in an address is refused and not repeated."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from sda_platform.settings import Settings
 from sda_platform.spark import connect_server
 from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port, kept_token
 from sda_platform.spark.engine import remote_address, session_url
+from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.proxy import certify
 from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
@@ -158,3 +160,32 @@ def test_an_engine_is_not_started_without_a_token(tmp_path: Path, capsys: pytest
     with pytest.raises(SystemExit):
         connect_server.main(["spark://host:7077", str(tmp_path)])
     assert f"set {TOKEN_VARIABLE}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "short", "with a blank and more than 32 letters", "-Dx=y\n-Dspark.authenticate=false" * 2]
+)
+def test_a_cluster_has_a_secret(secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "token")
+    monkeypatch.setenv(connect_server.SECRET_VARIABLE, secret)
+    with pytest.raises(SystemExit):
+        connect_server.main(["spark://host:7077", str(tmp_path)])
+
+
+def test_the_command_line_of_a_server_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        jar_paths()
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    started: list[list[str]] = []
+    monkeypatch.setenv(TOKEN_VARIABLE, "token-of-the-test")
+    monkeypatch.setenv(connect_server.SECRET_VARIABLE, "5ecret" * 6)
+    monkeypatch.setattr(os, "execve", lambda program, command, environment: started.append(command))
+    monkeypatch.chdir(tmp_path)
+    connect_server.main(["spark://host:7077", str(tmp_path)])
+    (command,) = started
+    assert not [part for part in command if "5ecret" in part or "token-of-the-test" in part]
+    assert "-Dspark.authenticate=true" in command and "-Dspark.network.crypto.enabled=true" in command
+    options = Path(command[1].removeprefix("@"))
+    assert options.read_text() == f"-Dspark.authenticate.secret={'5ecret' * 6}\n"
+    assert options.stat().st_mode & 0o777 == 0o600

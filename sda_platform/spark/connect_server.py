@@ -34,13 +34,6 @@ _BETWEEN_MACHINES: Final = {
 """Settings of every process of the cluster."""
 
 
-class _Printed(argparse.Action):
-    """Print the options of master and workers, and end."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.exit(0, f"{daemon_options()}\n")
-
-
 def daemon_options() -> str:
     """Return SPARK_DAEMON_JAVA_OPTS of master and workers: they refuse who has not the secret."""
     return " ".join(f"-D{name}={value}" for name, value in _BETWEEN_MACHINES.items())
@@ -49,7 +42,7 @@ def daemon_options() -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Become the server. Raises JavaMissing, JarsMissing."""
     parser = argparse.ArgumentParser(prog="python -m sda_platform.spark.connect_server")
-    parser.add_argument("--daemon-options", action=_Printed, nargs=0, help="print SPARK_DAEMON_JAVA_OPTS, and end")
+    parser.add_argument("--daemon-options", action="version", version=daemon_options())
     parser.add_argument("master")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--host", default=engine.HOST)

@@ -41,7 +41,8 @@ def daemon_options() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Become the server. Raises JavaMissing, JarsMissing."""
-    parser = argparse.ArgumentParser(prog="python -m sda_platform.spark.connect_server")
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m sda_platform.spark.connect_server", formatter_class=raw)
     parser.add_argument("--daemon-options", action="version", version=daemon_options())
     parser.add_argument("master")
     parser.add_argument("directory", type=Path)

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak audit check lint types layers definitions docs screenshots coverage format lock sbom release clean
+.PHONY: help setup setup-test demo up test test-containers soak audit check lint types layers definitions docs screenshots coverage format lock sbom release clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -28,6 +28,9 @@ ifeq ($(TESTS)$(ARGS),)
 else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif
+
+test-containers: setup-test  ## compose.yaml as containers, with images made of Debian's packages; skipped where dockerd cannot run
+	@$(BIN)/python -m pytest $(TEST_DIR)/containers $(ARGS)
 
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
 ifdef RACE

@@ -25,9 +25,6 @@ from system_packages import install_chromium, install_etcd, install_java, instal
 
 from sda_platform.spark import jars  # noqa: E402
 from sda_platform.spark.java import Java, JavaMissing, find_java  # noqa: E402
-from sda_platform_tests.support.etcd_server import etcd_binary  # noqa: E402
-from sda_platform_tests.support.nginx_program import nginx_program  # noqa: E402
-from sda_platform_tests.support.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -35,6 +32,8 @@ LOCK = ROOT / "requirements.lock"
 ORBIT_TRUTH = ROOT / "setup" / "orbit-truth.txt"
 STAMP = VENV / "set-up.json"
 LOG = VENV / "set-up.log"
+PRODUCTION_EXTRAS = ("postgres", "kubernetes", "s3")
+"""The extras of an image."""
 UNFINISHED = VENV / "unfinished"
 """Is there while packages are being installed: what an interruption leaves behind is not to be trusted."""
 _INPUTS = (
@@ -63,10 +62,17 @@ class SetupFailed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Set up what is missing. ``--tests`` also sees to what only tests use: servers, a browser, an orbit library."""
+    """Set up what is missing. ``--tests`` also sees to what only tests use: servers, a browser, an orbit library.
+
+    ``--production`` leaves out the packages with which the platform is developed, ``--packages`` ends with them.
+    """
+    is_production = "--production" in arguments
     try:
-        if not _is_current():
-            _set_up()
+        if "--packages" in arguments:
+            _environment()
+            _packages(is_production=is_production)
+        elif not _is_current():
+            _set_up(is_production=is_production)
         if "--tests" in arguments:
             _browser()
             _postgres()
@@ -79,11 +85,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _set_up() -> None:
+def _set_up(*, is_production: bool) -> None:
     began = time.monotonic()
     STAMP.unlink(missing_ok=True)
     _environment()
-    _packages()
+    _packages(is_production=is_production)
     java = _java()
     _jars(java)
     with ThreadPoolExecutor() as at_once:  # neither needs the other, and both wait for programs
@@ -110,8 +116,8 @@ def _environment() -> None:
             )
 
 
-def _packages() -> None:
-    """Every package of the lock, its hash checked, then this project itself, editable."""
+def _packages(*, is_production: bool) -> None:
+    """The packages of the lock, their hashes checked, then this project itself, editable."""
     UNFINISHED.touch()
     uv, stanza = VENV / "bin" / "uv", _locked("uv")
     wanted_version = stanza.split()[0].split("==")[1]
@@ -127,10 +133,15 @@ def _packages() -> None:
     # platform would otherwise compile Dagster anew, for ten seconds, and the platform itself, for a third of a second.
     install = [str(uv), "pip", "install", "--compile-bytecode", "--python", str(PYTHON)]
     # PySpark comes as source only: what builds it is pinned by the same lock.
-    locked = ["--require-hashes", "--build-constraints", str(LOCK), "-r", str(LOCK)]
-    _run([*install, *locked], "installing the locked packages", visible=True)
-    project = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
-    _run([*install, "--quiet", *project], "installing the project")
+    verified = ["--require-hashes", "--build-constraints", str(LOCK)]
+    chosen = ["-r", str(LOCK)]
+    if is_production:
+        extras = [part for extra in PRODUCTION_EXTRAS for part in ("--extra", extra)]
+        chosen = ["-r", str(ROOT / "pyproject.toml"), *extras, "--constraints", str(LOCK)]
+    _run([*install, *verified, *chosen], "installing the locked packages", visible=True)
+    # What builds the project is among the packages for development only.
+    builder = ["--build-constraints", str(LOCK)] if is_production else ["--no-build-isolation"]
+    _run([*install, "--quiet", "--no-deps", *builder, "--editable", str(ROOT)], "installing the project")
     _run([str(PYTHON), "-m", "compileall", "-q", str(ROOT / "sda_platform")], "compiling the project")
     UNFINISHED.unlink()
 
@@ -171,6 +182,8 @@ def _browser() -> None:
 
 
 def _postgres() -> None:
+    from sda_platform_tests.support.postgres_server import postgres_binaries
+
     if postgres_binaries() is None:
         install_postgres(_say)
     if postgres_binaries() is None:
@@ -178,6 +191,8 @@ def _postgres() -> None:
 
 
 def _etcd() -> None:
+    from sda_platform_tests.support.etcd_server import etcd_binary
+
     if etcd_binary() is None:
         install_etcd(_say)
     if etcd_binary() is None:
@@ -185,6 +200,8 @@ def _etcd() -> None:
 
 
 def _nginx() -> None:
+    from sda_platform_tests.support.nginx_program import nginx_program
+
     if nginx_program() is None:
         install_nginx(_say)
     if nginx_program() is None:

@@ -1,5 +1,6 @@
 """A Postgres database as the subscriber."""
 
+import os
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ _SCHEMA_LOCK = 0x5DA_A1E27
 _VERIFIED, _PLAIN = "verify-full", "disable"
 _SSL_MODES = (_PLAIN, "require", "verify-ca", _VERIFIED)
 _ROOTS = "sslrootcert"
+_PASSWORD = "PGPASSWORD"  # noqa: S105 - the name of libpq's variable
 
 
 class PostgresSubscriber(SqlSubscriber):
@@ -53,7 +55,8 @@ class PostgresSubscriber(SqlSubscriber):
 
     Beyond this machine the connection has TLS and the server is verified (``verify-full``), unless ``sslmode`` says
     otherwise: ``disable`` for a network that is trusted, ``verify-ca`` for a certificate of another name. ``require``
-    verifies as ``verify-full`` does. ``sslrootcert`` is a file of authorities instead of the system's.
+    verifies as ``verify-full`` does. ``sslrootcert`` is a file of authorities instead of the system's. Without a
+    password in the address, that in the variable ``PGPASSWORD`` is used, unchanged.
     """
 
     def __init__(self, url: str) -> None:
@@ -62,7 +65,7 @@ class PostgresSubscriber(SqlSubscriber):
         self.name = f"postgresql://{parts.hostname}:{parts.port or 5432}{parts.path}"
         self._options: dict[str, Any] = {
             "user": unquote(parts.username or "postgres"),
-            "password": unquote(parts.password) if parts.password else None,
+            "password": unquote(parts.password) if parts.password else os.environ.get(_PASSWORD),
             "host": parts.hostname or "localhost",
             "port": parts.port or 5432,
             "database": parts.path.lstrip("/") or "postgres",

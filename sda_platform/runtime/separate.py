@@ -7,23 +7,24 @@ SDA_HOME, which may be a volume. Each listens where the others look for it, so o
     webserver     SDA_WEBSERVER_HOST      watchdog      SDA_HEALTH_HOST
     run-workers   a socket in SDA_HOME    daemon        nothing
 
-``verification`` ends. Collectors and the lookup endpoint have commands of their own: `sda collector run` and
-`sda catalog serve`.
+The run workers verify and repair the lake before they serve, at each start, as `sda up` does. Collectors and the
+lookup endpoint have commands of their own: `sda collector run` and `sda catalog serve`.
 """
 
 import os
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from sda_platform.runtime import guardian, liveness, platform_home, services
+from sda_platform.runtime import guardian, liveness, platform_home, services, start_tasks
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 from sda_platform.runtime.processes import Service
-from sda_platform.runtime.program import program_command
 from sda_platform.runtime.services import Addresses
 from sda_platform.settings import Settings
 from sda_platform.spark import engine
@@ -86,15 +87,8 @@ def _watchdog(settings: Settings, environment: Mapping[str, str]) -> Service:
     return services.watchdog_service(settings.home.absolute(), environment, url)
 
 
-def _verification(settings: Settings, environment: Mapping[str, str]) -> Service:
-    command = program_command("-m", "sda_platform.runtime.verification")
-    home = settings.home.absolute()
-    return Service("verification", command, environment, home, home / "logs" / "verification.log", lambda: False)
-
-
 SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] = MappingProxyType(
     {
-        "verification": _verification,
         "engine": _engine,
         "code-server": _code_server,
         "run-workers": _run_workers,
@@ -104,7 +98,7 @@ SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] 
     }
 )
 """What `sda service` starts, in the order of a start."""
-_WRITERS: Final = ("verification", "run-workers")
+_VERIFYING_S: Final = 0.1
 
 
 def separate_service(name: str, settings: Settings) -> Service:
@@ -117,15 +111,18 @@ def separate_service(name: str, settings: Settings) -> Service:
 def become(name: str, settings: Settings) -> NoReturn:
     """Replace this process by the service ``name``.
 
-    What writes to the lake holds the locks of home and lake until it ends. Raises PlatformError, AlreadyRunning and
-    LakeInUse.
+    The run workers hold the locks of home and lake until they end. Raises PlatformError, AlreadyRunning and LakeInUse.
     """
     home = settings.home.absolute()
     service = separate_service(name, settings)
     platform_home.prepare(home, settings.code_server, os.environ)
-    if name in _WRITERS:
-        _hold_locks(home, settings)
     if name == "run-workers":
+        _hold_locks(home, settings)
+        # Also after a power loss, when a container runtime starts again what ran, in any order.
+        verification = start_tasks.begin_verification(home, service.environment)
+        for line in start_tasks.await_sound(verification, lambda: time.sleep(_VERIFYING_S)):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
         address = f"http://{_reachable(settings.webserver_host)}:{settings.webserver_port}"
         addresses = Addresses(settings.ui_url or address, settings.code_server, settings.spark_remote)
         platform_home.write_state(home, {"schema_version": 1, "pid": os.getpid(), "addresses": asdict(addresses)})

@@ -41,8 +41,8 @@ def daemon_options() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Become the server. Raises JavaMissing, JarsMissing."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m sda_platform.spark.connect_server", formatter_class=raw)
+    module = "python -m sda_platform.spark.connect_server"
+    parser = argparse.ArgumentParser(module, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--daemon-options", action="version", version=daemon_options())
     parser.add_argument("master")
     parser.add_argument("directory", type=Path)
@@ -56,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     secret = os.environ.get(SECRET_VARIABLE, "")
     if not _SECRET.fullmatch(secret):
         parser.error(
-            f"who reaches the cluster can execute code: set {SECRET_VARIABLE} on each of its machines, "
-            "at least 32 letters and digits"
+            f"who reaches the cluster can execute code: set {SECRET_VARIABLE} to 32 letters and digits or more"
         )
     directory = chosen.directory.absolute()
     for name in ("warehouse", "scratch"):
@@ -81,9 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     # The driver reads the secret from its settings; a command line would show it to every user of the machine.
     options = directory / "secret.options"
-    options.unlink(missing_ok=True)
-    with os.fdopen(os.open(options, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"-Dspark.authenticate.secret={secret}\n")
+    options.touch(0o600)
+    options.chmod(0o600)
+    options.write_text(f"-Dspark.authenticate.secret={secret}\n")
     command.insert(1, f"@{options}")
     environment = {**os.environ, **engine.server_environment(directory, chosen.host)}
     environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)

@@ -57,10 +57,6 @@ class SeparateServices:
         assert eventually(lambda: process.poll() is not None or self.check(name, **other), _START_S, 1.0)
         assert process.poll() is None, self.log(name)
 
-    def run(self, name: str) -> subprocess.CompletedProcess[str]:
-        """Run a service that ends."""
-        return self.ask("service", name)
-
     def check(self, name: str, **other: str) -> bool:
         """Whether the running service answers, by the check of its container."""
         return not self.ask("service", name, "--check", **other).returncode

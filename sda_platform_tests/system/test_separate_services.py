@@ -189,8 +189,6 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         directly = f"sc://127.0.0.1:{connect}"
         services.begin("engine", SDA_SPARK_REMOTE=directly)
         services.begin("code-server", "webserver")
-        verified = services.run("verification")
-        assert verified.returncode == 0, verified.stdout + verified.stderr
         services.begin("run-workers", "daemon", "watchdog")
         services.await_all("engine", SDA_SPARK_REMOTE=directly)
         services.await_all("code-server", "run-workers", "daemon", "webserver", "watchdog")
@@ -322,7 +320,8 @@ def test_the_worker_host_is_the_platform_of_the_home_and_excludes_others(deploym
     state = platform_home.running_platform(deployment.home)
     assert state is not None
     assert state["addresses"]["webserver"] == deployment.ui
-    again = deployment.services.run("verification")
+    assert "tables are sound" in deployment.services.log("run-workers"), "verified before they serve"
+    again = deployment.services.ask("service", "run-workers")
     assert again.returncode == 1
     assert "a platform already runs in" in again.stderr
     vitals = {each["vital"]: each for each in deployment.services.sda("status")["vitals"]}

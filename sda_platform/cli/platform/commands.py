@@ -34,7 +34,7 @@ def service(settings: Settings, name: str, check: bool) -> None:
     """Run one process of the platform in the foreground; `sda up` runs all of them.
 
     NAME is engine, code-server, run-workers, daemon, webserver or watchdog. They share the settings and the home.
-    `verification` verifies and repairs the lake before they start, and ends.
+    The run workers verify and repair the lake before they serve.
     """
     from sda_platform.runtime.separate import become, separate_service
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.edge.address import Address
 from sda_platform.runtime.platform_home import POSTGRES_SCHEME, POSTGRES_VARIABLE
 from sda_platform.runtime.separate import SERVICES, separate_service
@@ -23,6 +24,7 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 CONTAINERS: Mapping[str, dict[str, Any]] = COMPOSE["services"]
 OWN = {name: each for name, each in CONTAINERS.items() if each["image"] == "sda-platform"}
 PASSWORD = "of-the-test"
+OTHER_COMMANDS = {"catalogue": ["catalog", "serve"], "collector": ["collector", "run"]}
 
 
 @pytest.fixture
@@ -43,20 +45,27 @@ def test_every_service_of_the_platform_has_a_container_and_starts_by_its_own_com
     assert {command[2] for command in started.values() if command[1] == "service"} == set(SERVICES)
     for name, (program, *command) in started.items():
         assert program == "sda"
-        assert command == (["catalog", "serve"] if name == "catalogue" else ["service", name])
+        assert command == OTHER_COMMANDS.get(name, ["service", name])
 
 
 def test_a_health_check_asks_the_service_of_its_container() -> None:
     asked = {name: each["healthcheck"]["test"] for name, each in OWN.items() if "healthcheck" in each}
-    assert asked == {name: ["CMD", "sda", "service", name, "--check"] for name in SERVICES if name != "verification"}
+    assert asked == {name: ["CMD", "sda", "service", name, "--check"] for name in SERVICES}
 
 
-def test_its_variables_are_settings_and_its_passwords_come_from_the_environment() -> None:
+def test_its_variables_are_settings_and_no_password_is_part_of_an_address() -> None:
     require_known_variables(environment())
     assert environment()[POSTGRES_VARIABLE].startswith(POSTGRES_SCHEME)
-    for name, value in COMPOSE["x-platform"]["environment"].items():
-        if "://" in value and "@" in value:
-            assert re.search(r"://sda:\$\{POSTGRES_PASSWORD[^}]*\}@postgres/", value), name
+    addresses = {name: value for name, value in environment().items() if "@" in value}
+    assert addresses.keys() == {POSTGRES_VARIABLE, "SDA_SUBSCRIBER"}
+    assert all("://sda@postgres/" in value for value in addresses.values())
+    assert environment()["PGPASSWORD"] == PASSWORD
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "p@ss/w:rd#%41?&=+ \\'\"$é"])
+def test_the_subscriber_takes_any_password_as_it_stands(password: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", password)
+    assert PostgresSubscriber(environment()["SDA_SUBSCRIBER"])._options["password"] == password
 
 
 def test_each_address_is_a_container_that_listens_there(settings: Settings) -> None:
@@ -107,17 +116,16 @@ def test_its_files_and_volumes_exist_and_its_secrets_are_kept_out_of_git() -> No
         for volume in each.get("volumes", []):
             source = volume.partition(":")[0]
             assert (ROOT / source).is_file() if source.startswith("./") else source in COMPOSE["volumes"]
-    files = {secret["file"] for secret in COMPOSE["secrets"].values()}
-    assert {file.split("/")[1] for file in files} == {"secrets"}
-    for ignoring in (".gitignore", ".dockerignore"):
-        assert "secrets" in {line.strip("/") for line in (ROOT / ignoring).read_text().splitlines()}
-    assert set(CONTAINERS["proxy"]["secrets"]) == set(COMPOSE["secrets"])
+    assert all(secret["file"] == f"./secrets/{name}" for name, secret in COMPOSE["secrets"].items())
+    assert "secrets" in {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
+    assert "*" in (ROOT / ".dockerignore").read_text().splitlines(), "an image has only what is named"
+    assert {each for service in CONTAINERS.values() for each in service.get("secrets", [])} == set(COMPOSE["secrets"])
 
 
 def test_the_proxy_gets_every_variable_of_its_template_and_no_other() -> None:
     template = (ROOT / "deploy/nginx.conf.template").read_text()
     assert set(re.findall(r"\$\{(\w+)\}", template)) == set(CONTAINERS["proxy"]["environment"])
-    for secret in COMPOSE["secrets"]:
+    for secret in CONTAINERS["proxy"]["secrets"]:
         assert f"${{PROXY_SECRETS}}/{secret};" in template
 
 
@@ -131,9 +139,12 @@ def test_the_image_has_no_entry_point_and_no_root() -> None:
 
 def test_compose_accepts_it() -> None:
     command = compose_command()
+    profiles = [
+        part for each in CONTAINERS.values() for name in each.get("profiles", []) for part in ("--profile", name)
+    ]
     done = subprocess.run(
-        [*command, "-f", str(ROOT / "compose.yaml"), "--profile", "public", "config"],
-        env={**os.environ, "POSTGRES_PASSWORD": PASSWORD},
+        [*command, "-f", str(ROOT / "compose.yaml"), *profiles, "config"],
+        env={**os.environ, "POSTGRES_PASSWORD": PASSWORD, "REVISION": "0123456789ab"},
         capture_output=True,
         text=True,
         check=False,

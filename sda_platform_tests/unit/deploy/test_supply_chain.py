@@ -13,6 +13,7 @@ from vulnerabilities import ACCEPTED, accepted  # noqa: E402 - a script beside i
 
 TODAY = date(2026, 11, 27)
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+_USED = r"(?m)^(?:ARG BASE=| *image: | *BASE: &base \$\{BASE:-)([^\s}]+)"
 _IMAGE = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 _PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d[\w.]*")
 
@@ -34,10 +35,13 @@ def test_a_workflow_may_only_read_the_repository_but_the_release() -> None:
 
 def test_each_image_is_pinned_by_its_digest__S10() -> None:
     """Those of others; our own is built here."""
-    files = [ROOT / "Dockerfile", ROOT / "compose.yaml"]
-    used = [found[1] for each in files for found in re.finditer(r"(?m)^(?:FROM| *image:) (\S+)", each.read_text())]
-    assert [each for each in used if not _IMAGE.fullmatch(each)] == ["sda-platform"]
-    assert len(used) == 4
+    files = [ROOT / "Dockerfile", ROOT / "monitoring/Dockerfile", ROOT / "compose.yaml"]
+    used = [found[1] for each in files for found in re.finditer(_USED, each.read_text())]
+    assert {each for each in used if not _IMAGE.fullmatch(each)} == {"sda-platform", "sda-prometheus"}
+    bases = {each for each in used if each.startswith("python:")}
+    assert len(bases) == 1, "one base, wherever it is named"
+    stages = [line for each in files for line in each.read_text().splitlines() if line.startswith("FROM ")]
+    assert {line.split()[1] for line in stages} == {"$BASE", "base"}
 
 
 def test_a_release_is_built_from_the_lock_and_each_of_its_files_is_attested() -> None:

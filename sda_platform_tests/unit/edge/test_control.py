@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,20 @@ def test_a_wrong_configuration_names_file_option_and_reason(tmp_path: Path, text
     with pytest.raises(ConfigError, match=reason) as refusal:
         load_config(path)
     assert str(refusal.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("broken", ["collect.toml", "mappings/radar.toml"])
+def test_a_collector_that_cannot_start_ends_with_the_reason_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    (tmp_path / "mappings").mkdir()
+    (tmp_path / "collect.toml").write_text("")
+    (tmp_path / broken).write_text("[a\n")
+    monkeypatch.setenv("SDA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["edge", str(tmp_path / "collect.toml")])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("sda_platform.edge", run_name="__main__")
+    assert str(end.value.code).startswith(f"{tmp_path / broken}: ")
 
 
 def test_the_example_of_the_documentation_is_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

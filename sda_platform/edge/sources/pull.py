@@ -169,7 +169,7 @@ class PullSource(Source):
         self.log.info("document landed", zone=self.zone, records=records)
         await self._hold({"asked_s": time.time(), **(self._unlanded or {})})
         self._unlanded = None
-        self._document.unlink(missing_ok=True)
+        self._document.unlink()
 
     def _asked_s(self) -> float:
         return float(str(self._held().get("asked_s", 0.0)))

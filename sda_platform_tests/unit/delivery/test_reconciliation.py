@@ -14,7 +14,7 @@ from sda_platform.delivery.checks import disagreements, subscriber_agrees
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.reconciliation import compare
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, Subscriber
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, Revision, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
@@ -85,6 +85,30 @@ def test_where_nothing_was_lost_one_question_shows_it(lake: Lake, subscriber: Wa
     report(lake, (IDS[3], 0, "insert"))
     deliver(lake, subscriber)
     assert subscriber.read == 0
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        [(IDS[3], 0, "insert")],
+        [(IDS[2], 0, "retract")],
+        [(IDS[1], 1, "insert")],  # it was withdrawn by an earlier commit
+        [(IDS[0], 1, "retract"), (IDS[0], 2, "insert"), (IDS[3], 0, "insert")],
+    ],
+)
+@pytest.mark.parametrize("step", ["delivery.group_answered", "delivery.answered"])
+def test_an_attempt_that_ended_after_its_batch_is_no_loss(
+    lake: Lake, subscriber: Watched, following: list[Revision], step: str
+) -> None:
+    report(lake, *following)
+    failpoints.watch(dies_at(step))
+    with pytest.raises(Died):
+        deliver(lake, subscriber)
+    failpoints.watch(None)
+    subscriber.read = 0
+    facts = deliver(lake, subscriber)
+    assert (facts["resent_lost_entries"], subscriber.read) == (0, 0)
+    assert list(disagreements(lake, subscriber)) == []
 
 
 def test_a_subscriber_that_lost_everything_gets_the_last_entry_of_each_alert(lake: Lake, subscriber: Watched) -> None:

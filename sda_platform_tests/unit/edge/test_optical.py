@@ -240,3 +240,10 @@ def test_pieces_of_any_size_give_the_records_of_the_whole(values: list[Any], siz
     assert len(found) == len(values)
     with pytest.raises(NoRecords, match="breaks off"):
         read_piece(data[:-1], 7, is_first=True, is_last=True)
+
+
+def test_where_an_array_breaks_off_is_shown_with_forty_characters() -> None:
+    beginning = '{"a":"' + "x" * 50
+    with pytest.raises(NoRecords) as refusal:
+        read_piece(f"[1,{beginning}".encode(), 7, is_first=True, is_last=True)
+    assert str(refusal.value) == f"the array breaks off at {beginning[:40]!r}"

@@ -26,3 +26,14 @@ def test_a_covariance_is_what_has_no_negative_eigenvalue_beyond_rounding(size: i
     np.testing.assert_array_equal(found[clear], expected[clear])
     assert clear.sum() > 0.99 * count
     assert 0.1 * count < expected.sum() < count
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_sound_covariance_of_any_unit_is_judged_without_its_eigenvalues(
+    scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take many times as long; a segment has thousands of covariances."""
+    monkeypatch.delattr(np.linalg, "eigvalsh")
+    roots = np.random.default_rng(7).normal(size=(3000, 6, 6)) + 2 * np.eye(6)
+    matrices = roots @ roots.swapaxes(1, 2) * scale
+    assert is_semidefinite(matrices[:, *np.tril_indices(6)], 6).all()

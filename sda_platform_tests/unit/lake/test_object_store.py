@@ -1,5 +1,6 @@
 """How each client is led to an object store, and which of their errors are the store's."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from botocore.exceptions import ClientError
 from s3fs.errors import translate_boto_error
 
 from sda_platform.lake import object_store
+from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.storage import location, require_conditional_put
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 
@@ -24,6 +26,17 @@ def test_a_path_needs_no_options(tmp_path: Path) -> None:
     assert object_store.delta_options(str(tmp_path)) is None
     assert str(location(str(tmp_path))) == str(tmp_path)
     require_conditional_put(str(tmp_path))
+
+
+def test_a_store_that_does_not_answer_is_a_wrong_setting_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
+    with pytest.raises(Misconfigured, match=f"{LAKE}: the object store cannot be used: .*{address}") as refusal:
+        require_conditional_put(LAKE)
+    assert "a secret" not in str(refusal.value)
 
 
 def test_listings_of_an_object_store_are_not_cached() -> None:

@@ -15,7 +15,7 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log_commits import Head
-from sda_platform.landing import intake
+from sda_platform.landing import intake, orphans
 from sda_platform.landing.listing import move_new
 from sda_platform.landing.orphans import find_orphans, orphaned_names, unknown_zones
 from sda_platform.landing.segments import LoadedSegment
@@ -207,6 +207,16 @@ def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(z
     place(zone, ".alive.2.tmp", b"half", T0 + 1)
     assert take(zone, before_s=T0) == []
     assert files(zone, "pending") == {".alive.2.tmp"}
+
+
+def test_a_partial_file_that_another_process_swept_meanwhile_is_no_error(
+    zone: LandingZone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(zone, ".dead.1.tmp", b"half", T0)
+    found = find_orphans(zone, T0)
+    assert take(zone, before_s=T0) == []
+    monkeypatch.setattr(orphans, "find_orphans", lambda *_: found)
+    assert orphans.take_orphans(zone, T0) == []
 
 
 def test_a_clock_that_jumped_back_makes_no_orphan(zone: LandingZone) -> None:

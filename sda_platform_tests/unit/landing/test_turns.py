@@ -68,6 +68,26 @@ def test_a_source_of_which_the_last_batch_had_no_sound_records_has_an_eighth_of_
     assert len(batch(bomb, set())) == 30, "alone it waits for nobody"
 
 
+@pytest.mark.parametrize(
+    ("is_sound", "size", "records", "batch_bytes", "taken"),
+    [
+        (True, 7_999, 0, 256_000, 2),
+        (True, 8_000, 0, 256_000, 1),
+        (False, 999, 0, 256_000, 2),
+        (False, 1_000, 0, 256_000, 1),
+        (True, 1, 10, 32 * 961, 2),  # a record counts as 96 bytes
+        (True, 1, 10, 32 * 960, 1),
+    ],
+)
+def test_a_turn_is_a_thirty_second_or_an_eighth_of_it_to_the_byte(
+    is_sound: bool, size: int, records: int, batch_bytes: int, taken: int
+) -> None:
+    found = [*(waiting("a", second, size, records=records) for second in (0, 1)), waiting("live", 5)]
+    sound = {"a", "live"} if is_sound else {"live"}
+    order = in_turns(found, sound, max_segments=SEGMENTS, max_bytes=batch_bytes)
+    assert Counter(each.source for each in order) == {"a": taken, "live": 1}
+
+
 @pytest.mark.parametrize(("size", "records", "taken"), [(50, 0, 5), (50, 1, 3), (16, 1, 3), (16, 10, 1)])
 def test_small_records_cost_more_than_their_bytes(size: int, records: int, taken: int) -> None:
     bomb = [waiting("bomb", second / 100, size, records=records) for second in range(30)]

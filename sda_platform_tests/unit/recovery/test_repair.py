@@ -1,5 +1,6 @@
 """What a power loss, or worse, leaves of a lake: found at the next start, repaired where nothing is lost by it."""
 
+import os
 import random
 import shutil
 import zlib
@@ -26,7 +27,7 @@ from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery import repair_record
-from sda_platform.recovery.examination import Depth, examine
+from sda_platform.recovery.examination import Damage, Depth, damaged_files, examine
 from sda_platform.recovery.fitting import unfitting
 from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.recovery.setting_aside import SET_ASIDE, files_from, version_of
@@ -568,7 +569,14 @@ def test_a_table_that_another_run_creates_meanwhile_is_not_lost_spec_84(lake: La
     assert TableZones([zone], 9, 10**6).take(lake.log(RAW_RECORDS), before) == []
 
 
-def test_a_table_is_new_where_nothing_was_consumed_spec_84(lake: Lake, zone: LandingZone) -> None:
+@pytest.mark.parametrize("was_consumed", [(), ("without a record",)])
+def test_a_table_is_new_where_nothing_was_consumed_that_it_must_have_a_row_of_spec_84(
+    lake: Lake, zone: LandingZone, was_consumed: tuple[str, ...]
+) -> None:
+    for name in was_consumed:
+        land(zone, name, radar_segment(0))
+        zone.acknowledge([zone.read(each).ref(0) for each in zone.pending()])
+        assert [segment.name for segment in zone.consumed()] == [name]
     land(zone, "a", radar_segment(1))
     assert {f.outcome for f in started(lake, zone).values()} == {"sound"}
     assert len(TableZones([zone], 9, 10**6).take(lake.log(RAW_RECORDS), lake.head(RAW_RECORDS))) == 1
@@ -659,6 +667,38 @@ def test_only_a_look_at_every_column_reads_the_log_from_the_disk(lake: Lake, mon
         forgotten.clear()
         examine(log, depth)
         assert (f"{0:020}.json" in forgotten) == (depth is Depth.COLUMNS)
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_file_of_another_size_is_damaged_though_nobody_opens_it(lake: Lake, by: int) -> None:
+    for number in range(2):
+        commit(lake, RAW_RECORDS, [{"record_number": number}])
+    DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    file = newest_data_file(lake, RAW_RECORDS)
+    size = file.stat().st_size
+    assert damaged_files(lake.log(RAW_RECORDS), Depth.PRESENCE) == {}
+    os.truncate(file, size + by)
+    problem = f"has {size + by} bytes, not {size}"
+    assert damaged_files(lake.log(RAW_RECORDS), Depth.PRESENCE) == {file.name: problem}
+    assert problem in str(examine(lake.log(RAW_RECORDS), Depth.PRESENCE).problems)
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "found"),
+    [(1, "", "empty"), (1, '{"commitInfo":', "torn"), (1, "null", "torn"), (300, "null", "torn")],
+)
+def test_what_a_power_loss_left_of_the_last_version_is_dispensable_of_an_earlier_one_not(
+    lake: Lake, version: int, text: str, found: str
+) -> None:
+    commit(lake, RAW_RECORDS)
+    for other in range(1, version):  # as another tool's commits
+        commit_file(lake, RAW_RECORDS, other).write_text('{"commitInfo":{"operation":"OPTIMIZE"}}')
+    commit_file(lake, RAW_RECORDS, version).write_text(text)
+    damage = [Damage(f"version {version} is {found}", version)]
+    assert list(examine(lake.log(RAW_RECORDS), Depth.PRESENCE).damage) == damage
+    commit_file(lake, RAW_RECORDS, version + 1).write_text('{"commitInfo":{"operation":"OPTIMIZE"}}')
+    after = [Damage(f"version {version} is torn")] if found == "torn" else []
+    assert list(examine(lake.log(RAW_RECORDS), Depth.PRESENCE).damage) == after
 
 
 def test_a_log_is_cut_from_its_end_so_that_the_damage_shows_until_all_is_moved(lake: Lake) -> None:

@@ -82,6 +82,18 @@ def test_a_gap_in_the_sequence_is_seen(lake: Lake) -> None:
     assert chain(lake) == ["sequence 3 follows 1"]
 
 
+def test_every_fault_of_a_chain_is_listed_newest_first(lake: Lake) -> None:
+    first = genesis_window(RAW_RECORDS)
+    commit(lake, OBSERVATIONS, windows=[first])
+    commit(lake, OBSERVATIONS, sequence=3, fencing_token=5)
+    commit(lake, OBSERVATIONS, previous_sha256="of another history", windows=[first])
+    assert chain(lake) == [
+        "sequence 4 names another predecessor than sequence 3",
+        "sequence 4 was committed under no token, after sequence 3 under token 5: leases overlapped",
+        "sequence 3 follows 1",
+    ]
+
+
 def test_a_fork_is_seen(lake: Lake) -> None:
     commit(lake, OBSERVATIONS)
     commit(lake, OBSERVATIONS, previous_sha256="of another history")
@@ -136,9 +148,10 @@ def test_a_commit_of_another_table_in_the_log_is_seen(lake: Lake) -> None:
 def test_a_key_written_twice_is_seen_in_one_commit_and_across_commits(lake: Lake) -> None:
     commit(lake, OBSERVATIONS, [{"observation_id": i, "sensor_time_ns": n} for n, i in enumerate("ab")])
     assert problems(lake, OBSERVATIONS, lambda _, log, commits: duplicate_keys(log, commits)) == []
-    commit(lake, OBSERVATIONS, [{"observation_id": i, "sensor_time_ns": 0} for i in "acc"])
-    (told,) = problems(lake, OBSERVATIONS, lambda _, log, commits: duplicate_keys(log, commits))
-    assert told.startswith("2 keys occur more than once, such as (")
+    commit(lake, OBSERVATIONS, [{"observation_id": i, "sensor_time_ns": 0} for i in "accfddee"])
+    assert problems(lake, OBSERVATIONS, lambda _, log, commits: duplicate_keys(log, commits)) == [
+        "4 keys occur more than once, such as ('a',), ('c',), ('d',)"
+    ]
 
 
 def test_a_key_repeated_long_after_is_seen(lake: Lake) -> None:
@@ -187,8 +200,11 @@ def test_a_surplus_row_of_a_segment_is_seen(lake: Lake) -> None:
 
 
 def test_rows_that_no_segment_explains_are_seen(lake: Lake) -> None:
-    commit(lake, RAW_RECORDS, [record("stranger", 0)])
-    assert problems(lake, RAW_RECORDS, unbalanced_segments) == ["1 rows of a segment stranger… that no commit names"]
+    commit(lake, RAW_RECORDS, [record("0123456789abcdef", 0), record("f" * 64, 0), record("f" * 64, 1)])
+    assert problems(lake, RAW_RECORDS, unbalanced_segments) == [
+        "1 rows of a segment 0123456789ab… that no commit names",
+        "2 rows of a segment ffffffffffff… that no commit names",
+    ]
 
 
 def test_a_data_file_that_is_gone_is_seen(lake: Lake) -> None:

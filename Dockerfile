@@ -18,7 +18,7 @@ FROM base AS build
 COPY --chown=sda:sda requirements.lock pyproject.toml README.md LICENSE dagster.yaml ./
 COPY --chown=sda:sda setup/ ./setup/
 COPY --chown=sda:sda sda_platform/__init__.py ./sda_platform/
-COPY --chown=sda:sda sda_platform/spark/ ./sda_platform/spark/
+COPY --chown=sda:sda sda_platform/spark/__init__.py sda_platform/spark/jars.py sda_platform/spark/compiled_jars.py sda_platform/spark/java.py ./sda_platform/spark/
 RUN python3 setup/bootstrap.py --production --packages \
  && find .venv/lib -type d -name tests -prune -exec rm -rf {} + \
  && rm -rf ~/.cache/uv ~/.cache/pip

@@ -69,6 +69,14 @@ class SubscriberContract:
         assert subscriber.mark("a") == mark_of(held.stamp for held in subscriber.held("a"))
         assert [held.alert_id for held in subscriber.held("a")] == ["ab", "ac"]
 
+    @pytest.mark.parametrize("prefix", ["", "a", "ab", "abc", "abcd", "abcde", "b"])
+    def test_a_prefix_selects_the_alerts_whose_id_begins_so(self, subscriber: Subscriber, prefix: str) -> None:
+        ids = ["abc", "abcd", "abcde", "abd", "b"]
+        subscriber.apply("b1", [entry(0, alert_id=each) for each in ids])
+        chosen = [each for each in ids if each.startswith(prefix)]
+        assert [held.alert_id for held in subscriber.held(prefix)] == chosen
+        assert subscriber.mark(prefix) == mark_of(entry(0, alert_id=each).stamp for each in chosen)
+
     def test_an_entry_of_a_later_epoch_replaces_any_of_an_earlier_one__E14(self, subscriber: Subscriber) -> None:
         subscriber.apply("b1", [entry(7), entry(7, "retract")])
         assert subscriber.apply("b2", [entry(0, epoch=1)]) == ["applied"]

@@ -1,6 +1,7 @@
 """The outbox: a batch's identity, the order in which it is sent, and its ledger."""
 
 import json
+from collections import Counter
 
 import pyarrow as pa
 from hypothesis import given
@@ -96,7 +97,23 @@ def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
         (0, "retract", "applied", 100),
         (1, "insert", "stale", 101),
     ]
+    assert {(r["subscriber"], r["as_of_ns"], r["batch_id"], r["cause"]) for r in rows.to_pylist()} == {
+        ("s", 7, "b|1", "alert")
+    }
     assert [f.name for f in rows.schema] == [c.name for c in ALERT_DELIVERIES.columns if c.name != COMMIT_SEQUENCE]
+
+
+def test_each_row_of_the_ledger_names_the_group_and_the_cause_of_its_entry() -> None:
+    sent = entries(alerts(*((f"{n:04}", 0, "insert") for n in range(GROUP_SIZE + 2))))
+    batches = [DeliveryBatch("new", sent, withdrawals=GROUP_SIZE + 1), DeliveryBatch("old", sent[:1], "correction")]
+    rows = ledger(batches, ["applied"] * (GROUP_SIZE + 3), subscriber="s", as_of_ns=7).to_pylist()
+    assert Counter((row["batch_id"], row["cause"]) for row in rows) == {
+        ("new|1", "withdrawal"): GROUP_SIZE,
+        ("new|2", "withdrawal"): 1,
+        ("new|2", "alert"): 1,
+        ("old|1", "correction"): 1,
+    }
+    assert [row["alert_id"] for row in rows] == [*(entry.alert_id for entry in sent), sent[0].alert_id]
 
 
 def test_no_alerts_are_an_empty_ledger_with_its_columns() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sda_platform.conjunction.tables import (
 from sda_platform.delivery.checks import deliveries_balance, disagreements
 from sda_platform.delivery.epochs import _open
 from sda_platform.delivery.ledger import Delivered
+from sda_platform.delivery.reconciliation import counts_of
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, EntryStamp, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -103,6 +105,39 @@ def test_no_alert_keeps_old_content_under_an_equal_key_A1(lake: Lake, subscriber
     log = lake.log(ALERT_DELIVERIES)
     assert deliveries_balance(lake, log, log.commits()) == []
     assert {(e.alert_id, e.epoch) for e in subscriber.held()} == {(CORRECTED, 1), (WITHDRAWN, 1), (LOST, 0)}
+
+
+def test_the_ledger_states_how_an_epoch_begins_goes_on_and_what_is_open_A1(lake: Lake, subscriber: Subscriber) -> None:
+    before = subscriber.mark()
+    again(lake)
+    deliver(lake, subscriber)
+    screened(lake, START_NS + 1)
+    after = subscriber.mark()
+    deliver(lake, subscriber)
+    closed, went_on, began = (commit.manifest.counts for commit in lake.log(ALERT_DELIVERIES).commits()[:3])
+    epoch = {"epoch": 1, "epoch_began_ns": START_NS}
+    assert began == epoch | {"to_correct": 2, "inherited_open": 2} | counts_of(before)
+    assert went_on == epoch | {"sent": 3, "refused": 0, "inherited_open": 1} | counts_of(after)
+    assert closed == epoch | {"sent": 0, "refused": 0} | counts_of(subscriber.mark())
+
+    rows = lake.log(ALERT_DELIVERIES).rows().to_pylist()
+    assert {row["subscriber"] for row in rows} == {subscriber.name}
+    assert Counter((row["alert_id"], row["epoch"], row["op"], row["cause"]) for row in rows) == {
+        (CORRECTED, 0, "insert", "alert"): 1,
+        (WITHDRAWN, 0, "insert", "alert"): 1,
+        (CORRECTED, 0, "insert", "inherited"): 1,
+        (LOST, 0, "insert", "inherited"): 1,
+        (CORRECTED, 1, "insert", "correction"): 1,
+        (CORRECTED, 1, "retract", "alert"): 1,
+        (CORRECTED, 1, "insert", "alert"): 1,
+        (WITHDRAWN, 1, "retract", "alert"): 1,
+        (LOST, 1, "retract", "withdrawal"): 1,
+    }
+    batches = {(row["cause"], row["batch_id"].removeprefix(f"{subscriber.name}|").split("|")[0]) for row in rows}
+    assert batches == {
+        ("alert", "alerts 1"), ("alert", "alerts 2"), ("inherited", "inherited"),
+        ("correction", "corrections of epoch 1"), ("withdrawal", "closed in epoch 1"),
+    }  # fmt: skip
 
 
 def test_the_difference_is_corrected_also_where_nothing_new_waits_A1(lake: Lake, subscriber: Subscriber) -> None:

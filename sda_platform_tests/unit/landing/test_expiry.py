@@ -1,5 +1,6 @@
 """Old segments go when the table has their rows; what is delivered again is recognised still."""
 
+import math
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sda_platform.lake.retention import Retention
 from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.consumed_marks import mark_pruned
 from sda_platform.landing.expiry import ExpiredSegments, expire_segments
+from sda_platform.landing.listing import changed_s
 from sda_platform_tests.support.crashes import crash_at
 from sda_platform_tests.support.landed_deliveries import FEEDS, A, B, C, Platform
 from sda_platform_tests.support.segments import described, put, radar_segment
@@ -83,6 +85,21 @@ def test_old_marks_of_second_deliveries_go_and_young_ones_stay(platform: Platfor
     assert mark.exists()
     expire(platform)
     assert not mark.exists()
+
+
+def test_what_came_at_the_very_time_stays_and_what_came_before_it_goes(platform: Platform) -> None:
+    platform.deliver("radar", "a again", A)
+    platform.drain()
+    radar = platform.root / "radar"
+    sound = radar / "archive" / f"{described(A).sha256}.a.meta.json"
+    (defective,) = (file for file in (radar / "quarantine").iterdir() if not file.name.endswith(".meta.json"))
+    again = Path(str(platform.zones(["radar"])[0].consumed_segments.name_mark("a again")))
+    for file in sorted((sound, defective, again), key=lambda file: changed_s(file.stat())):
+        at_s = changed_s(file.stat())
+        expire(platform, before_s=at_s)
+        assert changed_s(file.stat()) == at_s
+        expire(platform, before_s=math.nextafter(at_s, math.inf))
+        assert not file.exists() or not file.stat().st_size
 
 
 def test_young_segments_stay(platform: Platform) -> None:

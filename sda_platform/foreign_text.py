@@ -1,11 +1,12 @@
 """Text that others wrote (names, comments, file names, messages), made harmless for where it is shown.
 
 A terminal obeys control characters, and a Markdown page loads images. Each output has one function or class here, so
-that no place that shows text has to remember this. HTML is escaped by `html.escape`, JSON by `json`.
+that no place that shows text has to remember this. JSON is escaped by `json`.
 """
 
 import re
 import unicodedata
+from html import escape
 from typing import Final
 
 _CONTROL_PICTURES: Final = 0x2400
@@ -38,10 +39,26 @@ def is_plain(text: str) -> bool:
     return not _NOT_PLAIN.search(text)
 
 
+class Html(str):
+    """A part of a page that is written as it is; whatever else becomes a part of a page is text (`html_elements`)."""
+
+    __slots__ = ()
+
+
+def in_html(content: object) -> Html:
+    """``content`` as a part of a page or the value of an attribute: text is shown, and makes no element; Html stays."""
+    return content if isinstance(content, Html) else Html(escape(printable(str(content))))
+
+
 def in_markdown(text: str) -> str:
     """``text`` as Markdown that shows it in one line: no link, image, element, formula or table cell comes from it."""
     shown = _MARKS.sub(r"\\\1", printable(text).replace("\n", "␊").replace("\t", "␉"))
     return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}{_JOINER}&#{ord(found[0][-1])};", shown)
+
+
+def in_figure(text: str) -> str:
+    """``text`` as matplotlib draws it: no formula comes from it."""
+    return printable(text).replace("$", r"\$")
 
 
 def in_csv(text: str) -> str:

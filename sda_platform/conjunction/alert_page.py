@@ -1,37 +1,51 @@
-"""An alert's report: one HTML page that holds everything, so that it can be read without a network."""
+"""An alert's report: one HTML page that holds everything, so that it can be read without a network.
+
+The console shows the same sections, with pictures and scripts as files of its own.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.czml import czml
-from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
+from sda_platform.conjunction.data_origins import DataOrigin, Key
+from sda_platform.conjunction.encounter_facts import acknowledgement_row, encounter_rows, message_row, object_rows
 from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
+from sda_platform.foreign_text import Html
+from sda_platform.html_elements import element, joined, section, table
 
-_STYLE = """
+ORBIT_VIEW: Final = Path(__file__).with_name("orbit_view.js")
+"""The script that draws `orbit_viewer`."""
+_STYLE: Final = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;margin:.6rem 0;width:100%}
 td,th{border:1px solid #ccc;padding:.25rem .5rem;text-align:left}
 th{background:#f4f4f4}svg,canvas{max-width:100%;height:auto}canvas{border:1px solid #ccc;touch-action:none;cursor:grab}
 .red,.green{color:#fff}.level{padding:.1rem .5rem;border-radius:.3rem}
-#time{width:70%}.figures{display:flex;flex-wrap:wrap;gap:1rem}code{overflow-wrap:anywhere}
+caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+#time{width:70%}code{overflow-wrap:anywhere}
 """ + "".join(f".{level}{{background:{colour}}}" for level, colour in LEVEL_COLOURS.items())
-_PROBABILITIES = ("collision_probability", "stated_probability")
+_OF_MESSAGE: Final = (
+    "created (UTC)", "originator", "TCA differs s", "miss km", "stated Pc", "recomputed Pc", "message",
+)  # fmt: skip
+_OF_OBJECTS: Final = ("", "primary", "secondary")
+_TITLES: Final = {"plane": "Encounter plane", "orbits": "Orbits about TCA"}
+_PROBABILITIES: Final = ("collision_probability", "stated_probability")
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class AlertReport:
-    """What the page of an alert shows.
+    """What the page of an alert, or of another conjunction, shows.
 
-    ``entries`` are its rows of `conjunction_alerts`; ``lineage`` names what it rests on, down to segments;
-    ``origins`` whose data that is.
+    ``entries`` are its rows of `conjunction_alerts`, none where it was no alert; ``lineage`` names what it rests on,
+    down to segments, and ``rests_on`` counts it; ``origins`` whose data that is; ``objects`` what else is known of
+    either object, by title.
     """
 
     alert_id: str
@@ -39,43 +53,74 @@ class AlertReport:
     history: EventHistory
     acknowledgements: Sequence[Row] = ()
     lineage: Sequence[str] = ()
+    rests_on: str = ""
     origins: Mapping[Key, DataOrigin] = field(default_factory=dict)
+    objects: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> str:
+        """Both objects, with their numbers."""
+        last = self.history.last
+        return " – ".join(f"{last[f'object_name_{n}'] or 'unnamed'} ({last[f'norad_id_{n}']})" for n in (1, 2))
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """The level, and open, closed, withdrawn, or no alert."""
+        if not self.entries:
+            return self.history.levels[-1], "no alert" if self.history.is_current else "withdrawn"
+        alert = max(self.entries, key=lambda row: (row["sequence"], row["op"]))
+        return alert["risk"], (alert["status"] or "open") if alert["op"] == "insert" else "withdrawn"
 
     def html(self) -> str:
         """Write the report as an HTML page."""
-        last, alert = self.history.last, max(self.entries, key=lambda row: (row["sequence"], row["op"]))
-        names = " – ".join(f"{last[f'object_name_{n}'] or 'unnamed'} ({last[f'norad_id_{n}']})" for n in (1, 2))
-        is_active = alert["op"] == "insert"
-        status = (alert["status"] or "open") if is_active else "withdrawn"
-        level = f'<span class="level {escape(alert["risk"])}">{escape(alert["risk"])}</span>'
+        level, status = self.state
+        pictures = {"history": Html(history_figure(self.history))}
+        if self.has_states:
+            # A "<" inside a script element could end it.
+            script = Html(f"<script>{ORBIT_VIEW.read_text(encoding='utf-8')}</script>")
+            pictures |= {
+                "plane": Html(plane_figure(self.history.last)),
+                "orbits": joined(orbit_viewer(self.history.last), script),
+            }
+        head = joined(element("meta", charset="utf-8"), element("title", self.names), Html(f"<style>{_STYLE}</style>"))
+        badge = element("span", level, class_=f"level {level}")
+        top = element("p", badge, f" {status}, alert ", element("code", self.alert_id))
+        body = element("body", element("h1", self.names), top, self.sections(pictures))
+        return f'<!doctype html><html lang="en">{element("head", head)}{body}</html>\n'
+
+    @property
+    def has_states(self) -> bool:
+        """Whether the last assessment has the states that pictures of the encounter are drawn from."""
+        return bool(self.history.last["state_1"])
+
+    def sections(self, pictures: Mapping[str, Html]) -> Html:
+        """Make the sections of the page; ``pictures``: history, and of an event with states plane and orbits."""
+        last = self.history.last
+        messages = (message_row(message, last["tca_time_ns"]) for message in self.history.opinions)
+        of_entry = ("as of (UTC)", "revision", "entry", "level", "own Pc", "stated Pc", "miss km", "TCA (UTC)", "why")
+        objects = object_rows(last, self.origins, self.objects)
+        of_person = ("at (UTC)", "by", "revision", "comment")
+        seen = map(acknowledgement_row, self.acknowledgements)
         parts = [
-            f"<h1>{escape(names)}</h1><p>{level} {escape(status)}, alert <code>{escape(self.alert_id)}</code></p>",
-            "<h2>Encounter</h2>",
-            _pairs(_encounter(last)),
-            "<h2>Objects and data used</h2>",
-            _table(("", "primary", "secondary"), _objects(last, self.origins)),
-            "<h2>Risk and miss over time</h2>",
-            history_figure(self.history),
+            section("Encounter", table("Encounter", (), encounter_rows(last))),
+            section("Risk and miss over time", pictures["history"], *_note_on_levels(self.history)),
+            section("Objects and data used", table("Objects", _OF_OBJECTS, objects)),
+            *(section(_TITLES[name], pictures[name]) for name in ("plane", "orbits") if name in pictures),
+            _long("Received conjunction data messages", _OF_MESSAGE, messages),
+            _long("What changed and why", of_entry, self._changes()),
+            _long("Acknowledgements", of_person, seen),
+            section("Lineage", self._lineage(), class_="whole"),
         ]
-        if last["state_1"]:
-            parts += ["<h2>Encounter plane</h2>", plane_figure(last), "<h2>Orbits about TCA</h2>", _viewer(last)]
-        parts += [
-            "<h2>What changed and why</h2>",
-            _table(
-                ("as of (UTC)", "revision", "entry", "level", "why", "own Pc", "stated Pc", "miss km", "TCA (UTC)"),
-                self._changes(),
-            ),
-            "<h2>Acknowledgements</h2>",
-            _table(("by", "revision", "at (UTC)", "comment"), map(_acknowledgement, self.acknowledgements)),
-            "<h2>Lineage</h2>",
-            "<ul>" + "".join(f"<li><code>{escape(line.strip())}</code></li>" for line in self.lineage) + "</ul>",
-        ]
-        head = f'<meta charset="utf-8"><title>{escape(names)}</title><style>{_STYLE}</style>'
-        return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+        return element("div", *parts, class_="report")
 
     def czml(self) -> str:
         """Both orbits about TCA as CZML."""
         return json.dumps(czml(self.history.last), indent=1)
+
+    def _lineage(self) -> Html:
+        lines = (element("li", element("code", line.strip())) for line in self.lineage)
+        summary = f"{self.rests_on or f'{len(self.lineage)} lines'}: segments and records"
+        return element("details", element("summary", summary), element("ul", *lines))
 
     def _changes(self) -> Iterable[Sequence[str]]:
         for row in sorted(self.entries, key=lambda each: (each["sequence"], each["op"])):
@@ -85,79 +130,40 @@ class AlertReport:
                 str(row["sequence"]),
                 row["op"],
                 row["risk"],
-                f"{why.replace(',', ', ')}{' by ' + row['rule'] if why and row['rule'] else ''}",
                 *("" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
                 f"{row['miss_distance_km']:.3f}",
                 iso(row["tca_time_ns"]),
+                f"{why.replace(',', ', ').replace('_', ' ')}{' by ' + row['rule'] if why and row['rule'] else ''}",
             )
 
 
-def _encounter(last: Row) -> dict[str, str]:
-    components = ", ".join(
-        f"{name.replace('_', '-')} {last[f'{name}_miss_km']:+.3f}" for name in ("radial", "in_track", "cross_track")
+def _long(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+    """Make the section of a table of times, which has the whole width."""
+    return section(title, table(title, header, rows, class_="times"), class_="whole")
+
+
+def _note_on_levels(history: EventHistory) -> Iterable[Html]:
+    levels = ", ".join(f"{level} from {pc:g}" for level, pc in history.thresholds.items())
+    yield element(
+        "p", f"Levels of this pair by the alert policy in force, by Pc: {levels}. Other rules may raise them."
     )
-    return {
-        "TCA (UTC)": iso(last["tca_time_ns"]),
-        "miss": f"{last['miss_distance_km']:.3f} km ({components})",
-        "relative speed": f"{last['relative_speed_km_s']:.3f} km/s",
-        "our Pc": f"{last['collision_probability']:.3e} by {last['probability_method'] or 'unknown'}",
-        "largest Pc over scalings": f"{last['maximum_probability']:.3e}",
-        "miss in sigmas": f"{last['mahalanobis_distance']:.2f}",
-        "hard-body radius": _radii(last),
-        "flags": last["risk_flags"] or "none",
-        "assessed as of": iso(last["as_of_ns"]),
-    }
+    if not history.is_current:
+        yield element("p", "The event is gone: no screening finds it any more.")
 
 
-def _radii(last: Row) -> str:
-    parts = [f"{last[f'radius_{n}_m']:g} m" for n in (1, 2)] if last["radius_source_1"] else []
-    return f"{last['hard_body_radius_m']:g} m, both objects" + (f" ({' + '.join(parts)})" if parts else "")
-
-
-def _objects(last: Row, origins: Mapping[Key, DataOrigin]) -> list[tuple[str, ...]]:
-    shown = {
-        "name": "object_name",
-        "catalogue number": "norad_id",
-        "type": "object_type",
-        "radius from": "radius_source",
-        "state from": "state_source",
-        "newest window of the track": "track_id",
-        "ephemeris": "ephemeris_id",
-    }
-    both = {title: [str(last[f"{column}_{n}"] or "") for n in (1, 2)] for title, column in shown.items()}
-    both["state from"] = [STATE_KINDS.get(text, text) for text in both["state from"]]
-    known = [origins.get((last["event_id"], n)) for n in (1, 2)]
-    both["data of"] = [each.data or "not recorded" if each else "not recorded" for each in known]
-    moved = [last[f"manoeuvre_time_{n}_ns"] for n in (1, 2)]
-    if any(moved):
-        both["suspected of a manoeuvre at or since (UTC), not in its elements"] = [
-            iso(at) if at else "" for at in moved
-        ]
-    return [(title, *texts) for title, texts in both.items()]
-
-
-def _acknowledgement(row: Row) -> tuple[str, str, str, str]:
-    return row["acknowledged_by"], str(row["revision"]), iso(row["acknowledged_time_ns"]), row["comment"]
-
-
-def _viewer(last: Row) -> str:
-    # A "<" inside a script element could end it.
-    packets = json.dumps(czml(last)).replace("<", "\\u003c")
-    script = Path(__file__).with_name("orbit_view.js").read_text(encoding="utf-8")
-    return (
-        '<canvas id="orbits" width="960" height="560"></canvas><p><button id="play">play</button> '
-        '<button id="whole">whole orbits</button> <button id="pair">encounter</button> '
-        '<input id="time" type="range" min="-1000" max="1000" value="0" aria-label="time about TCA"></p>'
-        '<p id="when"></p><p>Drag to turn, scroll to zoom.</p>'
-        f'<script type="application/json" id="czml">{packets}</script><script>{script}</script>'
+def orbit_viewer(last: Row) -> Html:
+    """Make the view of both orbits, and the data that the script of ORBIT_VIEW draws."""
+    packets = Html(json.dumps(czml(last)).replace("<", "\\u003c"))
+    buttons = {"play": "play", "whole": "whole orbits", "pair": "encounter"}
+    slider = {"type": "range", "min": -1000, "max": 1000, "value": 0, "aria_label": "time about TCA"}
+    return joined(
+        element("canvas", id="orbits", width=960, height=560, role="img", aria_label="Both orbits about TCA"),
+        element(
+            "p",
+            *(element("button", text, id=name, type="button") for name, text in buttons.items()),
+            element("input", id="time", **slider),
+        ),
+        element("p", id="when"),
+        element("p", "Drag to turn, scroll to zoom."),
+        element("script", packets, type="application/json", id="czml"),
     )
-
-
-def _pairs(facts: Mapping[str, str]) -> str:
-    return _table((), ((name, value) for name, value in facts.items()))
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "<tr>" + "".join(f"<th>{escape(name)}</th>" for name in header) + "</tr>" if header else ""
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table>{top}{body}</table>" if body else "<p>none</p>"

@@ -39,17 +39,19 @@ _COLUMNS: Final = [f"{name}_{n}" for n in (1, 2) for name in ("norad_id", "state
 Key = tuple[str, int]
 """An event and the number of one of its objects, 1 or 2."""
 Row = Mapping[str, Any]
-_Known = tuple[tuple[str, ...], tuple[str, ...]]
+_Known = tuple[tuple[str, ...], tuple[str, ...], int | None]
 
 
 @dataclass(frozen=True)
 class DataOrigin:
     """``kind``: the source of the state, as `conjunction_assessments` names it. ``makers``: the sensors of a track, or
-    the originators that messages state; ``senders``: who brought the records, as we know them."""
+    the originators that messages state; ``senders``: who brought the records, as we know them. ``time_ns``: how new the
+    data is: the epoch of a set or of a track's newest window, the creation of an ephemeris; None: not known."""
 
     kind: str
     makers: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
+    time_ns: int | None = None
 
     @property
     def data(self) -> str:
@@ -60,7 +62,12 @@ class DataOrigin:
     def __str__(self) -> str:
         """The kind in one word, and whose data it is."""
         kind = SHORT_KINDS.get(self.kind, self.kind)
-        return f"{kind} of {self.data}" if self.data else kind
+        return f"{kind} {of_whom(self.data)}".rstrip()
+
+
+def of_whom(data: str) -> str:
+    """Return makers and senders as they follow a noun: of radar-5 by radars; of senders alone: by radars."""
+    return f"of {data}" if data and not data.startswith("by ") else data
 
 
 def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOrigin]:
@@ -96,24 +103,30 @@ def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin
             known = sets.get(row[f"norad_id_{n}"])
         elif kind == "fused_track":
             known = tracks.get(row[f"track_id_{n}"])
-        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), ())))
+        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), (), None)))
     return found
 
 
 def _of_element_sets(lake: Lake, norad_ids: set[int]) -> dict[int, _Known]:
     if not norad_ids:
         return {}
-    columns = ["norad_id", "originator", *_LANDED]
+    columns = ["norad_id", "originator", "epoch_time_ns", *_LANDED]
     rows = lake.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
-    return {row["norad_id"]: _names([row["originator"]], [row]) for row in with_senders(lake, ELEMENT_SETS, rows)}
+    found = with_senders(lake, ELEMENT_SETS, rows)
+    return {row["norad_id"]: _names([row["originator"]], [row], row["epoch_time_ns"]) for row in found}
 
 
 def _of_ephemerides(lake: Lake, norad_ids: set[int]) -> dict[str, _Known]:
     if not norad_ids or lake.log(EPHEMERIDES).version() < 0:
         return {}
-    columns = ["originator", "segment_name", "record_number", "source_name"]
+    columns = ["originator", "segment_name", "record_number", "source_name", "created_time_ns", "received_time_ns"]
     rows = lake.log(EPHEMERIDES).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
-    return {f"{row['segment_name']}:{row['record_number']}": _names([row["originator"]], [row]) for row in rows}
+    return {
+        f"{row['segment_name']}:{row['record_number']}": _names(
+            [row["originator"]], [row], row["created_time_ns"] or row["received_time_ns"]
+        )
+        for row in rows
+    }
 
 
 def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
@@ -132,10 +145,10 @@ def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
     found = {}
     for fit_id, row in windows.items():
         own = [observed[each] for each in row["observation_ids"] if each in observed]
-        found[fit_id] = _names([each["source_id"] for each in own], own)
+        found[fit_id] = _names([each["source_id"] for each in own], own, row["epoch_time_ns"])
     return found
 
 
-def _names(makers: Iterable[str | None], rows: Iterable[Row]) -> _Known:
+def _names(makers: Iterable[str | None], rows: Iterable[Row], time_ns: int | None) -> _Known:
     senders = {row["source_name"] for row in rows if row["source_name"]}
-    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders))
+    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders)), time_ns

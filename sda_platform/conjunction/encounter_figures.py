@@ -1,19 +1,23 @@
 """Figures of an alert's report as SVG: Pc and miss over time with their uncertainty, and the encounter plane."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from sda_platform.arrays import FloatArray
-from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.cdm_comparison import reported_ns, reported_probability
+from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
+from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
 
-_LEAST = 1e-12
+LEAST_PROBABILITY = 1e-12
+"""Lower probabilities are drawn as this one."""
 _PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"
 
 
@@ -23,7 +27,7 @@ def history_figure(history: EventHistory) -> str:
     risk, miss = figure.subplots(2, 1, sharex=True)
     hours = np.array(history.hours_to_tca)
     pc, largest = (
-        np.maximum(np.array(history.values(name), dtype=float), _LEAST)
+        np.maximum(np.array(history.values(name), dtype=float), LEAST_PROBABILITY)
         for name in ("collision_probability", "maximum_probability")
     )
     risk.fill_between(hours, pc, np.maximum(largest, pc), alpha=0.2, color=_SECONDARY, label="up to the largest Pc")
@@ -31,19 +35,40 @@ def history_figure(history: EventHistory) -> str:
     trials = np.array([value or 0.0 for value in history.values("probability_standard_error")], dtype=float)
     if trials.any():
         risk.errorbar(hours, pc, yerr=trials, fmt="none", color=_SECONDARY, label="standard error of trials")
+    draw_received(risk, history, reported_probability)
     for level, threshold in history.thresholds.items():
-        risk.axhline(threshold, color=LEVEL_COLOURS[level], linestyle=":", label=f"{level} from {threshold:.0e}")
+        risk.axhline(threshold, color=LEVEL_COLOURS[level], linestyle="--", linewidth=1.2)
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 2)}
+        risk.annotate(f"{level} from {threshold:.0e}", (0, threshold), color=LEVEL_COLOURS[level], fontsize=8, **place)
     risk.set(yscale="log", ylabel="probability of collision")
     distance = np.array(history.values("miss_distance_km"), dtype=float)
     sigma = np.array([miss_sigma_km(row) for row in history.assessments])
     miss.fill_between(hours, np.maximum(distance - sigma, 0), distance + sigma, alpha=0.2, color=_PRIMARY)
     miss.plot(hours, distance, "o-", color=_PRIMARY, markersize=4, label="miss distance, one sigma")
-    miss.set(ylabel="km", xlabel="hours to TCA", ylim=(0, None))
-    miss.invert_xaxis()
+    draw_received(miss, history, lambda message: message["miss_distance_km"])
+    first_h = max([*hours, *(hours_ahead(m["tca_time_ns"], reported_ns(m)) for m in history.opinions)])
+    # To the closest approach: the plot also shows how much time is left.
+    miss.set(ylabel="km", xlabel="hours to TCA", ylim=(0, None), xlim=(first_h * 1.05, min(0.0, *hours, 0.0)))
     for axes in (risk, miss):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     return _svg(figure)
+
+
+def draw_received(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
+    """Plot a value of each originator's messages at their creation times, against hours to TCA."""
+    for originator in sorted({message["originator"] or "others" for message in history.opinions}):
+        messages = [m for m in history.opinions if (m["originator"] or "others") == originator]
+        points = [(hours_ahead(m["tca_time_ns"], reported_ns(m)), value(m)) for m in messages]
+        known = [(hours, max(y, LEAST_PROBABILITY)) for hours, y in points if y is not None]
+        if not known:
+            continue
+        axes.plot(
+            *zip(*known, strict=True),
+            "x--" if len(known) > 1 else "x",
+            linewidth=0.8,
+            label=f"CDM of {in_figure(originator)}",
+        )
 
 
 def plane_figure(assessment: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """One picture of a close approach: risk and miss distance over time, geometry in RTN, and values of received CDMs."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,13 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.cdm_comparison import reported_ns, reported_probability
-from sda_platform.conjunction.history import EventHistory, hours_ahead
+from sda_platform.conjunction.cdm_comparison import reported_probability
+from sda_platform.conjunction.encounter_figures import LEAST_PROBABILITY, draw_received
+from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
+from sda_platform.foreign_text import in_figure
 
 _TRACE = "#90a4ae"
-_LEAST_PROBABILITY = 1e-12
 
 
 def event_picture(history: EventHistory) -> bytes:
@@ -36,7 +37,7 @@ def event_figure(history: EventHistory) -> Figure:
     _geometry(across, history, ("cross_track_miss_km", "cross-track"), ("radial_miss_km", "radial"))
     last = history.last
     names = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
-    figure.suptitle(f"{names}{'' if history.is_current else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
+    figure.suptitle(f"{in_figure(names)}{'' if history.is_current else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
     return figure
 
 
@@ -58,14 +59,14 @@ def _counted(opinions: Sequence[Any]) -> str:
 def _risk(axes: Axes, history: EventHistory) -> None:
     hours = history.hours_to_tca
     shown = {
-        column: [max(value, _LEAST_PROBABILITY) for value in history.values(column)]
+        column: [max(value, LEAST_PROBABILITY) for value in history.values(column)]
         for column in ("collision_probability", "maximum_probability")
     }
     axes.plot(hours, shown["maximum_probability"], "--", color=_TRACE, marker="_", label="largest Pc (dilution)")
     axes.plot(hours, shown["collision_probability"], "-", color=_TRACE, zorder=1)
     colours = [LEVEL_COLOURS[level] for level in history.levels]
     axes.scatter(hours, shown["collision_probability"], c=colours, zorder=2, label="Pc")
-    _of_others(axes, history, reported_probability)
+    draw_received(axes, history, reported_probability)
     for level, pc in history.thresholds.items():
         axes.axhline(pc, color=LEVEL_COLOURS[level], linewidth=0.8, linestyle=":", label=f"{level} from {pc:.0e}")
     axes.set(yscale="log", ylabel="probability of collision", title="risk as the closest approach nears")
@@ -79,21 +80,10 @@ def _miss(axes: Axes, history: EventHistory) -> None:
     for axis, style in (("radial", ":"), ("in_track", "--"), ("cross_track", "-.")):
         values = [abs(value) for value in history.values(f"{axis}_miss_km")]
         axes.plot(hours, values, style, color=_TRACE, label=f"|{axis.replace('_', '-')}|")
-    _of_others(axes, history, lambda message: message["miss_distance_km"])
+    draw_received(axes, history, lambda message: message["miss_distance_km"])
     axes.set(ylabel="km", ylim=(0, None), title="miss distance and its components")
     axes.legend(fontsize=8)
     _towards_tca(axes)
-
-
-def _of_others(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
-    """Plot the values of each originator's messages at their creation times."""
-    for originator in sorted({message["originator"] or "others" for message in history.opinions}):
-        messages = [m for m in history.opinions if (m["originator"] or "others") == originator]
-        points = [(hours_ahead(m["tca_time_ns"], reported_ns(m)), value(m)) for m in messages]
-        known = [(hours, max(y, _LEAST_PROBABILITY)) for hours, y in points if y is not None]
-        if not known:
-            continue
-        axes.plot(*zip(*known, strict=True), "x--" if len(known) > 1 else "x", linewidth=0.8, label=originator)
 
 
 def _towards_tca(axes: Axes) -> None:

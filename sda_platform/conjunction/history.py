@@ -75,7 +75,7 @@ class EventHistory:
 
 
 def event_history(lake: Lake, event_id: str) -> EventHistory:
-    """Return the history of an event that was assessed."""
+    """Return the history of an event that was assessed. Raises UnknownAlert for another one."""
     rows = lake.log(CONJUNCTION_ASSESSMENTS).rows(where=ds.field("event_id") == event_id)
     history = EventHistory.of_correction_log(rows.to_pylist(), (), policy_in_force(lake))
     return replace(history, opinions=comparisons_with(lake, history.last))

@@ -1,14 +1,18 @@
 """`sda alert trace`: from an alert back to the raw frames, through every table between them."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
+from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -39,16 +43,35 @@ class Trace:
     messages: Sequence[dict[str, Any]] = ()
     acknowledgements: Sequence[Mapping[str, Any]] = ()
 
+    @property
+    def newest(self) -> dict[str, Any]:
+        """Return the newest entry of the alert; of an event that is none, its newest assessment."""
+        return (self.alerts or self.assessments)[-1]
+
+    @property
+    def rests_on(self) -> str:
+        """Count element sets, tracks and observations by sensor."""
+        fits = len({row["fit_id"] for row in self.tracks})
+        sensors = Counter(row["source_id"] for row in self.observations)
+        of = ": " + ", ".join(f"{count} of {name}" for name, count in sensors.most_common()) if sensors else ""
+        return f"{len(self.elements)} element sets, {fits} tracks and {len(self.observations)} observations{of}"
+
 
 def trace_alert(lake: Lake, prefix: str) -> Trace:
     """Follow the alert whose id begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
-    alert_id = complete_alert_id(lake, prefix)
+    return trace_event(lake, complete_alert_id(lake, prefix))
+
+
+def trace_event(lake: Lake, alert_id: str) -> Trace:
+    """Follow a conjunction, alert or not. Raises UnknownAlert where there is none of this id."""
     alerts = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
     assessments = _rows(lake, CONJUNCTION_ASSESSMENTS, "event_id", [alert_id])
+    if not (alerts or assessments):
+        raise UnknownAlert(f"no conjunction has the id {alert_id[:80]!r}")
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
     tracks = _windows(lake, sorted(track_ids))
     observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
-    norad_ids = [number for n in (1, 2) if (number := alerts[-1][f"norad_id_{n}"])]
+    norad_ids = [number for n in (1, 2) if (number := (alerts or assessments)[-1][f"norad_id_{n}"])]
     return Trace(
         alert_id,
         alerts,
@@ -58,7 +81,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         with_senders(lake, ELEMENT_SETS, _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids)),
         tracks,
         with_senders(lake, RAW_RECORDS, _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids))),
-        comparisons_with(lake, alerts[-1]),
+        comparisons_with(lake, (alerts or assessments)[-1]),
         known_acknowledgements(lake).get(alert_id, ()),
     )
 
@@ -92,3 +115,39 @@ def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[
 def _found(lake: Lake, table: Table, where: ds.Expression) -> list[dict[str, Any]]:
     rows = lake.log(table).rows(where=where).to_pylist()
     return sorted(rows, key=lambda r: (r["commit_sequence"], r.get("sequence", 0), r.get("op", "")))
+
+
+def trace_lines(trace: Trace) -> Iterator[str]:
+    """An alert's story, newest statement first, down to segments and records."""
+    last = trace.newest
+    pair = [f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2)]
+    yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
+    for row in trace.alerts:
+        miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
+        facts = f"{reported(row)}, {miss}"
+        why = f" ({row['change']})" if row["op"] == INSERT and row["change"] else ""
+        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}{why}"
+    for row in trace.deliveries:
+        batch = f"batch {row['batch_id']}"
+        yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
+    for row in trace.candidates:
+        yield f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
+    for row in trace.elements:
+        yield f"  elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, {_where(row)}"
+    for row in sorted((r for r in trace.tracks if r["op"] == INSERT), key=itemgetter("epoch_time_ns")):
+        kinds = f"{row['radar_count']} radar, {row['optical_count']} optical, {row['isl_count']} ISL"
+        yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
+    for row in sorted(trace.observations, key=itemgetter("sensor_time_ns")):
+        yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+    for each in trace.acknowledgements:
+        remark = f": {each['comment']}" if each["comment"] else ""
+        when = iso(each["acknowledged_time_ns"])
+        yield f"  acknowledged {each['revision']} by {each['acknowledged_by']} at {when}{remark}"
+    for row in trace.messages:
+        yield f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
+
+
+def _where(row: dict[str, Any]) -> str:
+    sender = row.get("source_name")
+    came = f", from {sender}" + (f" at {row['peer']}" if row["peer"] else "") if sender else ""
+    return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…){came}"

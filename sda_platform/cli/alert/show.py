@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_policy import reported
-from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key
+from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, of_whom
 from sda_platform.conjunction.event_plot import event_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.lake.correction_log import INSERT
@@ -30,7 +30,7 @@ def alert_lines(
     for place, role in ((1, "primary"), (2, "secondary")):
         source = SHORT_KINDS[last[f"state_source_{place}"]]
         origin = origins.get((trace.alert_id, place))
-        data = f", data of {origin.data}" if origin and origin.data else ""
+        data = f", data {of_whom(origin.data)}" if origin and origin.data else ""
         named = f"{last[f'norad_id_{place}']} {last[f'object_name_{place}']}"
         yield f"  {role:<10} {named} (state from its {source}{data})"
         if last["radius_source_1"]:
@@ -52,9 +52,7 @@ def alert_lines(
         yield _opinions_grid(history.opinions, last["tca_time_ns"])
     yield ""
     yield (
-        f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
-        f"{len({row['fit_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
-        f"sda alert trace {trace.alert_id[:8]}"
+        f"  delivered {len(trace.deliveries)} times; rests on {trace.rests_on}; sda alert trace {trace.alert_id[:8]}"
     )
 
 

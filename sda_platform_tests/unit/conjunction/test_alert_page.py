@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,49 +12,15 @@ from sda_platform.conjunction.alert_page import AlertReport
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.encounter_figures import encounter_geometry, miss_sigma_km
 from sda_platform.conjunction.history import EventHistory
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.orbits.two_body import two_body_state
 from sda_platform.setting_sections import AlertSettings
 from sda_platform_tests.support.browser import opened
 from sda_platform_tests.support.delta_tables import row
+from sda_platform_tests.support.encounters import SIGMAS_KM, TCA_NS, assessed
 from sda_platform_tests.support.segments import START_NS, after
 
 POLICY = AlertPolicy(AlertSettings(red_pc=3e-5))
-TCA_NS = after(20 * 3600)
-SIGMAS_KM = (0.1, 0.4, 0.2, 1e-4, 1e-4, 1e-4)
-LOWER = np.diag(np.square(SIGMAS_KM))[np.tril_indices(6)].tolist()
-
-
-def assessed(hours: float, **facts: Any) -> dict[str, Any]:
-    """An assessment so many hours after the start: two circular orbits that cross at right angles, 0.3 km apart."""
-    known = {
-        "event_id": "an-event",
-        "sequence": int(hours),
-        "op": "insert",
-        "as_of_ns": after(hours * 3600),
-        "norad_id_1": 25544,
-        "norad_id_2": 5,
-        "object_name_1": "ISS <ZARYA>",
-        "object_name_2": "VANGUARD 1",
-        "tca_time_ns": TCA_NS,
-        "miss_distance_km": 0.3,
-        "relative_speed_km_s": 10.67,
-        "collision_probability": 10.0 ** -(6 - hours / 4),
-        "maximum_probability": 1e-3,
-        "mahalanobis_distance": 1.2,
-        "hard_body_radius_m": 10.0,
-        "radius_1_m": 5.0,
-        "radius_2_m": 5.0,
-        "radius_source_1": "fleet file",
-        "radius_source_2": "default by type",
-        "risk": "yellow",
-        "state_source_1": "fused_track",
-        "state_1": [7000.0, 0.0, 0.0, 0.0, 7.546, 0.0],
-        "state_2": [7000.3, 0.0, 0.0, 0.0, 0.0, 7.546],
-        "covariance_1": LOWER,
-        "covariance_2": LOWER,
-    }
-    return row(CONJUNCTION_ASSESSMENTS, **{**known, **facts})
 
 
 @pytest.fixture

@@ -71,17 +71,18 @@ ELEMENTS = "18 SPCS by celestrak"
 
 def test_a_track_has_its_sensors_and_an_element_set_its_originator_and_both_their_senders(lake: Lake) -> None:
     found = origins_of_events(lake, [EVENT, "unknown"])
-    assert {key: (each.kind, each.data) for key, each in found.items()} == {
-        (EVENT, 1): ("fused_track", TRACK),
-        (EVENT, 2): ("element_set", ELEMENTS),
+    assert {key: (each.kind, each.data, each.time_ns) for key, each in found.items()} == {
+        (EVENT, 1): ("fused_track", TRACK, START_NS + 15 * 10**9),
+        (EVENT, 2): ("element_set", ELEMENTS, START_NS),
     }
 
 
 def test_an_ephemeris_has_its_operator_and_our_own_states_nobody_else(lake: Lake) -> None:
     known = {**PAIR, "track_id_1": None, "track_id_2": None, "state_source_1": "operator_ephemeris",
              "ephemeris_id_1": "a.bin:3", "state_source_2": "refined_ephemeris", "ephemeris_id_2": "own"}  # fmt: skip
+    made_ns = lake.log(EPHEMERIDES).rows(["received_time_ns"]).column(0)[0].as_py()
     assert data_origins(lake, [known]) == {
-        (EVENT, 1): DataOrigin("operator_ephemeris", ("NASA",), ("operator-upload",)),
+        (EVENT, 1): DataOrigin("operator_ephemeris", ("NASA",), ("operator-upload",), made_ns),
         (EVENT, 2): DataOrigin("refined_ephemeris"),
     }
 
@@ -102,8 +103,23 @@ def test_list_page_message_and_service_show_it(lake: Lake, tmp_path: Path) -> No
     assert f"ISS · track of {TRACK}".replace(" ", "") in table
     sda("alert", "report", "3f2a", "--out", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
-    assert f"<td>data of</td><td>{TRACK}</td><td>{ELEMENTS}</td>" in page
+    assert f'<th scope="row">data of</th><td>{TRACK}</td><td>{ELEMENTS}</td>' in page
     message = alert_message(lake, "3f2a", "kvn").decode()
     assert f"COMMENT state and covariance from fused track, data of {TRACK}" in message
     assert f"COMMENT state and covariance from element set, data of {ELEMENTS}" in message
     assert f"(state from its track, data of {TRACK})" in " ".join(sda("alert", "show", "3f2a").split())
+
+
+@pytest.mark.parametrize(
+    ("makers", "senders", "words"),
+    [
+        (("radar-5",), ("radars",), "track of radar-5 by radars"),
+        ((), ("radars",), "track by radars"),
+        (("radar-5",), (), "track of radar-5"),
+        ((), (), "track"),
+    ],
+)
+def test_an_origin_reads_as_words_whatever_is_known(
+    makers: tuple[str, ...], senders: tuple[str, ...], words: str
+) -> None:
+    assert str(DataOrigin("fused_track", makers, senders)) == words

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sda_platform.cli.alert.trace import _where
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.landing.senders import with_senders
+from sda_platform.observability.trace import _where
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of
 
 

@@ -7,14 +7,17 @@ because sensors, runs and the command line are different processes and must agre
 
 import json
 import os
+import re
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sda_platform.units import SECOND_NS
+from sda_platform.units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
 
 CLOCK_FILE = "clock.json"
+_UNITS_NS = {"s": SECOND_NS, "min": MINUTE_NS, "h": HOUR_NS, "d": DAY_NS}
+_SPAN = re.compile(rf"([0-9]{{1,6}}(?:\.[0-9]{{1,3}})?)({'|'.join(_UNITS_NS)})")
 
 
 @dataclass(frozen=True)
@@ -74,3 +77,10 @@ def parse_iso_ns(text: str) -> int:
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     whole = int(moment.replace(microsecond=0).timestamp())
     return whole * SECOND_NS + moment.microsecond * 1000
+
+
+def parse_span_ns(text: str) -> int:
+    """Nanoseconds of a span of time with its unit: 3d, 12h, 90min, 30s. Raises ValueError."""
+    if (found := _SPAN.fullmatch(text.strip())) is None:
+        raise ValueError(f"{text[:40]!r} is no span of time, such as 3d, 12h, 90min or 30s")
+    return round(float(found[1]) * _UNITS_NS[found[2]])

@@ -33,6 +33,7 @@ REGIMES = ("LEO", "MEO", "GEO", "HEO", "decaying")
 _DECAY_PERIGEE_KM = 160.0
 _HIGHLY_ELLIPTICAL = 0.25
 _AGES_DAYS = (1, 3, 7, 30)
+_NAMED = 5
 
 
 NO_CATALOGUE: Final = "the lake has no catalogue yet: land element sets and run the platform"
@@ -77,6 +78,22 @@ def regimes(elements: ElementSets, perigee_km: Any, apogee_km: Any) -> list[str]
     ]
     found: list[str] = np.select(cases, ["decaying", "LEO", "GEO", "HEO"], "MEO").tolist()
     return found
+
+
+def number_of(lake: Lake, text: str) -> int:
+    """Return the catalogue number that ``text`` is, or that of the only object whose name or designator contains it.
+
+    Raises UnknownObject, which names the first of several.
+    """
+    if text.isascii() and text.isdigit() and 0 < int(text) < 2**63:
+        return int(text)
+    rows = found_objects(with_orbits(lake), text).select(["norad_id", "object_name"]).to_pylist()
+    if len(rows) != 1:
+        first = ", ".join(f"{row['norad_id']} {row['object_name'] or ''}".rstrip() for row in rows[:_NAMED])
+        count = f"{len(rows):,} objects have {text[:80]!r} in their name or designator"
+        more = f": {first}{', …' if len(rows) > _NAMED else ''}; `sda catalog search` lists them" if rows else ""
+        raise UnknownObject(f"{count}{more}")
+    return int(rows[0]["norad_id"])
 
 
 def one_object(lake: Lake, norad_id: int) -> dict[str, Any]:

@@ -8,12 +8,22 @@ from typing import Any
 import click
 
 from sda_platform.cli.grammar import FILE, FOUND_FILE, default_option, instant, json_option, lists_rows
-from sda_platform.cli.listing import Output, print_facts, print_json
+from sda_platform.cli.listing import Output, number, print_facts, print_json, word, words
 from sda_platform.cli.people import console, lake_of
 from sda_platform.settings import Settings
 
 _LISTED = ("norad_id", "object_name", "international_designator", "epoch", "age_days", "perigee_km", "apogee_km",
            "regime")  # fmt: skip
+_COLUMNS = (
+    number("number", "norad_id"),
+    words("name", "object_name"),
+    word("designator", "international_designator"),
+    word("epoch (UTC)", lambda row: row["epoch"][:16].replace("T", " ")),
+    number("age d", lambda row: f"{row['age_days']:.2f}"),
+    number("perigee\nkm", lambda row: f"{row['perigee_km']:.1f}"),
+    number("apogee\nkm", lambda row: f"{row['apogee_km']:.1f}"),
+    word("regime", "regime"),
+)
 _CONFLICTS = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
 
 
@@ -23,14 +33,18 @@ def catalog() -> None:
 
 
 @catalog.command()
-@click.argument("norad_id", type=click.IntRange(1))
+@click.argument("name", metavar="OBJECT")
 @json_option
 @click.pass_obj
-def show(settings: Settings, norad_id: int, as_json: bool) -> None:
-    """The element set in force of an object, its orbit, its edits, and what other sources claim."""
-    from sda_platform.catalog.lookup import annotations, one_object, satellite
+def show(settings: Settings, name: str, as_json: bool) -> None:
+    """The element set in force of an object, its orbit, its edits, and what other sources claim.
+
+    OBJECT is a catalogue number, or a text that is in the name or designator of one object alone.
+    """
+    from sda_platform.catalog.lookup import annotations, number_of, one_object, satellite
     from sda_platform.clock import iso
 
+    norad_id = number_of(lake_of(settings), name)
     found = one_object(lake_of(settings), norad_id)
     if as_json:
         print_json(found)
@@ -88,7 +102,7 @@ def _show_objects(output: Output, rows: Any) -> None:
     from sda_platform.clock import iso
 
     listed = rows.append_column("epoch", [[iso(time_ns) for time_ns in rows.column("epoch_time_ns").to_pylist()]])
-    output.show(listed.select(_LISTED).to_pylist())
+    output.show(listed.select(_LISTED).to_pylist(), _COLUMNS)
 
 
 @catalog.command()

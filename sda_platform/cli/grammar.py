@@ -29,6 +29,8 @@ default_option: Final = partial(click.option, show_default=True)
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """The option of a command that prints facts, but no rows."""
 
+_HOME: Final = "--home"
+
 RENAMED: Final[Mapping[str, str]] = {
     "acknowledge": "lake accept", "alerts": "alert list", "audit": "lake audit", "cdm": "alert cdm",
     "collect": "collector run", "diff": "lake diff", "explain": "alert explain", "feed": "collector feed",
@@ -39,6 +41,23 @@ RENAMED: Final[Mapping[str, str]] = {
     "sql": "lake sql", "trace": "alert trace", "verify": "lake verify",
 }  # fmt: skip
 """Earlier names of commands → their names, for this release; a name comes after those that begin with it."""
+
+
+class _Span(click.ParamType[int]):
+    name = "span"
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from sda_platform.clock import parse_span_ns
+
+        try:
+            return parse_span_ns(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+SPAN: Final = _Span()
+"""The type of options that are spans of time, such as 3d; the command gets nanoseconds."""
 
 
 class Commands(click.Group):
@@ -62,6 +81,21 @@ class Commands(click.Group):
                 limit = formatter.width - width - 6
                 rows = [(f"{each.name:{width}}", each.get_short_help_str(limit)) for each in commands]
                 formatter.write_dl(rows)
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ``--home`` in any place: no command has an option of this name, or an argument that begins like it."""
+        first: list[str] = []
+        rest = iter(args)
+        others = []
+        for each in rest:
+            if each == "--":
+                others += [each, *rest]
+            elif each.split("=")[0] == _HOME:
+                first += [each, *([] if "=" in each else [next(rest, "")])]
+            else:
+                others.append(each)
+        return super().parse_args(ctx, [*first, *others])
 
     @override
     def resolve_command(
@@ -103,6 +137,7 @@ def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
     forms = click.Choice([*FORMS, *other_forms])
     options = [
         click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv."),
         click.option("--format", "form", type=forms, default="table", show_default=True, help="Form of the list."),
     ]
     if limit:
@@ -111,8 +146,8 @@ def lists_rows(*other_forms: str, limit: int | None = None) -> Decorator:
 
     def declared(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def run(*args: Any, form: str, as_json: bool, most: int | None = None, **others: Any) -> Any:
-            form = "json" if as_json else form
+        def run(*args: Any, form: str, as_json: bool, as_csv: bool, most: int | None = None, **others: Any) -> Any:
+            form = "json" if as_json else "csv" if as_csv else form
             output = Output(form, most or (limit if form == "table" else None))
             return command(*args, output=output, **others)
 

@@ -1,23 +1,24 @@
 """The one renderer of rows: a table for people, JSON or CSV for programs."""
 
-import csv
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import click
-from rich.console import JustifyMethod, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
+from typing_extensions import override
 
 from sda_platform.cli.people import console
 from sda_platform.clock import iso
-from sda_platform.foreign_text import in_csv
+from sda_platform.plain_rows import plain, write_csv
 
 FORMS: Final = ("table", "json", "csv")
 _CELL_CHARACTERS = 40
@@ -79,9 +80,39 @@ class Output:
                 console.print(f"{len(found):,}{total} rows; --limit shows more")
 
 
+class _Fitted(Grid):
+    """A table that never cuts a number or a word: in too narrow a terminal, a line for each field of each row."""
+
+    @override
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = sum(map(_least_width, self.columns))
+        for gap in (2, 1):
+            if needed + gap * (len(self.columns) - 1) <= options.max_width:
+                self.padding = (0, gap, 0, 0)
+                yield from super().__rich_console__(console, options)
+                return
+        fields = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False, title=self.title)
+        fields.add_column(no_wrap=True)
+        fields.add_column(overflow="fold")
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            for column, value in zip(self.columns, row, strict=True):
+                fields.add_row(" ".join(str(column.header).split()), value)
+            fields.add_row("", "")
+        yield fields
+        if self.caption:
+            yield Text(str(self.caption), style="table.caption")
+
+
+def _least_width(column: Column) -> int:
+    """Return the narrowest width, in cells, at which ``column`` is whole: of its lines, or of its words."""
+    texts = (str(each) for each in (column.header, *column.cells))
+    parts = (part for text in texts for part in (text.splitlines() if column.no_wrap else text.split()))
+    return max(map(cell_len, parts), default=0)
+
+
 def grid(columns: Sequence[ListedColumn], rows: Iterable[Any], caption: str = "", *, title: str | None = None) -> Grid:
     """Return the table of ``rows``, mappings or objects, for the terminal."""
-    made = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, title=title, caption=caption or None)
+    made = _Fitted(box=None, padding=(0, 2, 0, 0), pad_edge=False, title=title, caption=caption or None)
     made.caption_justify = "left"
     for column in columns:
         made.add_column(column.header, justify=column.justify, no_wrap=column.is_whole)
@@ -101,38 +132,6 @@ def print_facts(as_json: bool, value: Any, lines: Iterable[RenderableType]) -> N
         print_json(value)
     else:
         console.print_lines(lines)
-
-
-def write_csv(rows: Iterable[Any], stream: TextIO, fields: Sequence[str] = ()) -> None:
-    """Write ``rows``, mappings or dataclasses, with the names of their fields above; what is nested is JSON.
-
-    Text that a spreadsheet would execute is quoted (`foreign_text.in_csv`).
-    """
-    writer = csv.writer(stream, lineterminator="\n")
-    if fields:
-        writer.writerow(fields)
-    for place, row in enumerate(map(plain, rows)):
-        if not (fields or place):
-            writer.writerow(row)
-        texts = (json.dumps(each) if isinstance(each, dict | list) else each for each in row.values())
-        writer.writerow(in_csv(each) if isinstance(each, str) else each for each in texts)
-
-
-def plain(value: Any) -> Any:
-    """``value`` as JSON can hold it: bytes as hexadecimal text, what is not finite as null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(map(plain, value))
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def cell(name: str, value: Any) -> str:

@@ -87,8 +87,14 @@ def _at_time(lake: Lake, tables: Mapping[str, Table], text: str) -> VersionVecto
     except ValueError:
         raise UnknownMoment(f"{text!r} is no ISO 8601 instant") from None
     if text.startswith(_MISSION):
-        return vector_at(lake, tables, text, lambda commit: commit.manifest.as_of_ns <= time_ns)
-    return vector_at(lake, tables, text, lambda commit: commit.timestamp_ms * 1_000_000 <= time_ns)
+        found = vector_at(lake, tables, text, lambda commit: commit.manifest.as_of_ns <= time_ns)
+    else:
+        found = vector_at(lake, tables, text, lambda commit: commit.timestamp_ms * 1_000_000 <= time_ns)
+    has_rows = any(each.sequence for each in found.snapshots.values())
+    if not has_rows and any(each.sequence for each in newest_vector(lake, tables).snapshots.values()):
+        other = "" if text.startswith(_MISSION) else f"; {_MISSION}{text} is the mission time"
+        return replace(found, moment=f"{text}, when no table had a commit{other}")
+    return found
 
 
 def _of_versions(lake: Lake, tables: Mapping[str, Table], versions: Mapping[str, int], text: str) -> VersionVector:

@@ -12,10 +12,10 @@ from markdown_it import MarkdownIt
 from rich.table import Table as Grid
 
 import sda_platform
-from sda_platform.cli.listing import write_csv
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import in_csv, in_markdown, is_plain, printable
 from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.plain_rows import write_csv
 from sda_platform_tests.support.hostile import HOSTILE
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -89,7 +89,7 @@ def test_rows_are_written_as_csv_only_where_cells_are_escaped() -> None:
         for path in root.rglob("*.py")
         if re.search(r"csv\.writer|DictWriter|to_csv\(", path.read_text())
     }
-    assert writes == {"cli/listing.py", "serving/spacetrack.py"}
+    assert writes == {"plain_rows.py", "serving/spacetrack.py"}
     assert all("in_csv(" in (root / name).read_text() for name in writes)
 
 

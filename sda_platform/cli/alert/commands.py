@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from sda_platform.cli.grammar import FILE, default_option, errors_as_json, json_option, lists_rows, moment_option
+from sda_platform.cli.grammar import FILE, SPAN, default_option, errors_as_json, json_option, lists_rows, moment_option
 from sda_platform.cli.listing import Output, print_facts
 from sda_platform.cli.people import console, lake_of
+from sda_platform.conjunction.level_colours import ALERT_LEVELS
+from sda_platform.conjunction.selection import ORDERS
 from sda_platform.settings import Settings
 
 _alert = click.argument("alert_id", metavar="ALERT")
@@ -20,21 +22,56 @@ def alert() -> None:
 
 
 @alert.command("list", short_help="List the active alerts, highest level first.")
+@click.option("--level", "levels", type=click.Choice(ALERT_LEVELS), multiple=True, help="Only alerts of this level.")
+@click.option("--satellite", default="", help="Only alerts of this object: its number, or a part of its name.")
+@click.option("--operator", help="Only alerts of this operator's satellites in the fleet file.")
+@click.option("--within", type=SPAN, help="Only alerts whose TCA is at most so far ahead, such as 3d, 12h or 90min.")
+@default_option(
+    "--sort",
+    type=click.Choice(ORDERS),
+    default=ORDERS[0],
+    help="What comes first: the highest level, nearest TCA …",
+)
 @lists_rows(limit=40)
 @click.pass_obj
-def list_alerts(settings: Settings, output: Output) -> None:
+def list_alerts(
+    settings: Settings,
+    levels: tuple[str, ...],
+    satellite: str,
+    operator: str | None,
+    within: int | None,
+    sort: str,
+    output: Output,
+) -> None:
     """List the active alerts of the subscriber: highest level first, then largest Pc, then nearest TCA.
 
     The first lines state what the list rests on: the last screening, its span, the age of the element sets, and
     whether the platform runs. With JSON and CSV, they go to the standard error. A limit never leaves out a red alert.
     """
-    from sda_platform.cli.alert.current import alert_grid, currency_lines, current_alerts, first_alerts
+    from sda_platform.cli.alert.current import (
+        alert_grid,
+        currency_lines,
+        current_alerts,
+        first_alerts,
+        selected_alerts,
+    )
+    from sda_platform.conjunction.fleet import protected_fleet
+    from sda_platform.conjunction.selection import EventSelection, UnknownOperator, satellites_of
 
-    found = current_alerts(settings, with_origins=True)
+    numbers = None
+    if operator is not None:
+        path = settings.screening.fleet
+        try:
+            numbers = satellites_of(protected_fleet(Path(path) if path else None), operator)
+        except UnknownOperator as error:
+            raise click.BadParameter(str(error), param_hint="--operator") from None
+    until_ns = None if within is None else lake_of(settings).clock.now_ns() + within
+    active = current_alerts(settings, with_origins=True)
+    found = selected_alerts(active, EventSelection(frozenset(levels), satellite, numbers, until_ns), sort)
     for line in currency_lines(settings):
         click.echo(line, err=not output.is_table)
     if output.is_table:
-        console.print(alert_grid(found, output.limit))
+        console.print(alert_grid(found, output.limit, len(active)))
     else:
         Output(output.form).show(first_alerts(found, output.limit))
 
@@ -79,8 +116,8 @@ def trace(settings: Settings, alert_id: str, as_json: bool, page: Path | None, o
 
     `sda lake impact` goes the other way: from a segment, a sensor or an element set to the alerts that rest on it.
     """
-    from sda_platform.cli.alert.trace import send_timelines, trace_lines, write_timelines
-    from sda_platform.observability.trace import trace_alert
+    from sda_platform.cli.alert.trace import send_timelines, write_timelines
+    from sda_platform.observability.trace import trace_alert, trace_lines
 
     lake = lake_of(settings)
     found = trace_alert(lake, alert_id)
@@ -154,20 +191,20 @@ def ack(settings: Settings, alert_id: str, by: str, comment: str) -> None:
 @click.pass_obj
 def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> None:
     """Write a report of ALERT (an id or its beginning): one HTML page that needs no network."""
-    from sda_platform.cli.alert.trace import trace_lines
     from sda_platform.conjunction.acknowledging import known_acknowledgements
     from sda_platform.conjunction.alert_page import AlertReport
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
-    from sda_platform.observability.trace import trace_alert
+    from sda_platform.observability.trace import trace_alert, trace_lines
 
     lake = lake_of(settings)
     story = trace_alert(lake, alert_id)
     seen = known_acknowledgements(lake, settings.landing_uri).get(story.alert_id, ())
     history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
     origins = data_origins(lake, [history.last])
-    page = AlertReport(story.alert_id, story.alerts, history, seen, list(trace_lines(story))[1:], origins)
+    lineage = list(trace_lines(story))[1:]
+    page = AlertReport(story.alert_id, story.alerts, history, seen, lineage, story.rests_on, origins)
     files = {out: page.html()} | ({czml: page.czml()} if czml else {})
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
-from sda_platform.clock import iso
+from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import RED, urgency
 from sda_platform.conjunction.currency import Currency
-from sda_platform.conjunction.data_origins import DataOrigin, origin_columns, origins_of_events
+from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom, origin_columns, origins_of_events
+from sda_platform.conjunction.selection import EventSelection, sort_key
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
@@ -109,20 +110,34 @@ def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:
     return [row["risk"] for row in current.to_pylist() if row["status"] != "closed" and row["event_id"] not in known]
 
 
+def selected_alerts(alerts: Sequence[CurrentAlert], selection: EventSelection, sort: str) -> list[CurrentAlert]:
+    """Return the alerts that are selected, in one of ORDERS."""
+    facts = {
+        alert: {**vars(alert), "event_id": alert.alert_id, "tca_time_ns": parse_iso_ns(alert.tca_utc)}
+        for alert in alerts
+    }
+    found = [alert for alert, fact in facts.items() if selection.has(fact)]
+    return sorted(found, key=lambda alert: sort_key(sort, facts[alert]))
+
+
 def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:
     """Return the first ``limit`` alerts, and every red one."""
     return [a for place, a in enumerate(alerts) if limit is None or place < limit or a.risk == RISK_LEVELS[RED]]
 
 
-def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40) -> Grid | str:
-    """`first_alerts` as a table for the terminal: numbers whole, names wrapped."""
+def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: int | None = None) -> Grid | str:
+    """`first_alerts` as a table for the terminal: numbers whole, names wrapped.
+
+    ``active``: how many alerts hold, where ``alerts`` are a selection of them.
+    """
+    of = "" if active in (None, len(alerts)) else f" of {active}"
     if not alerts:
-        return "no alert holds"
+        return f"none{of} active alerts is selected" if of else "no alert holds"
     shown = first_alerts(alerts, limit)
     cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""
     newer = "; *: a later revision came since" if any(_seen_by(a).endswith("*") for a in alerts) else ""
     tracks = "seen: number of the two objects whose state comes from a track"
-    return grid(_COLUMNS, shown, f"{len(alerts)} active alerts{cut}; Pc: our own; {tracks}{newer}")
+    return grid(_COLUMNS, shown, f"{len(alerts)}{of} active alerts{cut}; Pc: our own; {tracks}{newer}")
 
 
 def _pair_of(alert: CurrentAlert) -> str:
@@ -130,7 +145,7 @@ def _pair_of(alert: CurrentAlert) -> str:
     lines = []
     for n in (1, 2):
         number, kind, data = (getattr(alert, f"{name}_{n}") for name in ("norad_id", "state_source", "data_of"))
-        origin = f" · {DataOrigin(kind, (data,) if data else ())}" if kind else ""
+        origin = f" · {SHORT_KINDS.get(kind, kind)} {of_whom(data or '')}".rstrip() if kind else ""
         lines.append(f"{number or ''} {getattr(alert, f'object_name_{n}')}{origin}".lstrip())
     if alert.stated_probability is not None:
         lines.append(f"{alert.stated_by}: Pc {alert.stated_probability:.1e}")

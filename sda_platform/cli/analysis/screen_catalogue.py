@@ -15,7 +15,6 @@ import pyarrow.parquet
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENTS_FEED
-from sda_platform.cli.listing import write_csv
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.arrow import arrays
@@ -25,6 +24,7 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS
 from sda_platform.orbits.screening.search import ScreeningResult
+from sda_platform.plain_rows import write_csv
 from sda_platform.units import DAY_NS
 
 OLD_DAYS: Final = 7.0

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import click
 import pyarrow as pa
 
-from sda_platform.cli.listing import Output, cell, number, plain, print_json, word, words, write_csv
+from sda_platform.cli.listing import Output, cell, number, print_json, word, words
 from sda_platform.cli.people import console
 from sda_platform.history.errors import QueryRefused
 from sda_platform.history.explanation import as_of_dict
@@ -17,6 +17,7 @@ from sda_platform.history.table_diff import RowChange
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
+from sda_platform.plain_rows import plain, write_csv
 
 _SIGNS = {"inserted": "+", "changed": "~", "deleted": "-"}
 

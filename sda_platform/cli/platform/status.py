@@ -7,6 +7,7 @@ from rich.text import Text
 
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import console
+from sda_platform.conjunction.currency import words_of
 from sda_platform.landing.decoding import FATES
 from sda_platform.observability.services import ServiceState
 from sda_platform.observability.status import PlatformStatus
@@ -26,14 +27,24 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
         for problem in each.problems:
             console.print(f"  {problem}", style="red")
     console.print(f"lake {last_verification(settings.home)}\n")
-    console.print(grid(TABLE_COLUMNS, found.tables))
-    console.print(grid(_ZONE_COLUMNS, found.zones))
+    used = [each for each in found.tables if each.version >= 0 or each.backlog]
+    console.print(grid(TABLE_COLUMNS, used))
+    _print_unused("table", [each.table for each in found.tables if each not in used])
+    busy = [each for each in found.zones if each.backlog.segments or any(getattr(each, fate) for fate in FATES)]
+    if busy:
+        console.print(grid(_ZONE_COLUMNS, busy))
+    _print_unused("landing zone", [each.zone for each in found.zones if each not in busy])
     if found.letters:
         console.print()
         console.print(grid(_LETTER_COLUMNS, found.letters))
     for red in found.red:
         console.print(Text.assemble(("red: ", "red"), f"{red}\n  {red.remedy}"))
     show_vitals(found.vitals)
+
+
+def _print_unused(what: str, names: Sequence[str]) -> None:
+    if names:
+        console.print(f"{len(names)} more {what}{'s' * (len(names) > 1)} without data: {', '.join(names)}")
 
 
 def show_vitals(readings: Sequence[Reading]) -> None:
@@ -52,7 +63,7 @@ TABLE_COLUMNS: Final = (
     word("table", "table"),
     number("rows", lambda table: f"{table.rows:,}"),
     number("version", lambda table: "–" if table.version < 0 else str(table.version)),
-    number("committed", lambda table: "never" if table.age_s is None else f"{table.age_s:,.0f} s ago"),
+    number("committed", lambda table: "never" if table.age_s is None else f"{words_of(table.age_s)} ago"),
     word("watermark", lambda table: table.watermark_utc[11:19] if table.watermark_utc else "–"),
     number("backlog", "backlog"),
     word("last run", lambda table: (table.last_run or "–")[:8]),
@@ -61,8 +72,8 @@ _ZONE_COLUMNS = (
     word("\nlanding zone", "zone"),
     number("\npending", lambda zone: f"{zone.backlog.segments:,}"),
     number("\nbytes", lambda zone: f"{zone.backlog.bytes:,}"),
-    number("\noldest", lambda zone: "–" if zone.backlog.oldest_s is None else f"{zone.backlog.oldest_s:,.0f} s"),
-    *(number(f"{fate}\n(24 h)", fate) for fate in FATES),
+    number("\noldest", lambda zone: "–" if zone.backlog.oldest_s is None else words_of(zone.backlog.oldest_s)),
+    *(number(f"24 h:\n{fate}", fate) for fate in FATES),
 )
 _LETTER_COLUMNS = (
     number("dead letters (24 h)", lambda kind: f"{kind.letters:,}"),

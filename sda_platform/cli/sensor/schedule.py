@@ -9,10 +9,11 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.listing import number, plain, word, words, write_csv
+from sda_platform.cli.listing import number, word, words
 from sda_platform.clock import iso
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
 from sda_platform.lake.lake import Lake
+from sda_platform.plain_rows import plain, write_csv
 from sda_platform.runtime.catalogue_source import scheduled_observations
 from sda_platform.serving.record import COLUMNS as ELEMENT_COLUMNS
 from sda_platform.serving.record import StoredElements

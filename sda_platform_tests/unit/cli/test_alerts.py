@@ -66,6 +66,62 @@ def test_alerts_are_listed_by_level_then_pc_then_tca(tmp_path: Path) -> None:
     assert found == ["worst", "of-small-pc", "likely", "yellow-2", "yellow-1", "yellow-0"]
 
 
+LISTED = [
+    {**alert("iss-red", "red", 4e-4, hours=30), "norad_id_1": 25544, "object_name_1": "ISS (ZARYA)"},
+    {**alert("grace-red", "red", 2e-4, hours=50), "norad_id_1": 43476, "object_name_1": "GRACE-FO 1"},
+    {**alert("iss-near", "yellow", 1e-5, hours=3), "norad_id_1": 25544, "object_name_1": "ISS (ZARYA)"},
+    {**alert("debris", "yellow", 2e-5, hours=90), "norad_id_2": 43477, "miss_distance_km": 0.1},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ["iss-red", "grace-red", "debris", "iss-near"]),
+        (["--level", "yellow"], ["debris", "iss-near"]),
+        (["--level", "yellow", "--level", "red", "--within", "2d"], ["iss-red", "iss-near"]),
+        (["--satellite", "25544", "--sort", "tca"], ["iss-near", "iss-red"]),
+        (["--satellite", "grace"], ["grace-red"]),
+        (["--satellite", "2554"], []),
+        (["--operator", "aurora"], ["grace-red", "debris"]),
+        (["--within", "180min"], []),
+        (["--within", "181min"], ["iss-near"]),
+        (["--sort", "miss"], ["debris", "iss-red", "grace-red", "iss-near"]),
+        (["--sort", "tca", "--limit", "1"], ["iss-near", "iss-red", "grace-red"]),
+    ],
+)
+def test_alerts_are_selected_and_sorted_and_a_limit_cuts_no_red_one__U15(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], expected: list[str]
+) -> None:
+    delivered(tmp_path, *LISTED)
+    MissionClock(after(0), 0, 0.0).save(tmp_path)
+    (tmp_path / "fleet.csv").write_text(
+        "norad_id,name,operator\n43476,GRACE,Aurora\n43477,GRACE 2,Aurora\n25544,ISS,NASA\n"
+    )
+    monkeypatch.setenv("SDA_FLEET", str(tmp_path / "fleet.csv"))
+    asked = ["--home", str(tmp_path), "alert", "list", *options]
+    found = [row["alert_id"] for row in json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)]
+    assert found == expected
+    written = CliRunner().invoke(main, [*asked, "--csv"]).stdout.splitlines()
+    assert [line.split(",")[0] for line in written[1:]] == expected
+    table = CliRunner().invoke(main, asked).stdout
+    assert "of 4 active alerts" in table if len(expected) < 4 and "--limit" not in options else "4 active" in table
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--operator", "nobody"], "no satellite of the fleet has the operator 'nobody'; there are: "),
+        (["--within", "3"], "'3' is no span of time, such as 3d, 12h, 90min or 30s"),
+        (["--level", "green"], "'green' is not one of 'red', 'yellow'"),
+    ],
+)
+def test_a_selection_that_nothing_can_match_is_no_all_clear(tmp_path: Path, options: list[str], reason: str) -> None:
+    delivered(tmp_path, *LISTED)
+    result = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", "list", *options])
+    assert result.exit_code == 2 and reason in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("at_subscriber", [[], ["red", "yellow"], ["yellow"]])
 def test_what_the_subscriber_lacks_is_stated(tmp_path: Path, at_subscriber: list[str]) -> None:
     settings = delivered(tmp_path, *(alert(name, name, 1e-4) for name in at_subscriber))

@@ -177,3 +177,13 @@ def test_a_mistake_ends_in_one_line(home: Path, arguments: tuple[str, ...], reas
 def test_without_a_catalogue_the_commands_say_so(tmp_path: Path) -> None:
     take_lock(tmp_path).close()
     assert "no catalogue yet" in sda(tmp_path, "list").output
+
+
+@pytest.mark.parametrize(("name", "number"), [("25544", 25544), ("zarya", 25544), ("1998-067", 25544)])
+def test_an_object_is_shown_by_number_name_or_designator(home: Path, name: str, number: int) -> None:
+    assert answer(home, "show", name)["norad_id"] == number
+
+
+def test_an_object_that_several_names_could_mean_is_refused_with_their_names(home: Path) -> None:
+    assert "4 objects have '' in their name or designator: 5 VANGUARD 1, 11 " in sda(home, "show", "").output
+    assert "0 objects have 'nonsense' in their name" in sda(home, "show", "nonsense").output

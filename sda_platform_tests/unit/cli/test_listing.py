@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.grammar import Commands
-from sda_platform.cli.listing import Output, number, word
+from sda_platform.cli.listing import ListedColumn, Output, grid, number, word
 from sda_platform.cli.main import main
+from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import printable
 from sda_platform.registry import TABLES
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -41,6 +42,29 @@ def test_json_and_csv_have_every_field_of_the_rows(capsys: pytest.CaptureFixture
     read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["name"] for row in read] == [printable(row.name) for row in ROWS]
     assert {**read[1], "name": ""} == {"name": "", "payload": "01ff", "miss_km": "", "parts": "[1, 2]"}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_table_cuts_no_number_and_no_word_at_any_width__U14(width: int) -> None:
+    row = {f"column_{n}": 10_000_000 + n for n in range(5)} | {
+        "name": "A LONG NAME OF AN OBJECT",
+        "id": "3e8c7a11-86a4",
+    }
+    console = PeopleConsole(width=width, file=io.StringIO(), record=True)
+    console.print(grid([ListedColumn(name, name) for name in row], [row, row], "what it is"))
+    text = console.export_text()
+    assert all(text.count(str(10_000_000 + n)) == 2 and f"column_{n}" in text for n in range(5))
+    assert text.count("3e8c7a11-86a4") == 2 and "…" not in text and "what it is" in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_the_home_may_be_given_in_any_place(tmp_path: Path, place: int) -> None:
+    commit(lake_at(tmp_path / "lake"), ELEMENT_SETS, [{"record_number": 0}])
+    for home in (["--home", str(tmp_path)], [f"--home={tmp_path}"]):
+        asked = ["lake", "status", "--json"]
+        listed = CliRunner().invoke(main, [*asked[:place], *home, *asked[place:]])
+        assert {row["table"]: row["rows"] for row in json.loads(listed.stdout)}[ELEMENT_SETS.name] == 1
 
 
 @pytest.mark.parametrize(("form", "lines"), [("json", 2), ("csv", 3)])

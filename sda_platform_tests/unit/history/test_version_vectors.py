@@ -101,6 +101,12 @@ def test_a_mission_time_is_that_of_the_manifests__DL4_F1(lake: Lake) -> None:
     assert vector_of(lake, chosen, "mission:1970-01-01T00:00:05").snapshots["element_sets"].sequence == 3
 
 
+@pytest.mark.parametrize("text", ["1960-01-01", "mission:1960-01-01"])
+def test_a_time_before_all_commits_is_named_as_such__U4(lake: Lake, text: str) -> None:
+    assert vector_of(lake, TABLES, text).moment.startswith(f"{text}, when no table had a commit")
+    assert "had a commit" not in vector_of(lake, TABLES, "2100-01-01").moment
+
+
 def test_a_time_before_the_log_begins_is_refused_with_the_oldest_that_exists__DL4_A2(lake: Lake) -> None:
     set_times(lake, ELEMENT_SETS, 300, 540)
     DeltaTable(lake.log(ELEMENT_SETS).uri).create_checkpoint()

@@ -39,10 +39,10 @@ def cli() -> str:
         "# Commands\n",
         (
             f"{main.help} `sda COMMAND --help` says more. `--json` prints JSON. Lists have "
-            "`--format table|json|csv` too, and `--json` is `--format json`. An ALERT is an id or its beginning. "
+            "`--format table|json|csv` too; `--json` and `--csv` are short for it. An ALERT is an id or its beginning. "
             "Exit code 0: done; 1: a failure that you can correct, or a finding; 2: a wrong use. "
             "`--as-of` and moments have [these forms](../how-to/query-the-past.md#one-state-of-all-tables). "
-            "Options of `sda` itself come before it:\n"
+            "Options of `sda` itself:\n"
         ),
         _options(main.params),
         *_commands(top, level=2),
@@ -373,13 +373,14 @@ def _names(tables: Iterable[Table]) -> str:
 
 _NO_ARGUMENTS = ("[OPTIONS]", "COMMAND [ARGS]...")
 _FORMS = {"--json", "--format"}
+_FLAGS = ("--json", "--csv")
 
 
 def _options(parameters: Iterable[click.Parameter]) -> str:
     """Each option with its value, its default and what it does."""
     lines = []
     for each in parameters:
-        if isinstance(each, click.Option) and each.opts != ["--json"] and not _is_form_of_a_list(each):
+        if isinstance(each, click.Option) and each.opts[0] not in _FLAGS and not _is_form_of_a_list(each):
             kind = "" if each.is_flag else each.type.name.removesuffix(" range")
             value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
             names = ", ".join((*each.opts, *each.secondary_opts))

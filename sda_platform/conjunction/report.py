@@ -23,6 +23,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
 from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.published import CATALOGUE, published
 from sda_platform.recovery.verification import current_keys
 
 SHOWN = 5
@@ -43,16 +44,18 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
     """The active alerts, highest level first; of the first five miss distance and Pc against time to TCA, and geometry.
 
     A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
-    Each of these alerts has a report, an HTML page below `<home>/reports/alerts`; `alert_…_report` is its path.
+    Each of these alerts has a report, an HTML page below `<home>/reports/alerts`; `alert_…_report` is its path. While
+    the catalogue is served, `console` and `alert_…_page` lead to the pages of the console.
     """
-    return report(lake.open(), Path(lake.home) / "reports" / "alerts")
+    home = Path(lake.home)
+    return report(lake.open(), home / "reports" / "alerts", published(home, CATALOGUE))
 
 
-def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
+def report(store: Lake, pages: Path, console: str | None = None) -> dg.MaterializeResult[Any]:
     """Return the list of current alerts and pictures of the first of them as metadata, highest level first; received
     CDMs.
 
-    The alerts' reports are written below ``pages``.
+    The alerts' reports are written below ``pages``. ``console``: the address (host:port) at which it is served.
     """
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.alert_page import AlertReport
@@ -64,6 +67,8 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
     assessed = [alert for alert in alerts if alert["collision_probability"] is not None]
     worst = most_urgent(assessed, SHOWN)[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
+    if console:
+        facts["console"] = dg.MetadataValue.url(f"http://{console}/")
     if alerts:
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
@@ -79,10 +84,14 @@ def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
         facts[f"alert_{place}"] = dg.MetadataValue.md(picture_in_markdown(event_picture(history), f"alert {event_id}"))
         entries = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id") == event_id).to_pylist()
         origins = data_origins(store, [history.last])
-        page = AlertReport(event_id, entries, history, known.get(event_id, ()), _lineage(store, history), origins)
+        page = AlertReport(
+            event_id, entries, history, known.get(event_id, ()), _lineage(store, history), origins=origins
+        )
         pages.mkdir(parents=True, exist_ok=True)
         path = pages / f"{event_id}.html"
         path.write_text(page.html(), encoding="utf-8")
+        if console:
+            facts[f"alert_{place}_page"] = dg.MetadataValue.url(f"http://{console}/conjunctions/{event_id}")
         facts[f"alert_{place}_report"] = dg.MetadataValue.path(path.absolute())
     return dg.MaterializeResult(asset_key=CONJUNCTION_REPORT, metadata=facts)
 

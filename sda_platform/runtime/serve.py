@@ -12,6 +12,9 @@ from typing import Any
 from sda_platform.audit_log import user
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import MissionClock
+from sda_platform.console.overview import Overviews
+from sda_platform.console.page import ConsoleContext
+from sda_platform.console.routes import console_routes
 from sda_platform.edge.address import Address
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake, without_session
@@ -19,6 +22,7 @@ from sda_platform.landing.partner_files import identify
 from sda_platform.private_home import make_private
 from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.runtime.platform_home import running_platform
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving import micro_segment
 from sda_platform.serving.clients import KnownClients, load_clients
@@ -52,8 +56,9 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
+            pages = console_routes(_console(settings, clock))
             announce = lambda: publish(home, CATALOGUE, address)  # noqa: E731
-            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts, groups)
+            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts, groups, pages)
         finally:
             withdraw(home, CATALOGUE)
 
@@ -71,6 +76,26 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
         origins = [Sender(user()).origin(len(sets))]
         _source(settings, clock).land(micro_segment.segment_name(data), data, origins)
     return len(sets), [asdict(each) for each in refused]
+
+
+def _console(settings: Settings, clock: MissionClock) -> ConsoleContext:
+    """Return what the console's pages are made from; they link to the UI of the platform that runs, or a known one."""
+    lake, home = _lake(settings, clock), settings.home.absolute()
+
+    def ui_url() -> str | None:
+        if settings.ui_url:
+            return settings.shown_ui_url
+        state = running_platform(home)
+        return str(state["addresses"]["webserver"]) if state else None
+
+    return ConsoleContext(
+        lake,
+        settings.landing_uri,
+        Overviews(lake, settings.landing_uri),
+        lambda: running_platform(home) is not None,
+        ui_url,
+        settings.screening.fleet,
+    )
 
 
 def _source(settings: Settings, clock: MissionClock) -> LakeSource:

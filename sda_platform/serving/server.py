@@ -3,7 +3,7 @@
 import logging
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 
 import uvicorn
@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from sda_platform.code_version import code_version
@@ -43,12 +44,13 @@ def application(
     clients: KnownClients = ANYONE,
     hosts: Collection[str] = (),
     groups: Mapping[str, str] = BUILT_IN,
+    pages: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """Return the endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to
     ``submissions``.
 
     ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway. ``groups``: the queries of
-    groups of objects, by name.
+    groups of objects, by name. ``pages``: routes for people, which come before the endpoint's own.
     """
     document = openapi(version("sda-platform"), live.source.row_schemas())
 
@@ -59,7 +61,7 @@ def application(
     routes = [StarletteRoute(r.pattern, answering(r.handler, r.query), methods=[r.method]) for r in ROUTES]
     gate = Middleware(HttpGate, hosts=hosts)
     app = Starlette(
-        routes=[StarletteRoute("/openapi.json", describe), *routes],
+        routes=[*pages, StarletteRoute("/openapi.json", describe), *routes],
         middleware=[gate, Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
@@ -112,6 +114,7 @@ def serve(
     announce: Callable[[], None],
     hosts: Collection[str] = (),
     groups: Mapping[str, str] = BUILT_IN,
+    pages: Sequence[BaseRoute] = (),
 ) -> None:
     """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
 
@@ -119,7 +122,7 @@ def serve(
     """
     live.start()
     follower = Follower(live)
-    app = application(live, puts, submissions, clients, hosts, groups)
+    app = application(live, puts, submissions, clients, hosts, groups, pages)
     config = uvicorn.Config(
         app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False
     )

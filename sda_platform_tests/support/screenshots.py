@@ -17,6 +17,7 @@ import dagster as dg
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
+from sda_platform.published import CATALOGUE, published
 from sda_platform.registry import TABLES
 from sda_platform.runtime import guardian, platform_home
 from sda_platform_tests.support.browser import Page, opened
@@ -27,6 +28,7 @@ _READY = "Ctrl-C stops the platform"
 _TIMEOUT_S = 1800.0
 _STOP_S = 60.0
 _VIEWPORT = (1600, 1100)
+_CONSOLE = (1360, 560)
 
 
 def take(home: Path) -> None:
@@ -43,6 +45,8 @@ def take(home: Path) -> None:
         _picture(page, f"{asset}?view=checks", "checks", "exactly_once", "contract")
         _picture(page, f"/runs/{run_id}", "run", "conjunction_alerts", "RUN_SUCCESS")
         _picture(page, "/automation", "automation", "observations_to_alerts_landing", "run_failures")
+    with opened(f"http://{published(home, CATALOGUE)}", viewport=_CONSOLE) as page:
+        _picture(page, "/", "console", "This page follows new commits")
 
 
 def _picture(page: Page, path: str, name: str, *texts: str) -> None:

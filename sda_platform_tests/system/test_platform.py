@@ -251,6 +251,22 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(
     assert "nothing to do" in platform.sda("land", catalogue)
 
 
+def test_the_console_shows_the_alerts_leads_to_each_and_follows_new_commits(
+    platform: RunningPlatform, screened: Stage
+) -> None:
+    address = published(platform.home, CATALOGUE)
+    with opened(f"http://{address}", (1600, 900)) as tab:
+        tab.goto("/?level=red&level=yellow")
+        tab.sees("running", "This page follows new commits")
+        rows = tab.run("() => [...document.querySelectorAll('tr[id]')].map((row) => row.id)")
+        assert rows == [f"c-{alert_id}" for alert_id in screened.alerts], "highest level first, as in the list"
+        first = next(iter(screened.alerts))
+        tab.goto(f"/conjunctions/{first}")
+        tab.sees(first, "What changed and why", "TCA +0.00 s")
+        assert tab.run("() => [...document.images].length") == 2
+        assert (tab.dialogs, tab.elsewhere) == (0, [])
+
+
 @pytest.mark.usefixtures("screened")
 def test_another_user_of_the_machine_reaches_neither_the_files_nor_the_engine__S10(platform: RunningPlatform) -> None:
     made = [platform.home]

@@ -15,7 +15,7 @@ from sda_platform_tests.support.segments import after
 
 
 def metadata_of(lake: Lake) -> Mapping[str, Any]:
-    return report(lake, Path(lake.uri) / "pages").metadata or {}
+    return report(lake, Path(lake.uri) / "pages", "127.0.0.1:3100").metadata or {}
 
 
 @pytest.mark.parametrize("assessments", [1, 3])
@@ -36,6 +36,8 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
     assert metadata["current_alerts"] == 6
     pictures = [metadata[f"alert_{place}"].value for place in range(1, SHOWN + 1)]
     assert [text[2:15] for text in pictures] == [f"alert event-{n}" for n in (6, 5, 4, 3, 2)]
+    assert metadata["console"].value == "http://127.0.0.1:3100/"
+    assert metadata["alert_1_page"].value == "http://127.0.0.1:3100/conjunctions/event-6"
     page = Path(metadata[f"alert_{SHOWN}_report"].value)
     assert page == tmp_path / "pages" / "event-2.html" and "2.00e-06" in page.read_text()
     for text in pictures:

@@ -1,0 +1,108 @@
+"""The table of conjunctions: fleet by time, as a page and as CSV."""
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.selection import sort_key
+from sda_platform.console.conjunction_cells import table_row
+from sda_platform.console.filters import Filters
+from sda_platform.console.overview import Overview, Row
+from sda_platform.foreign_text import Html
+from sda_platform.html_elements import element, joined
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.plain_rows import write_csv
+from sda_platform.units import SECOND_NS
+
+_COLUMNS: Final = (
+    ("level", "Level"), ("", "Primary – secondary"), ("tca", "TCA (UTC)"), ("miss", "Miss km"), ("pc", "Pc"),
+    ("", "Largest Pc"), ("speed", "Speed km/s"), ("", "Data age"), ("", "States from"), ("", "Received CDMs"),
+    ("", "Acknowledged"),
+)  # fmt: skip
+"""The order that a header sorts by, where it does, and its title."""
+_CSV: Final = (
+    "event_id", "risk", "rule", "status", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_utc",
+    "miss_distance_km", "radial_miss_km", "in_track_miss_km", "cross_track_miss_km", "collision_probability",
+    "maximum_probability", "relative_speed_km_s", "state_source_1", "data_of_1", "data_age_1_s", "state_source_2",
+    "data_of_2", "data_age_2_s", "stated_probability", "stated_by", "acknowledged_by", "comment",
+)  # fmt: skip
+
+
+def shown_rows(overview: Overview, filters: Filters, selection: Any) -> list[Row]:
+    """Return the selected rows in the order that is asked for."""
+    return sorted(filter(selection.has, overview.rows), key=lambda row: sort_key(filters.sort, row))
+
+
+def conjunction_table(rows: Sequence[Row], now_ns: int, filters: Filters | None = None, root: str = "") -> Html:
+    """Make the table of these rows; with ``filters`` its headers sort."""
+    header = (_header(order, title, filters) for order, title in _COLUMNS)
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", "Conjunctions"),
+            element("thead", element("tr", *header)),
+            element("tbody", *(table_row(row, now_ns, root) for row in rows)),
+            class_="conjunctions",
+        ),
+        class_="wide",
+        tabindex=0,
+        role="region",
+        aria_label="Conjunctions",
+    )
+
+
+def listed(overview: Overview, rows: Sequence[Row], filters: Filters) -> Html:
+    """Make the table of the first rows, every red one included, with a line that counts what it shows."""
+    red = RISK_LEVELS[-1]
+    first = [row for place, row in enumerate(rows) if place < filters.limit or row["risk"] == red]
+    counts = ", ".join(f"{sum(row['risk'] == level for row in rows):,} {level}" for level in reversed(RISK_LEVELS))
+    of_all = f" of {len(overview.rows):,}" if len(rows) < len(overview.rows) else ""
+    line = f"{len(rows):,}{of_all} conjunctions: {counts}."
+    more = element("a", f"Show all {len(rows):,}", href=filters.query(limit=min(len(rows), 10_000)))
+    return joined(
+        element(
+            "p",
+            line,
+            f" The first {len(first):,} are shown. " if len(first) < len(rows) else " ",
+            more if len(first) < len(rows) else None,
+            " ",
+            element("a", "CSV of these", href=f"conjunctions.csv{filters.query()}"),
+            class_="count",
+        ),
+        conjunction_table(first, overview.currency.now_ns, filters) if rows else _nothing(overview, filters),
+    )
+
+
+def _nothing(overview: Overview, filters: Filters) -> Html:
+    if filters.is_any and overview.rows:
+        return element("p", f"None of {len(overview.rows):,} conjunctions is selected by these filters.", class_="none")
+    return element("p", "No conjunction is known. The lines above say what was screened.", class_="none")
+
+
+def _header(order: str, title: str, filters: Filters | None) -> Html:
+    if filters is None or not order:
+        return element("th", title, scope="col")
+    is_first = filters.sort == order
+    link = element("a", title, href=filters.query(sort=order))
+    return element(
+        "th",
+        link,
+        scope="col",
+        aria_sort=("ascending" if order in ("tca", "miss") else "descending") if is_first else None,
+    )
+
+
+def csv_of(rows: Sequence[Row], now_ns: int) -> str:
+    """Write rows of the table as CSV; what a spreadsheet would execute is quoted."""
+    out = io.StringIO(newline="")
+    facts = ({**row, **{f"data_age_{n}_s": _age_s(row, n, now_ns) for n in (1, 2)}, "tca_utc": iso(row["tca_time_ns"])}
+             for row in rows)  # fmt: skip
+    write_csv(({name: fact[name] for name in _CSV} for fact in facts), out, _CSV)
+    return out.getvalue()
+
+
+def _age_s(row: Row, n: int, now_ns: int) -> float | None:
+    time_ns = row[f"data_time_{n}_ns"]
+    return None if time_ns is None else round((now_ns - time_ns) / SECOND_NS, 3)

@@ -1,0 +1,45 @@
+"""What pages say of an object: its orbit and age, size and owner, and its operator in the fleet."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sda_platform.catalog.lookup import satellite
+from sda_platform.clock import iso
+from sda_platform.conjunction.fleet import ProtectedObject
+from sda_platform.lake.lake import Lake
+from sda_platform.units import DAY_MIN
+
+_SATELLITE = {
+    "object_type": "type", "owner": "owner", "status": "status", "launch": "launched", "decay": "decayed",
+    "size": "size by radar", "rcs_m2": "radar cross section, m²",
+}  # fmt: skip
+
+
+def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
+    """Describe the set in force, a row of `catalog.lookup.one_object`, and what the satellite catalogue states."""
+    stated = satellite(lake, found["norad_id"])
+    return {
+        "international designator": found["international_designator"] or "",
+        "orbit": f"{found['regime']}, {found['perigee_km']:.1f} × {found['apogee_km']:.1f} km",
+        "inclination": f"{found['inclination_deg']:.4f}°",
+        "period": f"{DAY_MIN / found['mean_motion_rev_per_day']:.2f} min",
+        "element set": f"epoch {iso(found['epoch_time_ns'])[:19]}Z, {found['age_days']:.2f} days old",
+        "by": found["originator"] or "not stated",
+        **{_SATELLITE.get(name, name.replace("_", " ")): value for name, value in stated.items()},
+    }
+
+
+def fleet_facts(members: Iterable[ProtectedObject], norad_id: int) -> dict[str, str]:
+    """Describe a satellite of the fleet; of other objects nothing is known here."""
+    for member in members:
+        if member.norad_id == norad_id:
+            answers = {True: "yes", False: "no", None: ""}
+            facts = {
+                "operator": member.operator,
+                "manoeuvrable": answers[member.manoeuvrable],
+                "contact": member.contact,
+                "mass": f"{member.mass_kg:g} kg" if member.mass_kg else "",
+                "radius by the fleet file": f"{member.radius_m:g} m" if member.radius_m else "",
+            }
+            return {name: value for name, value in facts.items() if value}
+    return {}

@@ -1,0 +1,131 @@
+"""The paths of the console, beside those of the lookup endpoint that it is served with.
+
+A page of an object has the address of the object's element set: what accepts HTML is answered with the page.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Final
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
+from typing_extensions import override
+
+from sda_platform.catalog.lookup import UnknownObject
+from sda_platform.conjunction.alert_ids import UnknownAlert
+from sda_platform.conjunction.alert_page import ORBIT_VIEW
+from sda_platform.console.conjunctions import csv_of, listed, shown_rows
+from sda_platform.console.event import PICTURES, event_page, event_picture
+from sda_platform.console.filters import Filters, WrongFilter
+from sda_platform.console.objects import object_page, search_page
+from sda_platform.console.page import HEADERS, STATIC, ConsoleContext, currency, page
+from sda_platform.formats.listings import ListingError
+from sda_platform.html_elements import element
+from sda_platform.http_gate import headers_of
+from sda_platform.serving.conditional import of_content
+from sda_platform.serving.negotiation import best
+
+_HTML: Final = "text/html"
+_OFFERED: Final = ("application/json", "text/csv", "text/plain", "application/xml", _HTML)
+_FILES: Final = {
+    "console.css": (STATIC / "console.css", "text/css"),
+    "console.js": (STATIC / "console.js", "text/javascript"),
+    "icon.svg": (STATIC / "icon.svg", "image/svg+xml"),
+    "orbit_view.js": (ORBIT_VIEW, "text/javascript"),
+}
+_GREATEST_ID: Final = 2**63 - 1
+_STATUS: Final = {UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, ListingError: 500}
+_Page = Callable[[ConsoleContext, Request], Response]
+
+
+class PageRoute(Route):
+    """A route that only takes requests which accept HTML above all else, and name no format of data."""
+
+    @override
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Leave every other request to the routes that come after."""
+        if best(headers_of(scope).get("accept"), _OFFERED) != _HTML or "format" in QueryParams(scope["query_string"]):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+def console_routes(context: ConsoleContext) -> list[BaseRoute]:
+    """Return the routes of the console; they come before those of the endpoint."""
+
+    def of(make: _Page, root: str = "") -> Callable[[Request], Response]:
+        return _answered(context, make, root)
+
+    return [
+        Route("/", of(_conjunctions)),
+        Route("/conjunctions.csv", of(_csv)),
+        Route("/conjunctions/{event_id}", of(_event, "../")),
+        Route("/conjunctions/{event_id}/{name}.svg", of(_picture, "../../")),
+        Route("/console/{name}", _file),
+        PageRoute("/objects", of(_search)),
+        PageRoute("/objects/{norad_id}", of(_object, "../")),
+    ]
+
+
+def _answered(context: ConsoleContext, make: _Page, root: str) -> Callable[[Request], Response]:
+    """A handler that answers what is wrong with a request as a page."""
+
+    @wraps(make)
+    def answer(request: Request) -> Response:
+        try:
+            return make(context, request)
+        except tuple(_STATUS) as error:
+            status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+            text = element("p", str(error), role="alert")
+            return page(context, "Not found" if status == 404 else "Not shown", text, root=root, status=status)
+
+    return answer
+
+
+def _conjunctions(context: ConsoleContext, request: Request) -> Response:
+    filters, overview = Filters.of(request.query_params), context.overviews.now()
+    members = context.members()
+    rows = shown_rows(overview, filters, filters.selection(members, overview.currency.now_ns))
+    form = filters.form(sorted({each.operator for each in members if each.operator}))
+    live = element("div", listed(overview, rows, filters), id="live")
+    keys = element("p", "Keys: j and k move, Enter opens, / searches.", class_="keys")
+    top = element("div", currency(context, overview), id="live-currency")
+    return page(context, "Conjunctions", element("h1", "Conjunctions"), top, form, live, keys)
+
+
+def _csv(context: ConsoleContext, request: Request) -> Response:
+    filters, overview = Filters.of(request.query_params), context.overviews.now()
+    rows = shown_rows(overview, filters, filters.selection(context.members(), overview.currency.now_ns))
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="conjunctions.csv"'}
+    return Response(csv_of(rows, overview.currency.now_ns), 200, headers, "text/csv")
+
+
+def _event(context: ConsoleContext, request: Request) -> Response:
+    return event_page(context, request.path_params["event_id"])
+
+
+def _picture(context: ConsoleContext, request: Request) -> Response:
+    name = request.path_params["name"]
+    found = event_picture(context, request.path_params["event_id"], name) if name in PICTURES else None
+    return found or Response("there is no such picture", 404, HEADERS, "text/plain")
+
+
+def _search(context: ConsoleContext, request: Request) -> Response:
+    return search_page(context, request.query_params.get("text", "")[:200].strip())
+
+
+def _object(context: ConsoleContext, request: Request) -> Response:
+    number = request.path_params["norad_id"]
+    if not (number.isascii() and number.isdigit() and 0 < int(number[:20]) <= _GREATEST_ID):
+        raise UnknownObject(f"{number[:40]!r} is no catalogue number")
+    return object_page(context, int(number))
+
+
+def _file(request: Request) -> Response:
+    found = _FILES.get(request.path_params["name"])
+    if found is None:
+        return Response("there is no such file", 404, HEADERS, "text/plain")
+    path, media_type = found
+    return of_content(request, Response(path.read_bytes(), 200, {**HEADERS}, media_type))

@@ -34,7 +34,7 @@ def report() -> AlertReport:
 
 def test_the_page_says_what_happened_and_why_and_loads_nothing(report: AlertReport) -> None:
     page = report.html()
-    for words in ("ISS &lt;ZARYA&gt;", "risk_level, probability by dilution", "own track", "sets.csv record 7",
+    for words in ("ISS &lt;ZARYA&gt;", "risk level, probability by dilution", "own track", "sets.csv record 7",
                   "&lt;b&gt;looking&lt;/b&gt;", iso(TCA_NS), "1.000e-03"):  # fmt: skip
         assert words in page, words
     assert page.count("<svg") == 2

@@ -8,13 +8,16 @@ newest version: compaction and VACUUM do not matter. A table whose rows are repl
 """
 
 import re
+import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -87,16 +90,21 @@ class PinnedView:
         Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
         whose pinned version is gone.
         """
+        with self.reading(sql, parameters) as reader:
+            yield _no_rows(reader.schema)
+            yield from reader
+
+    @contextmanager
+    def reading(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatchReader]:
+        """Give the result of ``sql`` to be read once, while the context is open; raises as `batches`."""
         begun_s = time.monotonic()
         with self._leased(sql):
             named = self._open(sql)
             with self._running(begun_s):
-                reader = self._result(sql, parameters, named).to_arrow_reader(BATCH_ROWS)
-                yield _no_rows(reader.schema)
-                yield from reader
+                yield self._result(sql, parameters, named).to_arrow_reader(BATCH_ROWS)
 
-    def register(self, name: str, rows: pa.Table) -> None:
-        """Let queries read ``rows`` under ``name``."""
+    def register(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Let queries read ``rows`` under ``name``; a reader can be read by one query."""
         self._connection.register(name, rows)
 
     def _result(self, sql: str, parameters: Sequence[Any], named: Sequence[str]) -> duckdb.DuckDBPyRelation:
@@ -172,12 +180,16 @@ class PinnedView:
         try:
             with self._interrupted_at(begun_s + self._limits.timeout_s):
                 yield
-        except duckdb.InterruptException:
-            raise self._too_long() from None
-        except duckdb.OutOfMemoryException:
-            raise QueryRefused(f"the query needs more than {self._limits.memory_mb} MB; select less") from None
-        except duckdb.Error as error:
-            raise QueryRefused(str(error)) from None
+        except (duckdb.Error, OSError) as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: duckdb.Error | OSError) -> Exception:
+        """What DuckDB refuses while its rows are read, Arrow passes on as OSError with DuckDB's own text."""
+        if isinstance(error, duckdb.InterruptException) or str(error).startswith("INTERRUPT Error"):
+            return self._too_long()
+        if isinstance(error, duckdb.OutOfMemoryException) or str(error).startswith("Out of Memory Error"):
+            return QueryRefused(f"the query needs more than {self._limits.memory_mb} MB; select less")
+        return QueryRefused(str(error)) if isinstance(error, duckdb.Error) else error
 
     @contextmanager
     def _interrupted_at(self, limit_s: float) -> Iterator[None]:
@@ -212,6 +224,9 @@ def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConne
         "python_enable_replacements": "false",
         "memory_limit": f"{limits.memory_mb}MB",
         "threads": str(limits.threads),
+        # Made by the first query that needs it, and removed with the connection. Not the default: `.tmp` where the
+        # process was started, which it shares with every other query there.
+        "temp_directory": str(Path(tempfile.gettempdir(), f"sda-query-{uuid.uuid4()}")),
     }
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute(

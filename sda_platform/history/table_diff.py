@@ -5,10 +5,11 @@ makes no difference: compaction is invisible.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sda_platform.history.pinned_view import PinnedView
+from sda_platform.history.pinned_view import Limits, PinnedView
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import CorrectionLogModel, content
 from sda_platform.lake.lake import Lake
@@ -28,36 +29,44 @@ class RowChange:
     columns: Sequence[str] = ()
 
 
-def table_diff(lake: Lake, table: Table, before: VersionVector, after: VersionVector) -> Iterator[RowChange]:
+def table_diff(
+    lake: Lake, table: Table, before: VersionVector, after: VersionVector, *, limits: Limits | None = None
+) -> Iterator[RowChange]:
     """Yield the keys whose rows differ between two states that have ``table``, in the order of the key.
 
-    Raises VersionExpired where a state can no longer be read.
+    Neither state is in memory as a whole: both are read once, and what a join or a sort holds beyond ``limits`` is on
+    disk. Raises VersionExpired where a state can no longer be read, QueryRefused beyond a limit.
     """
     is_log = issubclass(table.model, CorrectionLogModel)
     key = table.key[:1] if is_log else table.key
     compared = content(table) if is_log else [c.name for c in table.columns if c.name not in {*key, COMMIT_SEQUENCE}]
-    sides = [PinnedView(lake, {table.name: table}, s.only(table.name), "current") for s in (before, after)]
-    both = PinnedView(lake, {}, VersionVector({}))
-    ends = [state.snapshots[table.name].sequence for state in (before, after)]
-    if is_log:
-        later = sides[ends[0] <= ends[1]]
-        touched = later.rows(f"SELECT DISTINCT {key[0]} FROM {table.name} WHERE {COMMIT_SEQUENCE} > {min(ends)}")
-        for side in sides:
-            side.register("touched", touched)
-    for name, side in zip(("before", "after"), sides, strict=True):
-        both.register(name, side.rows(_rows_that_may_differ(table, is_log, min(ends))))
+    sides = {"before": before.only(table.name), "after": after.only(table.name)}
+    ends = {name: state.snapshots[table.name].sequence for name, state in sides.items()}
+    both = PinnedView(lake, {}, VersionVector({}), limits=limits)
+    with ExitStack() as opened:
+        for name, state in sides.items():
+            side = PinnedView(lake, {table.name: table}, state, "current", limits)
+            if is_log:
+                later = PinnedView(lake, {table.name: table}, sides[max(ends, key=ends.__getitem__)], limits=limits)
+                sql = f"SELECT DISTINCT {key[0]} FROM {table.name} WHERE {COMMIT_SEQUENCE} > {min(ends.values())}"
+                side.register("touched", opened.enter_context(later.reading(sql)))
+            sql = _rows_that_may_differ(table, is_log, min(ends.values()))
+            both.register(name, opened.enter_context(side.reading(sql)))
+        for batch in both.batches(_difference(key, compared)):
+            for row in batch.to_pylist():
+                yield _row_change(row["before"], row["after"], key, compared)
+
+
+def _difference(key: Sequence[str], compared: Sequence[str]) -> str:
     on = " AND ".join(f'b."{name}" = a."{name}"' for name in key)
     differs = " OR ".join(f'b."{name}" IS DISTINCT FROM a."{name}"' for name in compared) or "false"
     order = ", ".join(f'coalesce(b."{name}", a."{name}")' for name in key)
-    sql = (
+    return (
         f'SELECT CASE WHEN b."{key[0]}" IS NULL THEN NULL ELSE b END AS before, '
         f'CASE WHEN a."{key[0]}" IS NULL THEN NULL ELSE a END AS after '
         f"FROM before AS b FULL JOIN after AS a ON {on} "
         f'WHERE b."{key[0]}" IS NULL OR a."{key[0]}" IS NULL OR {differs} ORDER BY {order}'
     )
-    for batch in both.batches(sql):
-        for row in batch.to_pylist():
-            yield _row_change(row["before"], row["after"], key, compared)
 
 
 def _rows_that_may_differ(table: Table, is_log: bool, first_new: int) -> str:

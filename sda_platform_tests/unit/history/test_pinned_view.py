@@ -31,11 +31,12 @@ from sda_platform.history.table_diff import table_diff
 from sda_platform.history.table_files import TableFiles
 from sda_platform.history.version_vector import VersionVector, snapshot_at
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake import commit as door
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
-from sda_platform.lake.table import Table
-from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
 from sda_platform_tests.unit.history.lakes import EVENT, TABLES, add, approach, decide, elements
 
 
@@ -379,6 +380,24 @@ def test_a_diff_lists_inserted_changed_and_deleted_rows_by_key_and_no_compaction
     assert [(d.change, d.key["segment_sha256"]) for d in added] == [("inserted", "late")]
     again = table_diff(lake, ELEMENT_SETS, state(sets, 1), state(sets, sets.version()))
     assert list(again) == []
+
+
+def test_a_diff_takes_neither_state_as_a_whole_and_keeps_to_its_memory__DL4_F5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_at(tmp_path)
+    log = lake.log(OBSERVATIONS)
+    nothing = VersionVector({OBSERVATIONS.name: TableSnapshot(OBSERVATIONS.name, -1, 0)})
+    many = rows_of(OBSERVATIONS, [{}]).take(pa.array([0] * 40_000))
+    ids = pa.array([f"{number:064d}" for number in range(many.num_rows)])
+    many = many.set_column(many.column_names.index("observation_id"), "observation_id", ids)
+    door.append(log, lake.plan(OBSERVATIONS), many.drop_columns(COMMIT_SEQUENCE), engine=with_delta_rs)
+    monkeypatch.delattr(PinnedView, "rows")
+    newest = state(log, log.version())
+    found = table_diff(lake, OBSERVATIONS, nothing, newest)
+    assert sum(change.change == "inserted" for change in found) == many.num_rows
+    with pytest.raises(QueryRefused, match="needs more than 16 MB; select less"):
+        list(table_diff(lake, OBSERVATIONS, nothing, newest, limits=Limits(memory_mb=16, threads=1)))
 
 
 def test_an_explanation_shows_what_was_known_then_and_what_is_known_now(lake: Lake) -> None:

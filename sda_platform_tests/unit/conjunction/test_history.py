@@ -63,7 +63,9 @@ def folded(entries: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (),
 
 def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any], width: int = 140) -> str:
     alerts = [{**assessments[0], "op": op}]
-    trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{}] * 7, others)
+    trace = Trace(
+        EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{"source_id": "radar-5"}] * 7, others
+    )
     history = folded(assessments, others)
     console = PeopleConsole(width=width, record=True, file=io.StringIO())
     for line in alert_lines(trace, history):
@@ -89,7 +91,7 @@ def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> N
     assert "2024-11-01T19:14:31.500Z, 19.0 h after the last assessment" in text
     assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
     assert "+1.500" in text, "how far the TCA moved"
-    assert "rests on 2 element sets, 1 tracks and 7 observations: sda alert trace 0934bc66" in text
+    assert "rests on 2 element sets, 1 tracks and 7 observations: 7 of radar-5; sda alert trace 0934bc66" in text
 
 
 def test_one_scale_of_levels_applies_to_the_whole_history_and_is_stated() -> None:

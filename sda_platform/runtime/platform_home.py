@@ -55,16 +55,17 @@ def take_lock(home: Path) -> IO[str]:
     """Become the platform of ``home`` until the returned file is closed. Raises AlreadyRunning."""
     make_private(home)
     lock = (home / LOCK_FILE).open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    # What only asks whether a platform runs shares the lock for a moment: then this one asks again.
+    while not (is_taken := _locked(lock, fcntl.LOCK_EX)) and _locked(lock, fcntl.LOCK_SH):
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    if not is_taken:
         lock.close()
         state = read_state(home)
         address = state.get("addresses", {}).get("webserver", "still starting")
         raise AlreadyRunning(
             f"a platform already runs in {home} (process {state.get('pid', 'unknown')}, {address}): "
             "use that one, stop it, or choose another home with SDA_HOME"
-        ) from None
+        )
     return lock
 
 
@@ -86,11 +87,16 @@ def running_platform(home: Path) -> dict[str, Any] | None:
     if not (home / LOCK_FILE).exists():
         return None
     with (home / LOCK_FILE).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return read_state(home)
-    return None
+        return None if _locked(lock, fcntl.LOCK_SH) else read_state(home)
+
+
+def _locked(lock: IO[str], kind: int) -> bool:
+    """Take a lock of this kind unless another process has one that excludes it; return whether it is taken."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read_state(home: Path) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 import json
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -49,3 +51,27 @@ def test_the_code_server_listens_where_only_its_user_may_connect(tmp_path: Path,
 
 def test_no_platform_stops_where_none_ran(tmp_path: Path) -> None:
     assert not is_stopping(tmp_path)
+
+
+def test_who_asks_whether_a_platform_runs_keeps_none_from_starting(tmp_path: Path) -> None:
+    """A page of the console asks at each refresh; a start at that moment was told that a platform runs."""
+    platform_home.take_lock(tmp_path).close()
+    is_over = Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            platform_home.running_platform(tmp_path)
+
+    with ThreadPoolExecutor(2) as pool:
+        asking = [pool.submit(ask) for _ in range(2)]
+        try:
+            for _ in range(200):
+                platform_home.take_lock(tmp_path).close()
+            with platform_home.take_lock(tmp_path):
+                assert platform_home.running_platform(tmp_path) is not None
+                with pytest.raises(platform_home.AlreadyRunning):
+                    platform_home.take_lock(tmp_path)
+        finally:
+            is_over.set()
+        for each in asking:
+            each.result()

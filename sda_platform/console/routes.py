@@ -3,10 +3,11 @@
 A page of an object has the address of the object's element set: what accepts HTML is answered with the page.
 """
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
 from typing import Final
 
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
@@ -37,6 +38,8 @@ _FILES: Final = {
     "orbit_view.js": (ORBIT_VIEW, "text/javascript"),
 }
 _GREATEST_ID: Final = 2**63 - 1
+MOST_AT_ONCE: Final = 4
+"""Pages and pictures that are made at once. Others wait and hold no thread, so lookups beside them keep theirs."""
 _STATUS: Final = {UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, ListingError: 500}
 _Page = Callable[[ConsoleContext, Request], Response]
 
@@ -55,8 +58,16 @@ class PageRoute(Route):
 def console_routes(context: ConsoleContext) -> list[BaseRoute]:
     """Return the routes of the console; they come before those of the endpoint."""
 
-    def of(make: _Page, root: str = "") -> Callable[[Request], Response]:
-        return _answered(context, make, root)
+    at_once = CapacityLimiter(MOST_AT_ONCE)
+
+    def of(make: _Page, root: str = "") -> Callable[[Request], Awaitable[Response]]:
+        answer = _answered(context, make, root)
+
+        @wraps(make)
+        async def in_turn(request: Request) -> Response:
+            return await to_thread.run_sync(partial(answer, request), limiter=at_once)
+
+        return in_turn
 
     return [
         Route("/", of(_conjunctions)),
@@ -72,7 +83,6 @@ def console_routes(context: ConsoleContext) -> list[BaseRoute]:
 def _answered(context: ConsoleContext, make: _Page, root: str) -> Callable[[Request], Response]:
     """A handler that answers what is wrong with a request as a page."""
 
-    @wraps(make)
     def answer(request: Request) -> Response:
         try:
             return make(context, request)

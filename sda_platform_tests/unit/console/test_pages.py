@@ -1,5 +1,6 @@
 """The pages of the console over a small lake: what they say, that nothing in them runs, and what a browser shows."""
 
+import asyncio
 import csv
 import io
 import re
@@ -8,10 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
 
 from sda_platform.conjunction.acknowledging import acknowledge
 from sda_platform.conjunction.tables import (
@@ -24,7 +29,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.console.overview import Overviews
 from sda_platform.console.page import ConsoleContext
-from sda_platform.console.routes import console_routes
+from sda_platform.console.routes import MOST_AT_ONCE, console_routes
 from sda_platform.foreign_text import printable
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.browser import opened
@@ -72,6 +77,32 @@ def console(home: Path, lake: Lake, **facts: Any) -> Iterator[tuple[Client, Cons
     context = replace(known, **facts)
     with Client(Starlette(routes=console_routes(context))) as client:
         yield client, context
+
+
+def test_pages_that_take_long_leave_threads_to_lookups_beside_them(tmp_path: Path) -> None:
+    """As many requests for pages as a server takes; each waits for a page that takes long."""
+    landing, go, begun = str(tmp_path / "landing"), Event(), []
+
+    def is_running() -> bool:
+        begun.append(1)
+        return go.wait(60)
+
+    lake = lake_of(tmp_path)
+    context = ConsoleContext(lake, landing, Overviews(lake, landing), is_running, lambda: None)
+    lookup = Route("/health", lambda _: Response("sound"))
+    app = Starlette(routes=[*console_routes(context), lookup])
+
+    async def asked() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            waiting = [asyncio.create_task(client.get("/", headers=HTML, timeout=60)) for _ in range(100)]
+            while len(begun) < MOST_AT_ONCE:
+                await asyncio.sleep(0)
+            assert (await client.get("/health", timeout=60)).text == "sound"
+            assert len(begun) == MOST_AT_ONCE
+            go.set()
+            assert {each.status_code for each in await asyncio.gather(*waiting)} == {200}
+
+    asyncio.run(asked())
 
 
 @pytest.fixture(scope="module")

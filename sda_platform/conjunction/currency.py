@@ -43,19 +43,29 @@ class Currency:
         known = (float(np.median(ages_s)), float(ages_s.max())) if len(ages_s) else (None, None)
         return cls(now_ns, marks.get(SCREENED_FROM), marks.get(SCREENED_UPTO), len(ages_s), *known)
 
-    def __str__(self) -> str:
+    @property
+    def screened(self) -> str:
+        """When all objects were screened, and up to when; empty: never."""
         if self.screened_ns is None or self.screened_upto_ns is None:
-            screened = "nothing was screened yet"
-        else:
-            ago = words_of((self.now_ns - self.screened_ns) / SECOND_NS)
-            screened = f"all objects screened {ago} ago, up to {iso(self.screened_upto_ns)[:16]}Z"
-            if self.screened_upto_ns <= self.now_ns:
-                screened += ", which has passed"
+            return ""
+        return f"{words_of((self.now_ns - self.screened_ns) / SECOND_NS)} ago, up to {iso(self.screened_upto_ns)[:16]}Z"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the screened span lies behind."""
+        return self.screened_upto_ns is not None and self.screened_upto_ns <= self.now_ns
+
+    @property
+    def ages(self) -> str:
+        """The ages of the element sets; empty without a catalogue."""
         if self.median_age_s is None or self.greatest_age_s is None:
-            sets = "no object in the catalogue"
-        else:
-            ages = f"{words_of(self.median_age_s)} old in the median, {words_of(self.greatest_age_s)} at most"
-            sets = f"element sets of {self.objects:,} objects, {ages}"
+            return ""
+        return f"{words_of(self.median_age_s)} old in the median, {words_of(self.greatest_age_s)} at most"
+
+    def __str__(self) -> str:
+        passed = ", which has passed" if self.has_passed else ""
+        screened = f"all objects screened {self.screened}{passed}" if self.screened else "nothing was screened yet"
+        sets = f"element sets of {self.objects:,} objects, {self.ages}" if self.ages else "no object in the catalogue"
         return f"as of {iso(self.now_ns)[:19]}Z: {screened}; {sets}"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sda_platform.conjunction.fleet import ProtectedObject
+from sda_platform.conjunction.level_colours import ALERT_LEVELS
 
 Fact = Mapping[str, Any]
 _SEARCHED: Final = ("event_id", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "rule", "stated_by",
@@ -28,6 +29,11 @@ def sort_key(order: str, fact: Fact) -> Any:
         "speed": -(fact["relative_speed_km_s"] or 0.0),
     }
     return first[order], urgency(fact)
+
+
+def first_places(levels: Iterable[str], limit: int | None) -> list[int]:
+    """Return the places of what a list shows of conjunctions with these levels: the first, and every red one."""
+    return [place for place, level in enumerate(levels) if limit is None or place < limit or level == ALERT_LEVELS[0]]
 
 
 class UnknownOperator(ValueError):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.selection import sort_key
+from sda_platform.conjunction.selection import first_places, sort_key
 from sda_platform.console.conjunction_cells import table_row
 from sda_platform.console.filters import Filters
 from sda_platform.console.overview import Overview, Row
@@ -55,8 +55,7 @@ def conjunction_table(rows: Sequence[Row], now_ns: int, filters: Filters | None 
 
 def listed(overview: Overview, rows: Sequence[Row], filters: Filters) -> Html:
     """Make the table of the first rows, every red one included, with a line that counts what it shows."""
-    red = RISK_LEVELS[-1]
-    first = [row for place, row in enumerate(rows) if place < filters.limit or row["risk"] == red]
+    first = [rows[place] for place in first_places((row["risk"] for row in rows), filters.limit)]
     counts = ", ".join(f"{sum(row['risk'] == level for row in rows):,} {level}" for level in reversed(RISK_LEVELS))
     of_all = f" of {len(overview.rows):,}" if len(rows) < len(overview.rows) else ""
     line = f"{len(rows):,}{of_all} conjunctions: {counts}."

@@ -53,8 +53,8 @@ class Overview:
     missing: Sequence[str]
 
     @classmethod
-    def of(cls, lake: Lake, landing_uri: str) -> Self:
-        """Read the overview of now."""
+    def of(cls, lake: Lake, seen: Mapping[str, Sequence[Row]]) -> Self:
+        """Read the overview of now; ``seen``: the acknowledgements of alerts by id."""
         currency = Currency.of(lake)
         alerts = {row["event_id"]: row for row in _current(lake, CONJUNCTION_ALERTS) if row["status"] != "closed"}
         assessed = [
@@ -73,7 +73,6 @@ class Overview:
         for opinion in open_comparisons(lake, currency.now_ns):
             if opinion.event:
                 received[opinion.event["event_id"]].append(opinion)
-        seen = known_acknowledgements(lake, landing_uri)
         for row in rows:
             row["received"] = received[row["event_id"]]
             row |= _seen(seen.get(row["event_id"], ()), alerts.get(row["event_id"]))
@@ -135,5 +134,5 @@ class Overviews:
             known = known_acknowledgements(self._lake, self._landing_uri)
             state = versions, sum(map(len, known.values())), self._lake.clock.now_ns() // MINUTE_NS
             if self._kept is None or self._kept[0] != state:
-                self._kept = state, Overview.of(self._lake, self._landing_uri)
+                self._kept = state, Overview.of(self._lake, known)
             return self._kept[1]

@@ -99,18 +99,16 @@ def currency(context: ConsoleContext, overview: Overview) -> Html:
     """Make the lines that say as of when the page is, what it rests on, and what is wrong with that."""
     now, warnings = overview.currency, []
     facts: list[tuple[str, str]] = [("As of", f"{iso(now.now_ns)[:19]}Z")]
-    if now.screened_ns is None or now.screened_upto_ns is None:
+    if now.screened:
+        facts.append(("Screened", now.screened))
+    else:
         warnings.append("Nothing was screened yet: an empty table is no all-clear.")
+    if now.has_passed:
+        warnings.append("The screened span has passed: later conjunctions are not known.")
+    if now.ages:
+        facts.append(("Catalogue", f"{now.objects:,} objects, element sets {now.ages}"))
     else:
-        ago = words_of((now.now_ns - now.screened_ns) / SECOND_NS)
-        facts.append(("Screened", f"{ago} ago, up to {iso(now.screened_upto_ns)[:16]}Z"))
-        if now.screened_upto_ns <= now.now_ns:
-            warnings.append("The screened span has passed: later conjunctions are not known.")
-    if now.median_age_s is None or now.greatest_age_s is None:
         warnings.append("The catalogue has no object.")
-    else:
-        ages = f"{words_of(now.median_age_s)} old in the median, {words_of(now.greatest_age_s)} at most"
-        facts.append(("Catalogue", f"{now.objects:,} objects, element sets {ages}"))
     is_running = context.is_running()
     facts.append(("Platform", "running" if is_running else "not running in this home"))
     if not is_running:

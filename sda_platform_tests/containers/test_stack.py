@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.orchestration.attempts import unfinished_run_of
+from sda_platform.orchestration.jobs import JOBS
 from sda_platform_tests.campaign.world import Delivery
 from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base
 from sda_platform_tests.containers.stack import PASSWORD, PROJECT, START_S, UPLOAD_PORT, UPLOAD_TOKEN, Stack
@@ -200,9 +202,6 @@ def _is_restarted(container: str, earlier: int) -> bool:
 
 def _has_begun(stack: Stack) -> bool:
     """Whether a run is under way."""
-    from sda_platform.orchestration.attempts import unfinished_run_of
-    from sda_platform.orchestration.jobs import JOBS
-
     with stack.instance as instance:
         return unfinished_run_of(instance, *JOBS) is not None
 

@@ -15,7 +15,7 @@ from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import RED, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom, origin_columns, origins_of_events
-from sda_platform.conjunction.selection import EventSelection, sort_key
+from sda_platform.conjunction.selection import EventSelection, first_places, sort_key
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
@@ -122,7 +122,7 @@ def selected_alerts(alerts: Sequence[CurrentAlert], selection: EventSelection, s
 
 def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:
     """Return the first ``limit`` alerts, and every red one."""
-    return [a for place, a in enumerate(alerts) if limit is None or place < limit or a.risk == RISK_LEVELS[RED]]
+    return [alerts[place] for place in first_places((alert.risk for alert in alerts), limit)]
 
 
 def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: int | None = None) -> Grid | str:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from sda_platform.runtime.separate import SERVICES, separate_service
 from sda_platform.settings import Settings, require_known_variables
 from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port, read_token, token_file, with_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform_tests.containers.engine import compose_command
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -151,10 +151,3 @@ def test_compose_accepts_it() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert set(yaml.safe_load(done.stdout)["services"]) == set(CONTAINERS)
-
-
-def compose_command() -> list[str]:
-    for command in (["docker", "compose"], ["docker-compose"]):
-        if shutil.which(command[0]) and not subprocess.run([*command, "version"], capture_output=True).returncode:
-            return command
-    pytest.skip("no Compose here (Debian, Ubuntu: apt install docker-compose)")

@@ -91,8 +91,12 @@ class Commands(click.Group):
         for each in rest:
             if each == "--":
                 others += [each, *rest]
-            elif each.split("=")[0] == _HOME:
-                first += [each, *([] if "=" in each else [next(rest, "")])]
+            elif each == _HOME:
+                if (value := next(rest, None)) is None:
+                    raise click.BadOptionUsage(_HOME, f"Option '{_HOME}' requires an argument.", ctx)
+                first += [each, value]
+            elif each.startswith(f"{_HOME}="):
+                first.append(each)
             else:
                 others.append(each)
         return super().parse_args(ctx, [*first, *others])

@@ -71,7 +71,8 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
     tracks = _windows(lake, sorted(track_ids))
     observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
-    norad_ids = [number for n in (1, 2) if (number := (alerts or assessments)[-1][f"norad_id_{n}"])]
+    newest = (alerts or assessments)[-1]
+    norad_ids = [number for n in (1, 2) if (number := newest[f"norad_id_{n}"])]
     return Trace(
         alert_id,
         alerts,
@@ -81,7 +82,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
         with_senders(lake, ELEMENT_SETS, _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids)),
         tracks,
         with_senders(lake, RAW_RECORDS, _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids))),
-        comparisons_with(lake, (alerts or assessments)[-1]),
+        comparisons_with(lake, newest),
         known_acknowledgements(lake).get(alert_id, ()),
     )
 

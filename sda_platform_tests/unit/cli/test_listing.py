@@ -67,6 +67,12 @@ def test_the_home_may_be_given_in_any_place(tmp_path: Path, place: int) -> None:
         assert {row["table"]: row["rows"] for row in json.loads(listed.stdout)}[ELEMENT_SETS.name] == 1
 
 
+@pytest.mark.parametrize("before", [[], ["status"], ["alert", "list"], ["catalog", "show", "ISS"]])
+def test_a_home_without_its_value_is_refused(before: list[str]) -> None:
+    refused = CliRunner().invoke(main, [*before, "--home"])
+    assert (refused.exit_code, "Option '--home' requires an argument" in refused.output) == (2, True)
+
+
 @pytest.mark.parametrize(("form", "lines"), [("json", 2), ("csv", 3)])
 def test_a_limit_counts_in_every_form(form: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
     Output(form, limit=2).show(ROWS, COLUMNS)

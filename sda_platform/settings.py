@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from sda_platform.access_settings import AccessSettings
+from sda_platform.retention_settings import RetentionSettings
 from sda_platform.setting_sections import (
     IS_FILE,
     PREFIX,
@@ -132,9 +133,7 @@ class Settings(BaseSettings):
     )
     engine_port: int = Field(15002, description="Port of the local engine; if it is busy, a free one is used.")
     hung_after_s: float = Field(
-        60.0,
-        ge=3.0,
-        description="Seconds without an answer after which a process of the platform is restarted.",
+        60.0, ge=3.0, description="Seconds without an answer after which a process of the platform is restarted."
     )
     sensor_interval_s: float = Field(
         0.5, ge=0.1, description="Time between two looks of a landing sensor at its zones, seconds."
@@ -161,6 +160,7 @@ class Settings(BaseSettings):
     access: AccessSettings = AccessSettings()
     intake: IntakeSettings = IntakeSettings()
     growth: GrowthSettings = GrowthSettings()
+    retention: RetentionSettings = RetentionSettings()
     fusion: FusionSettings = FusionSettings()
     weather: SpaceWeatherSettings = SpaceWeatherSettings()
     screening: ScreeningSettings = ScreeningSettings()

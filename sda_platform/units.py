@@ -9,3 +9,4 @@ DAY_NS: Final = 24 * HOUR_NS
 DAY_S: Final = 86_400.0
 DAY_MIN: Final = 1_440.0
 HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS

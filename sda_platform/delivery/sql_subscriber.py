@@ -168,7 +168,7 @@ def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received:
 def _forget(transaction: Transaction, received: int) -> None:
     """Drop the oldest batches that `lake.retention` does not keep; a few at once, more than come."""
     for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=RETENTION.receipt_batches - 1):
-        before = min(oldest_kept, received - RETENTION.receipts_days * DAY_NS)
+        before = min(oldest_kept, received - RETENTION.operations_days * DAY_NS)
         for (batch_id,) in transaction.run(_FORGETTABLE, before=before, many=_FORGOTTEN_AT_ONCE):
             for statement in _FORGET:
                 transaction.run(statement, batch_id=batch_id)

@@ -8,6 +8,7 @@ import dagster as dg
 from sda_platform.history.daily_files import daily_files_asset
 from sda_platform.history.maintenance import maintenance_job, nightly
 from sda_platform.history.stores import Store, leases_and_tags, stores
+from sda_platform.lake.retention import retention_of
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.orchestration.resources import LakeResource
@@ -23,7 +24,7 @@ RETENTION_KEY, DAILY_FILES_KEY = dg.AssetKey([GROUP, "retention"]), dg.AssetKey(
 
 def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
     """Make the maintenance and the report of retention over ``tables``."""
-    maintenance = maintenance_job(tables)
+    maintenance = maintenance_job(tables, retention_of(settings.retention))
     report = dg.define_asset_job(
         "retention_report",
         selection=dg.AssetSelection.assets(RETENTION_KEY),
@@ -79,7 +80,8 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
     )
     def history_retention(lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
         opened = lake.open()
-        found = list(stores(opened, tables, settings.home.absolute(), settings.landing_uri))
+        retention = retention_of(settings.retention)
+        found = list(stores(opened, tables, settings.home.absolute(), settings.landing_uri, retention))
         late = [
             f"{each.name}: {each.oldest_days:,.0f} days old, kept {each.most_days:g}" for each in found if each.is_late
         ]

@@ -14,13 +14,13 @@ _MOST = 20_000
 
 
 def purge_runs(instance: dg.DagsterInstance, *, now_ms: int, retention: Retention = RETENTION) -> int:
-    """Remove finished runs, with their events, that are older than ``runs_days``; returns how many.
+    """Remove finished runs, with their events, that are older than ``operations_days``; returns how many.
 
     Of runs that succeeded only the newest ``succeeded_runs`` stay: their records have 1.2 to 1.9 MB each. The run of
     each asset's latest materialization stays: it is what the UI shows of the asset. So does the last run of each pool:
     if it failed, the sensors decide by it whether the pool runs again (`orchestration.attempts`).
     """
-    before = datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=retention.runs_days)
+    before = datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=retention.operations_days)
     old = dg.RunsFilter(statuses=list(_FINISHED), created_before=before)
     succeeded = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])
     removed = _remove_oldest(instance, old, _MOST) if instance.get_run_records(old, limit=1) else 0

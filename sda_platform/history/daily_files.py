@@ -169,5 +169,5 @@ def _put_in_place(above: Path, day: str) -> None:
     link.replace(above / LATEST)
     durable.sync([UPath(above)])
     days = sorted(each for each in above.iterdir() if not each.is_symlink() and not each.name.startswith("."))
-    for old in days[: -RETENTION.daily_files_days]:
+    for old in days[: -RETENTION.operations_days]:
         shutil.rmtree(old)

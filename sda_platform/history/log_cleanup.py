@@ -2,6 +2,7 @@
 
 What is removed is older than the retention, and below everything that is read again: the newest commits (the head, the
 chain that checks follow), the versions at which consumers' windows end, what a red finding needs, and leased versions.
+Its manifests are kept elsewhere first (`lake.kept_commits`), for as long as `lake.retention` says.
 It is removed from the oldest version up to one of Delta's checkpoints, so what is left is a whole log, wherever the
 removal ends. Of what is left, old commits lose the checksums that are kept with them: Spark and delta-rs list the whole
 directory each time they open a local table.
@@ -9,7 +10,9 @@ directory each time they open a local table.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sda_platform import failpoints
 from sda_platform.lake import delta_log
+from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.retention import Retention
 from sda_platform.lake.verdicts import TableVerdict
@@ -32,20 +35,37 @@ def clean_log(
     the versions that are leased. ``now_ms``: Unix time. Raises InvariantError where a log cannot be read; then nothing
     is removed.
     """
-    commits = log.commits()
+    commits = log.commits(retention.newest_commits)
     if not commits:
         return 0
     needed = min([commits[-1].version, *_consumed_versions(log, others), *verdict.needed_versions, *held])
     files = LogFiles.listed(log.uri)
     expired_ms = now_ms - retention.log_h * HOUR_MS
     older = (v for v in sorted(files.commits) if v < needed)
-    oldest_kept = next((v for v in older if delta_log.timestamp_ms(files.text(v)) >= expired_ms), needed)
+    oldest_kept = next((v for v in older if _made_ms(files, v) >= expired_ms), needed)
     base = files.checkpoint_below(oldest_kept) or 0
+    _keep(log, files, base)
+    failpoints.hit("log.kept", log.table.name)
     for name in files.names_below(commits[-1].version):
         version = files.version_of(name)
         if version < base or is_checksum(name):
             (files.directory / name).unlink(missing_ok=True)
     return sum(1 for version in files.commits if version < base)
+
+
+def _made_ms(files: LogFiles, version: int) -> int:
+    try:
+        return delta_log.timestamp_ms(files.text(version))
+    except ValueError as error:
+        raise InvariantError(f"version {version} of the log cannot be read ({error}), so the log is not cut") from error
+
+
+def _keep(log: TableLog, files: LogFiles, base: int) -> None:
+    """Keep the commits below ``base`` that are not kept yet; a clean-up that was killed may have kept some already."""
+    first = max(log.kept.next_version, min(files.commits))
+    if first < base:
+        texts = ((version, files.text(version)) for version in range(first, base))
+        log.kept.keep(log.table.app_id, log.kept.columns_at(first), texts)
 
 
 def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[int]:

@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from sda_platform.history.alert_states import AlertStates
 from sda_platform.history.compaction import StoppedForAlerts, compact
 from sda_platform.history.dagster_history import purge_runs
 from sda_platform.history.expiry import expire_files
@@ -31,7 +32,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
-from sda_platform.units import DAY_S
+from sda_platform.units import DAY_MS, DAY_S
 
 # Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
@@ -50,8 +51,8 @@ class MaintenanceConfig(dg.Config):
     )
 
 
-def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
-    """Return the job that maintains ``tables``, one after the other."""
+def maintenance_job(tables: Sequence[Table], retention: Retention = RETENTION) -> dg.JobDefinition:
+    """Return the job that maintains ``tables``, one after the other, and obeys ``retention``."""
 
     @dg.op(
         pool=Pool.MAINTENANCE,
@@ -66,14 +67,16 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
         for table in tables:
             for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
                 context.log.warning(gone)
-        context.log.info(f"{purge_runs(context.instance, now_ms=now_ms)} old runs removed from Dagster's history")
-        begun = bound_logs(Path(lake.home) / "logs", RETENTION.process_log_bytes)
+        purged = purge_runs(context.instance, now_ms=now_ms, retention=retention)
+        context.log.info(f"{purged} old runs removed from Dagster's history")
+        begun = bound_logs(Path(lake.home) / "logs", retention.process_log_bytes)
         context.log.info(f"{begun} logs of processes begun anew")
         done = maintain_all(
             store,
             chosen_tables(tables, config.tables),
             now_ms=now_ms,
             others=tables,
+            retention=retention,
             is_manual=bool(config.tables),
             alerts_wait=lambda: alerts_wait(context.instance, context.run_id),
             zones_of=lambda table: landing.zones(table.zones),
@@ -114,14 +117,14 @@ def maintain_all(
 ) -> dict[str, Any]:
     """Do what is due for ``tables`` at ``now_ms`` (Unix time), and ``report`` it; returns figures for the UI.
 
-    ``others`` are all tables that may consume them, ``zones_of`` returns the landing zones of a table. Compaction stops
-    while ``alerts_wait`` returns True. A manual run
-    ignores the hours, and keeps to the budget. Raises InvariantError where a lease is damaged, and, after all else,
-    where a tag is. The copies of tags are read on one day of the month.
+    ``others`` are all tables of the lake, by default the same; ``zones_of`` returns the landing zones of a table.
+    Compaction stops while ``alerts_wait`` returns True. A manual run ignores the hours, and keeps to the budget. Raises
+    InvariantError where a lease is damaged, and, after all else, where a tag is. The copies of tags are read on one day
+    of the month.
     """
     figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "expired_files"), 0)
     figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "removed_segments"), 0)
-    figures |= dict.fromkeys(("postponed_tables", "stops_for_alerts"), 0)
+    figures |= dict.fromkeys(("removed_records", "postponed_tables", "stops_for_alerts"), 0)
     if policy.may_compact(now_ms) or is_manual:
         chosen = select((small_files(lake, table, policy) for table in tables), policy)
         for number, each in enumerate(chosen):
@@ -136,10 +139,15 @@ def maintain_all(
             figures["compacted_bytes"] += each.size_bytes
             report(f"{each.table.name}: {replaced} files compacted ({each.size_bytes / 1e6:,.0f} MB)")
     if policy.may_expire(now_ms) or is_manual:
+        states, by_name = AlertStates(lake.uri), {table.name: table for table in others or tables}
+        batches = states.keep(lake, by_name, now_ms=now_ms, retention=retention)
+        report(f"what {batches} batches of alerts had read is kept")
+        figures["removed_records"] += states.expire(now_ms=now_ms, retention=retention)
         for name, count in _expire(lake, tables, others or tables, zones_of, now_ms, retention, policy, report):
             figures[name] += count
         leases, tags = VersionLeases(lake.uri), Tags(lake.uri)
-        report(f"{leases.sweep()} ended leases and {tags.sweep(now_ms=now_ms)} expired tags removed")
+        expired_tags = 0 if retention.is_held else tags.sweep(now_ms=now_ms)
+        report(f"{leases.sweep()} ended leases and {expired_tags} expired tags removed")
         if datetime.fromtimestamp(now_ms / 1000, UTC).day == DRILL_DAY:
             report(f"{tags.verify_all()} tags read in full, as a restore would")
     return figures
@@ -191,9 +199,10 @@ def _expire(
         if removed:
             report(f"{table.name}: {removed} old versions removed from its log")
         yield "removed_versions", removed
+        yield "removed_records", log.kept.expire(now_ms - retention.record_days * DAY_MS)
         if held() or verdict.red:
             continue  # a reader, or a repair, may need the segments
-        before_s = now_ms / 1000 - retention.segments_days * DAY_S
+        before_s = now_ms / 1000 - retention.evidence_days * DAY_S
         old = expire_segments(zones_of(table), log, before_s=before_s)
         if old.segments:
             report(f"{table.name}: {old.segments} old segments removed ({old.freed_bytes / 1e6:,.0f} MB)")

@@ -7,7 +7,7 @@ it has no rows; after the newest commit the newest state holds.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,18 @@ import pyarrow.dataset as ds
 from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.history.alert_states import AlertStates
 from sda_platform.history.errors import UnknownMoment, VersionExpired
+from sda_platform.history.pinned_files import is_readable
 from sda_platform.history.tags import Tags
-from sda_platform.history.version_vector import VersionVector, decision_vector, given_vector, newest_vector, vector_at
+from sda_platform.history.version_vector import (
+    KeptTable,
+    VersionVector,
+    decision_vector,
+    given_vector,
+    newest_vector,
+    vector_at,
+)
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -63,22 +72,37 @@ def vector_of_alert(lake: Lake, tables: Mapping[str, Table], text: str) -> Versi
         )
     alert_id = complete_alert_id(lake, prefix)
     entries = lake.log(CONJUNCTION_ALERTS).rows(
-        ["sequence", "op", "commit_sequence"], where=ds.field("event_id") == alert_id
+        ["sequence", "op", "commit_sequence", "norad_id_1", "norad_id_2"], where=ds.field("event_id") == alert_id
     )
-    revisions = {row["sequence"]: row["commit_sequence"] for row in entries.to_pylist() if row["op"] == INSERT}
+    revisions = {row["sequence"]: row for row in entries.to_pylist() if row["op"] == INSERT}
     chosen = int(revision) if revision else max(revisions)
     if chosen not in revisions:
         raise UnknownAlert(
             f"alert {alert_id} has no revision {chosen}; it has {', '.join(map(str, sorted(revisions)))}"
         )
-    commit = lake.log(CONJUNCTION_ALERTS).find(revisions[chosen])
+    commit = lake.log(CONJUNCTION_ALERTS).find(revisions[chosen]["commit_sequence"])
     if commit is None:
         reason = "its log was cut after the retention"
         raise VersionExpired(CONJUNCTION_ALERTS.name, f"the decision on alert {alert_id[:8]}@{chosen}", reason)
     vector = decision_vector(lake, tables, CONJUNCTION_ALERTS, commit)
     facts = {"alert_id": alert_id, "revision": chosen, "commit_sequence": commit.sequence}
     decided = f"the decision on alert {alert_id[:8]}@{chosen} of {iso(commit.manifest.as_of_ns)}"
-    return replace(vector, moment=decided, facts=facts)
+    objects = {revisions[chosen][name] for name in ("norad_id_1", "norad_id_2")} - {None}
+    kept = dict(_kept_of_objects(lake, tables, vector, commit.sequence, objects))
+    if kept:
+        decided += f"; of {', '.join(sorted(kept))} only the rows of objects of alerts were kept"
+    return replace(vector, moment=decided, facts=facts, kept=kept)
+
+
+def _kept_of_objects(
+    lake: Lake, tables: Mapping[str, Table], vector: VersionVector, sequence: int, objects: Collection[int]
+) -> Iterator[tuple[str, KeptTable]]:
+    """Yield what was kept for a batch of alerts of those tables whose version has expired."""
+    states = AlertStates(lake.uri)
+    for name, snapshot in vector.snapshots.items():
+        log = lake.log(tables[name])
+        if not is_readable(log, snapshot) and (rows := states.rows(name, sequence, objects)) is not None:
+            yield name, KeptTable(log.kept.columns_at(snapshot.version) or log.table.arrow_schema.names, rows=rows)
 
 
 def _at_time(lake: Lake, tables: Mapping[str, Table], text: str) -> VersionVector:

@@ -83,7 +83,8 @@ def _source(
     """Return what to read, its columns where they are known, and the last commit whose rows count."""
     if log.table.replaces_rows:
         if kept is not None:
-            return _copies(kept.files), kept.columns, None
+            copies = _copies(kept.files) if kept.rows is None else ds.dataset(kept.rows)
+            return copies, kept.columns, None
         then = _old_version(log, snapshot)
         return TableFiles(log, then), _names(then), None
     newest = log.open()
@@ -103,6 +104,14 @@ def _copies(files: Sequence[str]) -> ds.Dataset:
     return ds.dataset([file.rpartition("/")[2] for file in files], filesystem=arrow_directory(directory))
 
 
+def is_readable(log: TableLog, snapshot: TableSnapshot) -> bool:
+    """Return whether the rows of a table at ``snapshot`` can still be read as they were."""
+    try:
+        return not (log.table.replaces_rows and snapshot.sequence) or bool(_old_version(log, snapshot))
+    except VersionExpired:
+        return False
+
+
 def _old_version(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
     then = _opened(log, snapshot)
     if not _all_exist(log, then):
@@ -111,7 +120,7 @@ def _old_version(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
 
 
 def _names_at(log: TableLog, snapshot: TableSnapshot) -> Sequence[str]:
-    return delta_log.column_names(log.uri, snapshot.version) or _names(_opened(log, snapshot))
+    return log.kept.columns_at(snapshot.version) or _names(_opened(log, snapshot))
 
 
 def _names(delta: DeltaTable) -> list[str]:

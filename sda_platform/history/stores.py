@@ -15,8 +15,7 @@ from sda_platform.history.growth import yearly_bytes
 from sda_platform.history.lifecycle import POLICY
 from sda_platform.history.tags import Tags
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import NEWEST_COMMITS
-from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.retention import RETENTION, Retention, days_text
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.lake.version_leases import VersionLeases
@@ -53,9 +52,12 @@ class Store:
         return self.oldest_days > self.most_days + _LATE_DAYS
 
 
-def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) -> Iterator[Store]:
-    """Every store of the platform at ``home``, with its lake and its landing zones."""
-    at, days = location(lake.uri), RETENTION.data_files_h // 24
+def stores(
+    lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str, retention: Retention | None = None
+) -> Iterator[Store]:
+    """Every store of the platform at ``home``, with its lake and its landing zones, under ``retention``."""
+    retention = retention or RETENTION
+    at, days = location(lake.uri), retention.data_files_h // 24
     nightly, archive = "nightly maintenance", "for ever: they are the archive"
     rows = _measured("rows of tables", archive, "nothing", [at], lambda p: p.suffix == ".parquet" and _is_data(p))
     yield replace(rows, yearly_bytes=yearly_bytes(lake.log(table) for table in tables))
@@ -63,30 +65,34 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
         lake, tables, f"{days} days after the last version, then {POLICY.deletion_grace_h} h in the deletion list"
     )
     logs = [at / table.name / "_delta_log" for table in tables]
-    kept = f"{RETENTION.log_h // 24} days, the newest {NEWEST_COMMITS} commits, and what a consumer needs"
+    kept = f"{retention.log_h // 24} days, the newest {retention.newest_commits} commits, and what a consumer needs"
     yield _measured("Delta logs", kept, nightly, logs)
+    places = [at / table.name / "_commits" for table in tables]
+    yield _measured("manifests of commits", days_text(retention.record_days), nightly, places)
+    kept = days_text(retention.record_days)
+    yield _measured("states of alerted objects", kept, nightly, [at / "_alert_states"])
     yield _measured("tags", "each until its end, or until it is removed", "`sda lake untag`", [at / "_tags"])
     zones = [LandingZone(landing_uri, feed) for table in tables for feed in table.zones]
     for name, number in (("consumed segments", 0), ("quarantined segments", 1)):
         places = [zone.consumed_segments.places[number] for zone in zones]
-        kept = f"{RETENTION.segments_days} days, then an empty mark of each"
-        yield _measured(name, kept, nightly, places, most_days=RETENTION.segments_days)
+        kept = f"{days_text(retention.evidence_days)}, then an empty mark of each"
+        yield _measured(name, kept, nightly, places, most_days=retention.evidence_days)
     letters = _measured("dead letters", archive, "nothing", [at / "dead_letters"])
     of_letters = (lake.log(table) for table in tables if table.name == "dead_letters")
     yield replace(letters, yearly_bytes=yearly_bytes(of_letters))
-    receipts = f"{RETENTION.receipts_days} days, and the newest {RETENTION.receipt_batches:,} batches"
+    receipts = f"{retention.operations_days} days, and the newest {retention.receipt_batches:,} batches"
     yield _measured("receipts of the SQLite subscriber", receipts, "each delivery", [UPath(home) / "subscriber.sqlite"])
     history = (
-        f"finished runs {RETENTION.runs_days} days, succeeded ones the newest {RETENTION.succeeded_runs:,}, and the "
-        "latest of each asset and pool; ticks as dagster.yaml says"
+        f"finished runs {retention.operations_days} days, succeeded ones the newest {retention.succeeded_runs:,}, and "
+        "the latest of each asset and pool; ticks as dagster.yaml says"
     )
     yield _measured("Dagster's history", history, nightly, [UPath(home) / "dagster"])
-    logged = f"{RETENTION.process_log_bytes >> 20} MiB of each, and as much before it"
+    logged = f"{retention.process_log_bytes >> 20} MiB of each, and as much before it"
     yield _measured("process logs", logged, nightly, [UPath(home) / "logs"])
     yield _measured(
         "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
     )
-    daily = f"the newest {RETENTION.daily_files_days} days"
+    daily = f"the newest {retention.operations_days} days"
     yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / DIRECTORY])
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from sda_platform.history.errors import VersionExpired
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -23,10 +25,14 @@ BEFORE_THE_FIRST = (-1, 0)
 
 @dataclass(frozen=True)
 class KeptTable:
-    """What a tag keeps of a table: its columns, and copies of its data files where its rows are replaced."""
+    """What is kept of a table in the place of its version: its columns then, and the rows where they are replaced.
+
+    Of a tag these are copies of its data ``files``, of an alert the ``rows`` of its objects.
+    """
 
     columns: Sequence[str]
-    files: Sequence[str]
+    files: Sequence[str] = ()
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,22 @@
-"""The texts of a log's commits. They do not change, so that a run reads each once."""
+"""The texts of a table's commits, in its log or kept after that was cut. They do not change: a run reads each once."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.kept_commits import KeptCommits
 from sda_platform.lake.storage import text_of
 
 _KEPT_TEXTS = 32
 
 
 class CommitTexts:
-    """Those of the log of the table at ``uri``; the texts that were read last are kept."""
+    """Those of the table at ``uri``; the texts that were read last are kept in memory."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self._text = lru_cache(maxsize=_KEPT_TEXTS)(self._read)
+        self.kept = KeptCommits(uri)
         self.newest_seen = -1
         """The newest version when it was last looked for."""
 
@@ -24,7 +26,8 @@ class CommitTexts:
         return self.newest_seen
 
     def from_version(self, version: int) -> Iterator[tuple[int, str]]:
-        """Versions and texts of the log's own files from ``version`` downwards, as far as there are any.
+        """Versions and texts from ``version`` downwards, as far as there are any: of the log's own files, and where
+        it was cut, of the commits that were kept (`kept_commits`): these have no actions on data files.
 
         delta-rs' ``history`` is not used: it may return commits that came after the loaded version, and label them with
         its numbers.
@@ -33,6 +36,7 @@ class CommitTexts:
             try:
                 yield number, self._text(number, delta_log.identity(self._uri, number))
             except FileNotFoundError:
+                yield from self.kept.from_version(number)
                 return
 
     def _read(self, version: int, _of: object) -> str:

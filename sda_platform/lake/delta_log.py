@@ -139,14 +139,19 @@ def column_names(uri: str, version: int) -> list[str] | None:
             text = text_of(commit_file(uri, number))
         except FileNotFoundError:
             return None
-        for _, metadata in actions(text, "metaData"):
-            return _names(metadata["schemaString"])
+        if (found := columns_in(text)) is not None:
+            return found
         checkpoint = checkpoint_file(uri, number)
         if checkpoint.exists():
             with checkpoint.open("rb") as stream:
                 found = pq.ParquetFile(stream).read(["metaData.schemaString"]).column("metaData").to_pylist()
             return next((_names(row["schemaString"]) for row in found if row and row["schemaString"]), None)
     return None
+
+
+def columns_in(text: str) -> list[str] | None:
+    """Return the columns that a commit gave to the table; None where it left them as they were."""
+    return next((_names(metadata["schemaString"]) for _, metadata in actions(text, "metaData")), None)
 
 
 def _names(schema: str) -> list[str]:

@@ -45,6 +45,7 @@ class TableLog:
         self.uri = uri
         self._copies = copies
         self._texts = CommitTexts(uri)
+        self.kept = self._texts.kept
         # A version, and the newest commit of the platform that it has.
         self._seen = (-1, 0)
         self._opened = lru_cache(maxsize=_KEPT_VERSIONS)(self._open)
@@ -89,8 +90,10 @@ class TableLog:
         return list(islice(newer, limit))
 
     def find(self, sequence: int) -> Commit | None:
-        """Return the commit with this sequence number, if the log holds it."""
-        return next((c for c in self.commits(None, after=sequence - 1) if c.sequence == sequence), None)
+        """Return the commit with this sequence number, if the log holds it or it was kept."""
+        version = self.kept.version_of(sequence)
+        found = self.commits(None, after=sequence - 1) if version is None else [self.commit_at(version)]
+        return next((c for c in found if c is not None and c.sequence == sequence), None)
 
     def end_of(self, window: TableWindow) -> Commit | None:
         """Return the commit at which ``window`` on this table ended; None before the first."""
@@ -305,16 +308,13 @@ class TableLog:
 
 
 def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
-    stored = set(dataset.schema.names)
-    return [name for name in names if name in stored]
+    return [name for name in names if name in dataset.schema.names]
 
 
 def _committed_in(sequences: tuple[int, int]) -> ds.Expression:
-    after, upto = sequences
-    return (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)
+    return (ds.field(COMMIT_SEQUENCE) > sequences[0]) & (ds.field(COMMIT_SEQUENCE) <= sequences[1])
 
 
 def _files_of(sequences: tuple[int, int]) -> str:
     """Return the same in SQL, for `TableLog.dataset`."""
-    after, upto = sequences
-    return f"{COMMIT_SEQUENCE} > {after} AND {COMMIT_SEQUENCE} <= {upto}"
+    return f"{COMMIT_SEQUENCE} > {sequences[0]} AND {COMMIT_SEQUENCE} <= {sequences[1]}"

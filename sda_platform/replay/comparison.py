@@ -65,9 +65,7 @@ def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tupl
 
 
 def _origin(recorded: Commit, again: Commit | None) -> str:
-    """Return which code made the commit and which replayed it, where these differ: that may be the cause of a
-    difference.
-    """
+    """Return which code made the commit and which replayed it, if they differ: that may explain a difference."""
     made_by = recorded.manifest.code_version
     replayed_by = again.manifest.code_version if again else made_by
     return "" if made_by == replayed_by else f" (made by {made_by or 'unknown code'}, replayed by {replayed_by})"

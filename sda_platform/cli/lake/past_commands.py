@@ -167,10 +167,12 @@ def retention(settings: Settings, output: Output) -> None:
     """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags."""
     from sda_platform.cli.lake.past import STORE_COLUMNS
     from sda_platform.history.stores import leases_and_tags, stores
+    from sda_platform.lake.retention import retention_of
     from sda_platform.registry import TABLES
 
     lake = lake_of(settings)
-    found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri)), list(leases_and_tags(lake))
+    kept = retention_of(settings.retention)
+    found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri, kept)), list(leases_and_tags(lake))
     output.show(found, STORE_COLUMNS, document={"stores": found, "holds": held})
     console.print_lines((held or ["no lease, no tag"]) if output.is_table else ())
 
@@ -202,6 +204,8 @@ def untag(settings: Settings, name: str) -> None:
     """Remove the tag NAME and its copies."""
     from sda_platform.history.tags import Tags
 
+    if settings.retention.legal_hold:
+        raise click.UsageError("a legal hold is on (SDA_LEGAL_HOLD): no tag is removed")
     Tags(lake_of(settings).uri).remove(name)
     console.print(f"tag {name} is removed")
 

@@ -40,6 +40,7 @@ from sda_platform_tests.unit.history.lakes import EVENT, TABLES, add, decide, el
 HOUR_MS = 3_600_000
 SCHEDULES = range(8)
 NOTHING_KEPT = Retention(0, 0, 0)
+ALL = list(TABLES.values())
 READER = """
 import sys, threading
 from sda_platform.lake.version_leases import VersionLeases
@@ -160,7 +161,9 @@ def test_while_a_lease_cannot_be_read_no_file_is_removed__DL4_I8(lake: Lake) -> 
     damaged.write_text('{"lease_id": "1", "vers')
     for hours in (0, 24):
         with pytest.raises(InvariantError, match=r"_leases/1\.json: this lease is damaged"):
-            maintain_all(lake, (ORBITAL_CATALOG,), now_ms=hours * HOUR_MS, retention=NOTHING_KEPT, is_manual=True)
+            maintain_all(
+                lake, (ORBITAL_CATALOG,), now_ms=hours * HOUR_MS, others=ALL, retention=NOTHING_KEPT, is_manual=True
+            )
     assert data_files(lake.log(ORBITAL_CATALOG)) == before
 
 
@@ -356,5 +359,5 @@ def test_a_run_outside_the_hours_does_nothing_and_a_manual_one_does__DL6_F9(lake
     idle = maintain_all(lake, tables, now_ms=HOURS_MS[12], retention=NOTHING_KEPT)
     assert set(idle.values()) == {0}
     for hours in (12, 36):
-        done = maintain_all(lake, tables, now_ms=hours * HOUR_MS, retention=NOTHING_KEPT, is_manual=True)
+        done = maintain_all(lake, tables, now_ms=hours * HOUR_MS, others=ALL, retention=NOTHING_KEPT, is_manual=True)
     assert (done["deleted_files"], done["compacted_tables"]) == (2, 0)

@@ -10,8 +10,7 @@ from deltalake import DeltaTable
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.definitions import build_defs
-from sda_platform.history import dagster_history
-from sda_platform.history import stores as stores_module
+from sda_platform.history import assets, dagster_history
 from sda_platform.history.dagster_history import purge_runs
 from sda_platform.history.growth import yearly_bytes
 from sda_platform.history.moments import vector_of
@@ -48,9 +47,9 @@ def test_old_runs_go_and_the_latest_materialization_of_each_asset_stays() -> Non
     first, second = (dg.materialize([rare], instance=instance).run_id for _ in range(2))
     other = often.execute_in_process(instance=instance).run_id
     now_ms = int(instance.get_run_records(limit=1)[0].create_timestamp.timestamp() * 1000)
-    assert purge_runs(instance, now_ms=now_ms + (RETENTION.runs_days - 1) * DAY_MS) == 0
+    assert purge_runs(instance, now_ms=now_ms + (RETENTION.operations_days - 1) * DAY_MS) == 0
     assert {first, second, other} == {run.run_id for run in instance.get_runs()}
-    assert purge_runs(instance, now_ms=now_ms + (RETENTION.runs_days + 1) * DAY_MS) == 2
+    assert purge_runs(instance, now_ms=now_ms + (RETENTION.operations_days + 1) * DAY_MS) == 2
     assert [run.run_id for run in instance.get_runs()] == [second]
 
 
@@ -67,7 +66,7 @@ def test_the_last_run_of_a_pool_stays_because_sensors_read_how_it_failed(monkeyp
 
     instance = dg.DagsterInstance.ephemeral()
     *_, last = (failing.execute_in_process(instance=instance, raise_on_error=False).run_id for _ in range(4))
-    later_ms = time.time_ns() // 1_000_000 + (RETENTION.runs_days + 1) * DAY_MS
+    later_ms = time.time_ns() // 1_000_000 + (RETENTION.operations_days + 1) * DAY_MS
     assert [purge_runs(instance, now_ms=later_ms) for _ in range(2)] == [3, 0]
     assert [run.run_id for run in instance.get_runs()] == [last]
 
@@ -99,7 +98,7 @@ def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Pat
     assert all(each.kept and each.removed_by for each in listed.values())
     assert (listed["rows of tables"].files, listed["tags"].files, listed["Delta logs"].files) == (2, 2, 2)
     segments = listed["consumed segments"]
-    assert (segments.most_days, segments.oldest_days, segments.is_late) == (RETENTION.segments_days, None, False)
+    assert (segments.most_days, segments.oldest_days, segments.is_late) == (RETENTION.evidence_days, None, False)
     with VersionLeases(lake.uri).held(vector_of(lake, TABLES).snapshots.values(), "query"):
         lease, tag = leases_and_tags(lake)
     assert "(query) until" in lease
@@ -175,6 +174,6 @@ def test_the_report_shows_every_store_and_warns_of_what_the_maintenance_left(
     assert check.passed
     assert "| consumed segments | 365 days, then an empty mark of each |" in str(made.metadata["stores"].value)
     assert made.metadata["consumed_segments_mb"].value == 5e-6
-    monkeypatch.setattr(stores_module, "RETENTION", Retention(segments_days=-4))
+    monkeypatch.setattr(assets, "retention_of", lambda _settings: Retention(evidence_days=-4))
     made, check = report()
     assert (check.passed, check.description) == (False, "consumed segments: 0 days old, kept -4")

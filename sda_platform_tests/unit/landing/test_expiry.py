@@ -137,7 +137,7 @@ def test_the_maintenance_removes_them_unless_a_reader_or_a_repair_may_need_them_
             platform.lake,
             (RAW_RECORDS,),
             now_ms=now_ms,
-            retention=Retention(segments_days=0),
+            retention=Retention(evidence_days=0),
             is_manual=True,
             zones_of=lambda _table: platform.zones(FEEDS),
         )

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from sda_platform.access_settings import AccessSettings
+from sda_platform.access_settings import AccessSettings, NotifySettings
 from sda_platform.retention_settings import RetentionSettings
 from sda_platform.setting_sections import (
     IS_FILE,
@@ -158,6 +158,7 @@ class Settings(BaseSettings):
     )
 
     access: AccessSettings = AccessSettings()
+    notification: NotifySettings = NotifySettings()
     intake: IntakeSettings = IntakeSettings()
     growth: GrowthSettings = GrowthSettings()
     retention: RetentionSettings = RetentionSettings()

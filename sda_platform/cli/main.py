@@ -14,6 +14,7 @@ from sda_platform.cli.alert.commands import alert
 from sda_platform.cli.analysis import commands as analysis
 from sda_platform.cli.analysis.whatif import whatif
 from sda_platform.cli.catalog import catalog
+from sda_platform.cli.channel import channel
 from sda_platform.cli.collector.commands import collector
 from sda_platform.cli.data import commands as data
 from sda_platform.cli.grammar import PATH, Commands
@@ -55,7 +56,7 @@ def _refusals(error: ValidationError) -> Iterator[str]:
 
 
 main.add_section("Platform", platform.up, platform.service, platform.user, platform.demo, platform.status, platform.top)
-main.add_section("Objects of the platform", alert, catalog, collector, ground, lake, sensor)
+main.add_section("Objects of the platform", alert, catalog, channel, collector, ground, lake, sensor)
 main.add_section("Data", data.land, query, data.convert, data.simulate)
 main.add_section("Analysis", analysis.screen, whatif, analysis.passes, analysis.pc)
 

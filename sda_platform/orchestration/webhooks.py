@@ -53,7 +53,8 @@ class SigningKeys:
         """The keys as they are now. Raises Misconfigured, without a secret, for keys or a file that cannot be used."""
         if not self._text:
             return
-        for each in (self._content() if self._text.startswith("/") else self._text).split():
+        text = secret_content(Path(self._text), self._variable) if self._text.startswith("/") else self._text
+        for each in text.split():
             found = _KEY.fullmatch(each)
             try:
                 secret = base64.b64decode(found["secret"], validate=True) if found else b""
@@ -81,18 +82,6 @@ class SigningKeys:
             KEY_HEADER: " ".join(key.id for key in keys),
         }
 
-    def _content(self) -> str:
-        path = Path(self._text)
-        try:
-            with path.open(encoding="ascii") as file:
-                facts = os.fstat(file.fileno())
-                if facts.st_mode & _FOR_OTHERS:
-                    mode = f"{stat.S_IMODE(facts.st_mode):04o}"
-                    raise Misconfigured(f"{self._variable}: others may use {path} (mode {mode}): chmod 600 {path}")
-                return file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(f"{self._variable}: {path} cannot be read: {error}") from None
-
 
 UNSIGNED: Final = SigningKeys()
 
@@ -111,3 +100,19 @@ def require_tls(url: str, variable: str, *, is_plain_allowed: bool = False) -> N
             f"{variable}: anybody between here and {parts.host} could read and alter what is sent: write https://, "
             "or set SDA_WEBHOOK_PLAIN_HTTP=true where that network is trusted"
         )
+
+
+def secret_content(path: Path, named_by: str) -> str:
+    """Return the text of a file that holds a secret and belongs to its user alone.
+
+    Raises Misconfigured, which begins with ``named_by``, where others may use it or it cannot be read.
+    """
+    try:
+        with path.open(encoding="ascii") as file:
+            facts = os.fstat(file.fileno())
+            if facts.st_mode & _FOR_OTHERS:
+                mode = f"{stat.S_IMODE(facts.st_mode):04o}"
+                raise Misconfigured(f"{named_by}: others may use {path} (mode {mode}): chmod 600 {path}")
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{named_by}: {path} cannot be read: {error}") from None

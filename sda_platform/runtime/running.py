@@ -13,6 +13,7 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.edge.config import load_config
 from sda_platform.landing.first_lines import Mappings
+from sda_platform.notification.rules import NotifyRules
 from sda_platform.observability.vitals.watch import Receivers
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
@@ -37,6 +38,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     # A subscriber, a webhook or a list that cannot be used is reported before anything starts.
     subscriber_of(settings)
     Receivers.of(settings)
+    NotifyRules.load(settings)
     protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
     has_collectors = bool(settings.collect) or settings.collect_path.exists()
     if has_collectors:

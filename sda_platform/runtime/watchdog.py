@@ -1,4 +1,4 @@
-"""The watchdog of `sda up`: evaluates the vitals outside Dagster, notifies, answers `/health` and `/metrics`.
+"""The watchdog of `sda up`: evaluates the vitals outside Dagster, notifies people, answers `/health` and `/metrics`.
 
     python -m sda_platform.runtime.watchdog HOST:PORT
 
@@ -27,6 +27,7 @@ from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
 from sda_platform.metric_history.tables import METRICS_FEED
+from sda_platform.notification.notifier import Notifier
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.metrics.recording import MetricsRecorder, collector_metrics
 from sda_platform.observability.vitals import history
@@ -181,9 +182,13 @@ def main(address: str) -> int:
     settings = Settings()
     watchdog = Watchdog(settings)
     pages = Pages(host, int(port), watchdog.pages(), settings.http_hosts)
+    stop = threading.Event()
+    lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    notifier = Notifier(settings, lake, _print)
+    threading.Thread(target=notifier.keep_sending, args=(stop,), daemon=True).start()
     with pages, suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
         _print(f"watching {settings.home.absolute()} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
-        watchdog.keep_watching(threading.Event())
+        watchdog.keep_watching(stop)
     return 0
 
 

@@ -18,6 +18,9 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.table import Table
+from sda_platform.notification import channel_state
+from sda_platform.notification.channel_state import ChannelState
+from sda_platform.notification.message import PeopleMessage
 from sda_platform.observability.vitals.facts import CollectorFacts, DaemonFacts, DiskFacts, ProcessFacts
 from sda_platform.observability.vitals.faults import Side
 from sda_platform.observability.vitals.process_facts import processes_of
@@ -296,6 +299,14 @@ def _state(name: str, wrong: object, right: object) -> tuple[Act, Act]:
     return (lambda p: p.stated.update({name: wrong})), (lambda p: p.stated.update({name: right}))
 
 
+_ONE_CHANNEL: Final = '[channels.desk]\nurl_variable = "DESK"\n'
+_MESSAGE: Final = PeopleMessage("a-key", "a title", "a text")
+
+
+def _write_rules(p: Platform, text: str) -> None:
+    (p.home / "notify.toml").write_text(text)
+
+
 def _stated(
     fault: str, vital: str, side: Side, subjects: tuple[str, ...], name: str, wrong: object, right: object
 ) -> FaultCase:
@@ -513,6 +524,15 @@ CASES: Final = (
     _run("a run of the alerts pool hangs", OBSERVATIONS_TO_ALERTS, STARTED, 1800.0),
     _run("a run of the catalogue's pool hangs", CATALOG_TO_ALERTS, STARTED, 1800.0),
     _run("a run of the maintenance pool hangs", PLATFORM_METRICS, STARTED, 1800.0),
+    FaultCase(
+        "a channel to people takes no message", "people_are_notified", Side.SUBSCRIBER, ("desk",),
+        lambda p: channel_state.store(p.home, "desk", ChannelState(pending=_MESSAGE, pending_since_s=p.began_s)),
+        lambda p: channel_state.store(p.home, "desk", ChannelState()), 121.0, lambda p: _write_rules(p, _ONE_CHANNEL),
+    ),
+    FaultCase(
+        "rules of notification cannot be used", "people_are_notified", Side.SUBSCRIBER, ("rules",),
+        lambda p: _write_rules(p, "nonsense"), lambda p: _write_rules(p, _ONE_CHANNEL),
+    ),
     _run("a run that delivers hangs", ALERTS_TO_SUBSCRIBER, STARTED, 1800.0),
     _run("a full pool starves what waits in it", ORBIT_DETERMINATION, QUEUED, 600.0),
     _failing("every screening fails", CATALOG_TO_ALERTS, "SparkException: Could not execute"),

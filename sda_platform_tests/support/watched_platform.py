@@ -36,15 +36,17 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
+from sda_platform.notification.late_channels import notification_problems
 from sda_platform.observability.vitals import process_facts
 from sda_platform.observability.vitals.delivery_facts import delivery_facts
 from sda_platform.observability.vitals.evaluation import evaluate
-from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.facts import Facts, Finding
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.lake_facts import lake_facts
 from sda_platform.observability.vitals.notices import Notice
 from sda_platform.published import COLLECTOR
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
+from sda_platform.settings import Settings
 from sda_platform_tests.support.delivery_rounds import deliver
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
@@ -132,6 +134,7 @@ class WatchedPlatform:
             **{
                 **found,
                 "delivery": delivery_facts(lake, self.instance, found["now_ns"], lambda: self.subscriber),
+                "unnotified": [Finding(*e) for e in notification_problems(Settings(home=self.home), wall_s)],
                 "collectors": process_facts.collector_facts(self.home, is_expected=self.expects_collector),
                 "runs": process_facts.run_facts(self.instance, wall_s),
                 "failing": process_facts.failing_jobs(self.instance, wall_s),

@@ -98,6 +98,8 @@ SECTIONS = {
     "refinement": InterestResource,
 }
 VARIABLES = {
+    "SDA_NOTIFY",
+    "SDA_NOTIFY_LAG_S",
     "SDA_UMASK",
     "SDA_NOTICE_KEYS",
     "SDA_SUBSCRIBER_KEYS",

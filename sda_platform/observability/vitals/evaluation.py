@@ -157,6 +157,15 @@ VITALS: Sequence[Vital] = (
         judges.subscriber,
     ),
     Vital(
+        "people_are_notified",
+        "channels that take no messages",
+        "Every channel takes the messages to people.",
+        "a message has waited for its channel for `SDA_NOTIFY_LAG_S` (120 s); the rules of notification cannot be used",
+        "`sda channel test` shows what each service answers. The other channels report it, too. What waits is sent "
+        "when the service takes it: [channels](../how-to/notify-people.md).",
+        judges.notified,
+    ),
+    Vital(
         "engine_answers",
         "engines that do not answer",
         "The Spark engine executes statements.",

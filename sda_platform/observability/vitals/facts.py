@@ -127,6 +127,7 @@ class Facts:
 
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
     consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
+    ``unnotified``: channels to people that take no messages, and rules that cannot be used.
     ``refused_rows``: by table, computed rows that commits left out within the last hour.
     ``nothing_starts``: why no run is launched, empty where runs are.
     ``repeated``: ids and jobs of the recent runs that were not the first attempt at their work.
@@ -145,6 +146,7 @@ class Facts:
     refused_rows: Sequence[Finding] = ()
     red_tables: Sequence[Finding] = ()
     delivery: DeliveryFacts = DeliveryFacts()
+    unnotified: Sequence[Finding] = ()
     disks: Sequence[DiskFacts] = ()
     collectors: CollectorFacts | None = None
     engine_answers: bool | None = None

@@ -115,6 +115,11 @@ def subscriber(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
         yield Fault(f"alert {each.subject}", Side.SUBSCRIBER, each.text, each.lasted_s)
 
 
+def notified(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Find channels to people that take no messages."""
+    return (Fault(each.subject, Side.SUBSCRIBER, each.text, each.lasted_s) for each in facts.unnotified)
+
+
 def engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     """Judge the local engine."""
     if facts.engine_answers is None or _is_down(facts, "engine"):

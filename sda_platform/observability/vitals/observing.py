@@ -14,6 +14,7 @@ from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.notification.late_channels import notification_problems
 from sda_platform.observability.vitals import process_facts
 from sda_platform.observability.vitals.delivery_facts import delivery_facts
 from sda_platform.observability.vitals.facts import DeliveryFacts, Facts, Finding, ProcessFacts
@@ -55,6 +56,7 @@ def observe(
     return Facts(
         **found,
         delivery=delivery,
+        unnotified=[Finding(*each) for each in notification_problems(settings, now_s)],
         disks=process_facts.disk_facts([str(settings.home.absolute()), settings.lake_uri, settings.landing_uri]),
         collectors=process_facts.collector_facts(
             settings.home, is_expected=processes is not None and settings.collect_path.exists()

@@ -46,5 +46,5 @@ def test_what_the_platform_notices_without_a_limit_of_its_own_rings_within_a_min
     late = {case.vital for case in CASES if case.allowed_s + RULES.interval_s > 60.0}
     assert late <= {
         "sources_report", "backlog_is_taken", "no_orphans_wait", "dead_letters_do_not_grow", "catalogue_is_fresh",
-        "screening_is_fresh", "pools_move",
+        "screening_is_fresh", "pools_move", "people_are_notified",
     }  # fmt: skip

@@ -1,0 +1,80 @@
+"""The text of a message to people."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.currency import words_of
+from sda_platform.foreign_text import printable
+from sda_platform.notification.due import DueAlert
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.units import SECOND_NS
+
+# Chats and pagers cut long messages.
+_MOST_ALERTS = 15
+_MOST_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class PeopleMessage:
+    """A message: ``key`` is the same for each repetition of it; ``level`` the highest of its alerts, or empty."""
+
+    key: str
+    title: str
+    body: str
+    level: str = ""
+
+
+def message_of(
+    channel: str, changed: Sequence[DueAlert], notes: Sequence[str], now_ns: int, console: str = ""
+) -> PeopleMessage | None:
+    """Return the message to ``channel`` about alerts and what else is to note; None where there is nothing.
+
+    ``console``: the address that links begin with; empty: there is no link. The highest level comes first.
+    """
+    if not changed and not notes:
+        return None
+    ordered = sorted(changed, key=lambda each: (-RISK_LEVELS.index(each.alert["risk"]), each.alert["tca_time_ns"]))
+    lines = [_line(each, now_ns, console) for each in ordered[:_MOST_ALERTS]]
+    if len(ordered) > _MOST_ALERTS:
+        lines.append(f"and {len(ordered) - _MOST_ALERTS} more: `sda alert list`")
+    body = "\n".join([*lines, *notes, f"As of {iso(now_ns)[:19]}Z."])
+    title = _title(ordered, now_ns) if ordered else notes[0]
+    key = hashlib.sha256(f"{channel}\n{now_ns}\n{body}".encode()).hexdigest()[:24]
+    return PeopleMessage(key, title, body, ordered[0].alert["risk"] if ordered else "")
+
+
+def _title(ordered: Sequence[DueAlert], now_ns: int) -> str:
+    first = ordered[0]
+    more = f" and {len(ordered) - 1} more" if len(ordered) > 1 else ""
+    ahead = words_of((first.alert["tca_time_ns"] - now_ns) / SECOND_NS)
+    return f"{first.alert['risk']} {first.change}: {_name(first.alert, 1)} – {_name(first.alert, 2)}, in {ahead}{more}"
+
+
+def _line(due: DueAlert, now_ns: int, console: str) -> str:
+    alert = due.alert
+    pair = " – ".join(f"{_name(alert, n)} ({alert[f'norad_id_{n}'] or 'no number'})" for n in (1, 2))
+    tca = f"TCA {iso(alert['tca_time_ns'])[:19]}Z, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
+    link = f"{console.rstrip('/')}/conjunctions/{alert['event_id']}" if console else f"alert {alert['event_id']}"
+    numbers = f"miss {alert['miss_distance_km']:.3f} km, {_probability(alert)}"
+    return f"{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"
+
+
+def _probability(alert: Mapping[str, Any]) -> str:
+    ours, stated = alert["collision_probability"], alert["stated_probability"]
+    parts = [f"Pc {ours:.1e}"] if ours is not None else []
+    if stated is not None:
+        parts.append(f"Pc {stated:.1e} by {_one_line(alert['stated_by'] or 'others')}")
+    return ", ".join(parts) or "no Pc"
+
+
+def _name(alert: Mapping[str, Any], n: int) -> str:
+    return _one_line(alert[f"object_name_{n}"] or "unnamed")
+
+
+def _one_line(text: str) -> str:
+    """Return a text that others wrote as a part of a line."""
+    shown = " ".join(printable(text).split())
+    return shown if len(shown) <= _MOST_CHARACTERS else f"{shown[: _MOST_CHARACTERS - 1]}…"

@@ -1,0 +1,141 @@
+"""Channels of notification against real servers: what arrives, under which key, and what a failure reveals."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.notification.channels import send, service_of, without_secrets
+from sda_platform.notification.due import DueAlert
+from sda_platform.notification.message import PeopleMessage, message_of
+from sda_platform.notification.rules import ChannelEntry
+from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
+from sda_platform_tests.support.hostile import HOSTILE
+from sda_platform_tests.support.mail_server import mail_server
+from sda_platform_tests.support.segments import START_NS, after
+
+MESSAGE = PeopleMessage("a-key", "red begun: ISS – DEB", "red, begun: ISS (25544) – DEB (5)", "red")
+SLACK = f"slack://T1JJ3T3L2/A1BRTD4JD/{'T' * 24}/#ops"
+ENTRY = ChannelEntry(url_variable="A_CHANNEL")
+
+
+@pytest.fixture
+def webhook() -> Iterator[FailureWebhook]:
+    with failure_webhook() as server:
+        yield server
+
+
+def sent(monkeypatch: pytest.MonkeyPatch, url: str, message: PeopleMessage = MESSAGE) -> str | None:
+    monkeypatch.setenv("A_CHANNEL", url)
+    return send("desk", ENTRY, message)
+
+
+def port_of(server: FailureWebhook) -> int:
+    return int(server.server_address[1])
+
+
+def test_mail_arrives_with_the_text_and_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mail_server() as server:
+        assert sent(monkeypatch, server.url) is None
+        (mail,) = server.messages
+        assert (mail["Subject"], mail["To"], mail["Idempotency-Key"]) == (MESSAGE.title, "desk@example.org", "a-key")
+        body = mail.get_body(("plain", "html"))
+        assert body is not None and "red, begun: ISS (25544) – DEB (5)" in body.get_content()
+        server.refusal = "554 no mail from you"
+        problem = sent(monkeypatch, server.url)
+        assert problem and "desk@" not in problem
+
+
+def test_a_webhook_gets_the_key_as_a_header(monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook) -> None:
+    assert sent(monkeypatch, f"json://127.0.0.1:{port_of(webhook)}/hook?-token=s3cret") is None
+    ((key, content),) = webhook.received
+    assert (key, content["title"], content["type"]) == ("a-key", MESSAGE.title, "failure")
+    assert MESSAGE.body in content["message"]
+
+
+def test_ntfy_gets_title_text_and_key(monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook) -> None:
+    webhook.statuses.append(200)
+    assert sent(monkeypatch, f"ntfy://127.0.0.1:{port_of(webhook)}/alerts") is None
+    ((_, content),) = webhook.received
+    assert (content["topic"], content["title"]) == ("alerts", MESSAGE.title)
+    assert "Message a-key" in content["message"]
+
+
+def test_a_pager_merges_repetitions_by_the_key() -> None:
+    service = service_of("pager", "pagerduty://integration@token/sda/alerts", key="a-key")
+    assert service.dedup == "a-key"
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 429, 500, 503])
+def test_a_failure_names_the_reason_and_no_part_of_the_address(
+    monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    webhook.statuses.append(status)
+    url = f"json://user:passw0rd@127.0.0.1:{port_of(webhook)}/a/t0ken-in-path?+X-Api-Key=k3y-in-option"
+    problem = sent(monkeypatch, url)
+    assert problem and str(status) in problem and not webhook.received
+    said = problem + caplog.text
+    assert not [part for part in ("passw0rd", "t0ken-in-path", "k3y-in-option") if part in said]
+
+
+def test_what_cannot_be_sent_is_a_reason_and_raises_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        free = silent.getsockname()[1]
+    problems = [sent(monkeypatch, url) for url in (f"json://127.0.0.1:{free}/", "nonsense://x/y", "", "slack://a")]
+    assert all(problems)
+    readable = tmp_path / "url"
+    readable.write_text("json://127.0.0.1/t0ken")
+    readable.chmod(0o644)
+    problem = send("desk", ChannelEntry(url_file=str(readable)), MESSAGE)
+    assert problem and "chmod 600" in problem and "t0ken" not in problem
+
+
+def test_an_address_without_tls_is_refused_beyond_this_machine() -> None:
+    for url in ("json://example.org/x", "ntfy://example.org/topic", "mailto://user:pass@example.org"):
+        with pytest.raises(Misconfigured, match="channel desk: anybody between"):
+            service_of("desk", url)
+        service_of("desk", url, is_plain_allowed=True)
+    for url in ("jsons://example.org/x", "ntfys://example.org/topic", "ntfy://topic", "mailtos://u:p@example.org",
+                SLACK, "pagerduty://integration@token"):  # fmt: skip
+        service_of("desk", url)
+
+
+def test_no_part_of_an_address_is_in_a_reason() -> None:
+    address = "jsons://us%40er:p%2Fss-word@host.example:8443/path-1/?+Header=value9"
+    text = "could not reach host.example as us@er with p/ss-word at path-1: value9\x1b[0m"
+    assert not [part for part in ("us@er", "p/ss-word", "host.example", "path-1", "value9", "\x1b")
+                if part in without_secrets(text, address)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_name_is_only_text_in_every_form(name: str) -> None:
+    """By what is sent to services whose text has markup."""
+    alert = {"event_id": "e", "risk": "red", "sequence": 1, "norad_id_1": 1, "norad_id_2": 2, "object_name_1": name,
+             "object_name_2": name, "tca_time_ns": after(60), "miss_distance_km": 0.1, "collision_probability": 1e-3,
+             "stated_probability": 1e-3, "stated_by": name}  # fmt: skip
+    message = message_of("desk", [DueAlert(alert, "begun")], [], START_NS)
+    assert message is not None
+    assert "\n" not in message.title and message.body.count("\n") == 3
+    assert all(letter.isprintable() or letter == "\n" for letter in message.title + message.body)
+
+
+def test_html_and_chat_services_get_names_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = PeopleMessage("k", "red: <b>x</b>", "red: <img src=//evil> <!channel> & *x*")
+    with mail_server() as server:
+        assert sent(monkeypatch, f"{server.url}&format=html", message) is None
+        body = server.messages[0].get_body(("html",))
+        assert body is not None
+        content = body.get_content()
+        assert "<img" not in content and "&lt;img" in content
+    slack = service_of("chat", SLACK)
+    calls = list(slack._build_send_calls(body=message.body, title=message.title, body_format="text"))
+    assert calls and "<!channel>" not in calls[0]["body"] and "&lt;!channel&gt;" in calls[0]["body"]
+
+
+def test_environment_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_CHANNEL", raising=False)
+    assert send("desk", ENTRY, MESSAGE) == "channel desk: the environment variable A_CHANNEL is not set"
+    assert "A_CHANNEL" not in os.environ

@@ -6,6 +6,7 @@ from sda_platform.catalog.editing import NothingToResolve
 from sda_platform.catalog.lookup import UnknownObject
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.edge.config import ConfigError
+from sda_platform.evidence.errors import EvidenceError
 from sda_platform.formats.conversion import ConversionError
 from sda_platform.formats.edits import BadEdit
 from sda_platform.formats.listings import ListingError
@@ -24,6 +25,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     ConfigError,
     ConversionError,
     DeltaError,  # a log that cannot be read; `sda lake verify` reports the damage
+    EvidenceError,
     ListingError,
     LakeError,
     LakeInUse,

@@ -123,7 +123,7 @@ def _alert(
     highest = level if sent is None else max(level, RISK_LEVELS.index(sent["highest_risk"] or sent["risk"]))
     now = {
         **{name: fact[name] for name in _COPIED},
-        **_rounded(fact),
+        **rounded(fact),
         "risk": RISK_LEVELS[level],
         "highest_risk": RISK_LEVELS[highest],
         "rule": rule,
@@ -146,7 +146,7 @@ def _quality(fact: Row) -> str:
     return _ONLY_STATED if None in sources else _QUALITIES[sum(source not in _MODELLED for source in sources)]
 
 
-def _rounded(fact: Row) -> dict[str, Any]:
+def rounded(fact: Row) -> dict[str, Any]:
     """Return the numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
     return {
         "tca_time_ns": round(fact["tca_time_ns"] / 1e6) * 1_000_000,

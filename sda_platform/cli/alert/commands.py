@@ -1,6 +1,7 @@
 """`sda alert`: the alerts that hold, and what a person does with one of them."""
 
 import getpass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,53 @@ def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> N
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
         console.print(f"written: {path}")
+
+
+@alert.command("evidence-key", short_help="Make a key that signs evidence bundles.")
+@click.argument("file", type=FILE)
+def evidence_key(file: Path) -> None:
+    """Make an Ed25519 key in FILE, and its public key in FILE.pub, whose fingerprint is printed.
+
+    Keep FILE outside of the platform's home and lake. Give the fingerprint to those who verify, by another way than the
+    bundles.
+    """
+    from sda_platform.evidence.keys import make_key
+
+    public, fingerprint = make_key(file)
+    console.print(f"written: {file}, readable by you alone, and {public}")
+    console.print(f"fingerprint: {fingerprint}")
+
+
+@alert.command(short_help="Write a signed bundle of all that an alert rested on.")
+@_alert
+@click.option("--out", type=FILE, required=True, help="The bundle, .zip.")
+@click.option("--key", type=FILE, required=True, help="The private key that signs it (`sda alert evidence-key`).")
+@click.pass_obj
+def evidence(settings: Settings, alert_id: str, out: Path, key: Path) -> None:
+    """Write what the decision on ALERT (an id or its beginning; @N: its revision N) rested on, signed, for a third
+    party: `sda alert verify-evidence` needs nothing else.
+    """
+    from sda_platform.cli.alert.evidence import write_bundle
+
+    console.print_lines(write_bundle(lake_of(settings), settings, alert_id, out, key))
+
+
+@alert.command("verify-evidence", short_help="Verify an evidence bundle; needs no lake.")
+@click.argument("bundle", type=FILE)
+@click.option(
+    "--key", help="The signer's public key (a PEM file) or its fingerprint, from another source than the bundle."
+)
+@json_option
+def verify_evidence(bundle: Path, key: str | None, as_json: bool) -> None:
+    """Verify BUNDLE: its signature, every byte, the chains of manifests, and the probability of collision anew.
+
+    The exit code is 0 only where all is as the signer of --key left it.
+    """
+    from sda_platform.cli.alert.evidence import report_lines
+    from sda_platform.evidence.keys import trusted_fingerprint
+    from sda_platform.evidence.verification import verify
+
+    found = verify(bundle, trusted_fingerprint(key) if key else None)
+    print_facts(as_json, {**asdict(found), "verdict": found.verdict}, report_lines(found))
+    if found.problems or not found.is_trusted:
+        raise click.exceptions.Exit(1)

@@ -1,5 +1,6 @@
 """A small lake with decisions in it: catalogue, candidates, assessments and alerts, each made from the others."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from sda_platform.lake import commit as door
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.table import Table
 from sda_platform_tests.support.delta_tables import rows_of, with_delta_rs
@@ -27,9 +29,10 @@ TABLES = {
 }  # fmt: skip
 
 
-def add(lake: Lake, table: Table, *rows: dict[str, Any]) -> Commit:
+def add(lake: Lake, table: Table, *rows: dict[str, Any], segments: Sequence[SegmentRef] = ()) -> Commit:
     """Commit rows to a table as a run of the platform does: with its windows on what it consumes."""
-    plan = replace(lake.plan(table), run_id="test", origin={"trigger": "a test", "operator": "test"})
+    origin = {"trigger": "a test", "operator": "test"}
+    plan = replace(lake.plan(table), run_id="test", origin=origin, segments=tuple(segments))
     content = rows_of(table, rows)
     if not table.replaces_rows:
         receipt: CommitReceipt = door.append(

@@ -116,7 +116,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> tuple[Platform, Explanatio
     return platform, explained, at_noon
 
 
-def test_an_alert_of_day_10_is_explained_on_day_400_as_on_its_day__DL4_I16(
+def test_an_alert_of_day_10_is_explained_on_day_400_as_on_its_day(
     past: tuple[Platform, Explanation, str],
 ) -> None:
     platform, explained, at_noon = past

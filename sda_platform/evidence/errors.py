@@ -1,0 +1,5 @@
+"""Failures of evidence bundles that a person can correct."""
+
+
+class EvidenceError(ValueError):
+    """A bundle cannot be made or read, or a key cannot be used; the text names the file and the reason."""

@@ -1,0 +1,106 @@
+"""Ed25519 keys of evidence bundles: PEM files that stay outside of what they vouch for."""
+
+import hashlib
+import os
+import re
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from sda_platform.evidence.errors import EvidenceError
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_MOST_PEM_BYTES = 10_000
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_key(path: Path) -> tuple[Path, str]:
+    """Make a private key at ``path``, which must not exist, and its public key beside it (``.pub``).
+
+    Returns the path of the public key, and its fingerprint. Raises EvidenceError, OSError.
+    """
+    key, public = Ed25519PrivateKey.generate(), path.with_name(path.name + ".pub")
+    private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for file, mode, pem in ((path, 0o600, private_pem), (public, 0o644, public_pem(key.public_key()).encode())):
+        try:
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+                stream.write(pem)
+        except FileExistsError:
+            raise EvidenceError(f"{file}: there is a file already, and no key is replaced") from None
+    return public, fingerprint(key.public_key())
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """Read a private key that no other user may read. Raises EvidenceError, OSError."""
+    if stat.S_IMODE(path.stat().st_mode) & _OTHERS:
+        raise EvidenceError(
+            f"{path}: other users may read this key; take it from them with chmod 600, or make a new one"
+        )
+    try:
+        found = load_pem_private_key(_pem(path), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise EvidenceError(f"{path}: no private key in PEM without a password: {error}") from None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise EvidenceError(f"{path}: this key is not of Ed25519; `sda alert evidence-key` makes one")
+    return found
+
+
+def trusted_fingerprint(text: str) -> str:
+    """Return the fingerprint that ``text`` is, or that of the public key in the PEM file ``text``.
+
+    Raises EvidenceError, OSError.
+    """
+    if _FINGERPRINT.fullmatch(text.lower()):
+        return text.lower()
+    path = Path(text)
+    if not path.exists():
+        raise EvidenceError(f"{text}: neither a fingerprint (64 hexadecimal digits) nor a file")
+    return fingerprint(public_key(_pem(path), text))
+
+
+def public_key(pem: bytes, name: str) -> Ed25519PublicKey:
+    """Read a public key; ``name`` is what an EvidenceError calls its place."""
+    try:
+        found = load_pem_public_key(pem)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise EvidenceError(f"{name}: no public key in PEM: {error}") from None
+    if not isinstance(found, Ed25519PublicKey):
+        raise EvidenceError(f"{name}: this key is not of Ed25519")
+    return found
+
+
+def public_pem(key: Ed25519PublicKey) -> str:
+    """Return a public key as PEM."""
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def fingerprint(key: Ed25519PublicKey) -> str:
+    """Return the SHA-256 of the key's 32 bytes, hexadecimal."""
+    return hashlib.sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()
+
+
+def is_signed_by(key: Ed25519PublicKey, signature: bytes, text: bytes) -> bool:
+    """Return whether ``signature`` is that of ``text`` by ``key``."""
+    try:
+        key.verify(signature, text)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _pem(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        pem = stream.read(_MOST_PEM_BYTES + 1)
+    if len(pem) > _MOST_PEM_BYTES:
+        raise EvidenceError(f"{path}: too long for a key")
+    return pem

@@ -35,7 +35,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "acknowledge": "lake accept", "alerts": "alert list", "audit": "lake audit", "cdm": "alert cdm",
     "collect": "collector run", "diff": "lake diff", "explain": "alert explain", "feed": "collector feed",
     "impact": "lake impact", "layout": "lake layout", "reconcile": "lake reconcile", "replay": "lake replay",
-    "reprocess": "lake reprocess", "restore": "lake restore", "retention tag": "lake tag",
+    "reprocess": "lake reprocess", "retention tag": "lake tag",
     "retention untag": "lake untag", "retention verify-tags": "lake verify-tags", "retention": "lake retention",
     "schedule": "sensor schedule", "serve": "catalog serve", "show": "alert show", "sources": "collector status",
     "sql": "lake sql", "trace": "alert trace", "verify": "lake verify",

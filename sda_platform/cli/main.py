@@ -55,7 +55,17 @@ def _refusals(error: ValidationError) -> Iterator[str]:
         yield f"{variable}={each['input']!r}: {reason}" if variable else reason
 
 
-main.add_section("Platform", platform.up, platform.service, platform.user, platform.demo, platform.status, platform.top)
+main.add_section(
+    "Platform",
+    platform.up,
+    platform.service,
+    platform.user,
+    platform.demo,
+    platform.status,
+    platform.top,
+    platform.backup,
+    platform.restore,
+)
 main.add_section("Objects of the platform", alert, catalog, channel, collector, ground, lake, sensor)
 main.add_section("Data", data.land, query, data.convert, data.simulate)
 main.add_section("Analysis", analysis.screen, whatif, analysis.passes, analysis.pc)

@@ -1,10 +1,11 @@
 """Commands that run the platform and watch over it."""
 
 import sys
+from pathlib import Path
 
 import click
 
-from sda_platform.cli.grammar import default_option, json_option
+from sda_platform.cli.grammar import PATH, default_option, json_option
 from sda_platform.cli.listing import print_json
 from sda_platform.cli.people import SCENARIOS, STORY, console, lake_of
 from sda_platform.runtime.ui_roles import ROLE_NAMES
@@ -41,6 +42,41 @@ def service(settings: Settings, name: str, check: bool) -> None:
     if check:
         sys.exit(0 if separate_service(name, settings).is_ready() else 1)
     become(name, settings)
+
+
+@click.command(short_help="Back up all that the platform holds.")
+@click.argument("target", type=PATH)
+@click.pass_obj
+def backup(settings: Settings, target: Path) -> None:
+    """Make a new backup below the directory TARGET: lake, landing zones and home, as of one consistent moment.
+
+    The platform may run meanwhile. What did not change since the last backup there is linked to it.
+    """
+    from sda_platform.cli.people import require_used
+    from sda_platform.runtime.backup import back_up
+
+    require_used(settings)
+    console.print_lines(back_up(settings, target))
+
+
+@click.command(short_help="Restore a backup into an empty home.")
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.pass_obj
+def restore(settings: Settings, source: Path) -> None:
+    """Put the backup SOURCE, or the newest below it, into an empty home, and verify it.
+
+    Every byte is checked before anything is in place. A restore that was interrupted is repeated. `sda lake restore`
+    puts a lake alone in the place of today's.
+    """
+    from sda_platform.audit_log import record
+    from sda_platform.runtime.backup import restore as put_in_place
+    from sda_platform.runtime.platform_home import take_locks
+
+    with take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri):
+        line = ""
+        for line in put_in_place(settings, source):
+            console.print(line)
+    record(settings.home, "restore", {"backup": str(source)}, line)
 
 
 @click.command(short_help="Make a user of the UI.")

@@ -18,7 +18,7 @@ NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence",
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
                   "ground leases", "ground station", "ground uplink", "ground fleet admit", "ground fleet remove",
                   "ground fleet report", "ground state replicas", "ground state put", "ground state get",
-                  "ground state promote", "lake restore", "user"}  # fmt: skip
+                  "ground state promote", "lake restore", "restore", "user"}  # fmt: skip
 """Commands that begin a home, or answer without one."""
 NO_HOME_READ = {
     "alert evidence-key",

@@ -1,0 +1,315 @@
+"""`sda backup` and `sda restore`: all that a platform holds on local disks, as of one consistent moment.
+
+A backup is a directory of plain files below the target. What did not change since the previous backup is a hard link
+to it, so each is whole and any may be removed. It gets its name only when all of it is on disk: a backup that was
+killed leaves the earlier ones as they are. The platform may run meanwhile. The order makes that consistent:
+
+1. SQLite files, by SQLite's own backup: a subscriber that is older than the lake is sent what it lacks.
+2. The lake: of each table the log up to one consistent state of all tables, which a version lease holds.
+3. The landing zones, what waits before what is consumed: no segment that moves meanwhile is missed. Those that the lake
+   of the backup has not consumed return to `pending/` when it is restored.
+
+A restore copies beside the places of the platform, checks every byte, and only then moves anything. Killed, it is
+repeated.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+from sda_platform import failpoints
+from sda_platform.clock import MissionClock
+from sda_platform.code_version import code_version
+from sda_platform.history.version_vector import newest_vector
+from sda_platform.lake import durable
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.object_store import is_object_store
+from sda_platform.lake.version_leases import VersionLeases
+from sda_platform.recovery.examination import Depth
+from sda_platform.registry import TABLES_BY_NAME
+from sda_platform.runtime import lake_lock, platform_home, verification
+from sda_platform.runtime.errors import PlatformError
+from sda_platform.settings import Settings
+
+CONTENTS = "backup.json"
+_UNFINISHED, _STAGED = ".unfinished", ".restoring"
+_FORMAT = 1
+_LAKE, _LANDING, _HOME = "lake", "landing", "home"
+_VERDICTS, _PENDING, _LOG = "_verdicts", "pending", "_delta_log"
+_OF_PROCESSES = {
+    _LAKE: frozenset({"_leases", lake_lock.LOCK_FILE, _STAGED}),
+    _LANDING: frozenset({lake_lock.LANDING_LOCK_FILE, _STAGED}),
+    _HOME: frozenset({"engine", "logs", "serving", platform_home.STATE_FILE, _STAGED}),
+}
+"""At the top of each place what belongs to running processes, or is made anew by every start."""
+_VERSION_DIGITS = 20
+_SQLITE = b"SQLite format 3\0"
+_BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")
+_CHUNK_BYTES = 2**20
+
+
+class NotBackedUp(PlatformError):
+    """A backup cannot be made or restored; the text says why and what to do."""
+
+
+@dataclass
+class _Copies:
+    """A new backup at ``place``; what the ``previous`` one has alike is linked to it."""
+
+    place: Path
+    previous: Path | None
+    known: Mapping[str, list[Any]]
+    files: dict[str, list[Any]] = field(default_factory=dict)
+    new_bytes: int = 0
+
+    def take_all(self, source: Path, name: str, is_wanted: Callable[[Path], bool] = lambda _path: True) -> None:
+        """Take what is below ``source`` and wanted, as ``name``; files that go meanwhile are left out."""
+        for directory, below, files in os.walk(source):
+            below[:] = sorted(each for each in below if is_wanted(Path(directory, each)))
+            for path in (Path(directory, each) for each in sorted(files)):
+                if is_wanted(path):
+                    with suppress(FileNotFoundError):
+                        self.take(path, f"{name}/{path.relative_to(source)}")
+
+    def take(self, path: Path, name: str) -> None:
+        """Take one file. Raises FileNotFoundError where it is gone."""
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or name in self.files:
+            return
+        copy, known = self.place / name, self.known.get(name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if name.startswith(f"{_HOME}/") and _is_sqlite(path):
+            _copy_database(path, copy)
+            sha256 = _sha256(copy)
+            if known and known[1] == sha256:
+                copy.unlink()
+                self._link(name, copy)
+        elif known and known[0] == found.st_size and known[2] == found.st_mtime_ns and self._link(name, copy):
+            sha256 = known[1]
+        else:
+            sha256 = _copied(path, copy)
+            self.new_bytes += copy.stat().st_size
+        self.files[name] = [copy.stat().st_size, sha256, found.st_mtime_ns]
+
+    def _link(self, name: str, copy: Path) -> bool:
+        if self.previous is None:
+            return False
+        try:
+            os.link(self.previous / name, copy)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) or error.errno in durable.WITHOUT_LINKS:
+                return False
+            raise
+        return True
+
+
+def back_up(settings: Settings, target: Path) -> Iterator[str]:
+    """Make a new backup below ``target``; yields what was done. Raises NotBackedUp, OSError."""
+    places = _places(settings)
+    if any(target.resolve().is_relative_to(place.resolve()) for place in places.values()):
+        raise NotBackedUp(f"{target} is in what is backed up: name a directory elsewhere, best on another disk")
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / "backup.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotBackedUp(f"another backup into {target} is being made") from None
+        previous = next(iter(_backups(target)), None)
+        place = target / _UNFINISHED
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        copies = _Copies(place, previous, _contents(previous)["files"] if previous else {})
+        versions = _copy(settings, places, copies)
+        failpoints.hit("backup.copied")
+        made_ns = time.time_ns()
+        facts = {"format": _FORMAT, "made_time_ns": made_ns, "made_by": code_version(), "versions": versions}
+        durable.sync(map(UPath, _all_below(place)))
+        durable.write(UPath(place / CONTENTS), json.dumps({**facts, "files": copies.files}).encode())
+        failpoints.hit("backup.described")
+        named = target / f"{datetime.fromtimestamp(made_ns / 1e9, UTC):%Y%m%dT%H%M%S.%fZ}"
+        place.rename(named)
+        durable.sync([UPath(target)])
+    size = sum(each[0] for each in copies.files.values())
+    yield f"{named}: {len(copies.files):,} files, {size / 1e6:,.1f} MB, of these {copies.new_bytes / 1e6:,.1f} MB new"
+    elsewhere = settings.subscriber.startswith(("postgresql:", "http:", "https:"))
+    if elsewhere or os.environ.get(platform_home.POSTGRES_VARIABLE):
+        yield "What lies in Postgres or at a webhook's receiver is not in it: back that up by its own means (pg_dump)"
+
+
+def restore(settings: Settings, source: Path) -> Iterator[str]:
+    """Put the backup ``source``, or the newest below it, in the empty places of ``settings``; yields what was done.
+
+    The caller holds the locks of the platform. Raises NotBackedUp, before anything is in place, where a place is in use
+    or a file of the backup is damaged; OSError.
+    """
+    places = _places(settings)
+    backup = source if (source / CONTENTS).exists() else next(iter(_backups(source)), None)
+    if backup is None:
+        raise NotBackedUp(f"{source} has no complete backup; `sda lake restore` puts a copy of a lake alone in place")
+    ready = places[_HOME] / _STAGED / "ready"
+    if not ready.exists():
+        _require_empty(places)
+        for place in places.values():
+            shutil.rmtree(place / _STAGED, ignore_errors=True)
+        _stage(backup, _contents(backup)["files"], places)
+        failpoints.hit("restore_all.staged")
+        durable.write(UPath(ready), str(backup.resolve()).encode())
+    elif ready.read_text() != str(backup.resolve()):
+        raise NotBackedUp(f"a restore of {ready.read_text()} was interrupted: repeat that one first")
+    _move(places, ready)
+    findings = verification.verify(settings, Depth.FOOTERS, repair=True)
+    yield from verification.lines(findings)
+    if damaged := [each.examination.table for each in findings if each.outcome == "damaged"]:
+        raise NotBackedUp(f"the backup is in place, but {', '.join(damaged)} needs a decision; see above")
+    for place in places.values():
+        shutil.rmtree(place / _STAGED, ignore_errors=True)
+    yield f"The platform is that of {backup}; what it knew later comes again from what lands again"
+
+
+def _move(places: Mapping[str, Path], ready: Path) -> None:
+    """Give what is staged its place; what an interrupted restore has moved is not there any more."""
+    for place in places.values():
+        staged = place / _STAGED
+        for each in sorted(staged.iterdir()) if staged.exists() else ():
+            if each != ready:
+                each.rename(place / each.name)
+                failpoints.hit("restore_all.moved")
+        if place.exists():
+            durable.sync([UPath(place)])
+
+
+def _places(settings: Settings) -> dict[str, Path]:
+    for uri in (settings.lake_uri, settings.landing_uri):
+        if is_object_store(uri):
+            raise NotBackedUp(f"{uri} is in an object store: back it up with the store's own versions")
+    home = settings.home.absolute()
+    return {_LAKE: Path(settings.lake_uri).absolute(), _LANDING: Path(settings.landing_uri).absolute(), _HOME: home}
+
+
+def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> dict[str, int]:
+    """Take all places, in the order that makes them one state; returns the version of each table."""
+    lake = Lake(str(places[_LAKE]), MissionClock.load(settings.home), without_session)
+
+    def is_own(path: Path, place: str) -> bool:
+        is_another = path in places.values()
+        return not is_another and (path.parent != places[place] or path.name not in _OF_PROCESSES[place])
+
+    copies.take_all(places[_HOME], _HOME, lambda path: is_own(path, _HOME) and not path.name.endswith(_BESIDE_SQLITE))
+    failpoints.hit("backup.home_copied")
+    copies.take_all(places[_LAKE] / _VERDICTS, f"{_LAKE}/{_VERDICTS}")  # they may be older than the logs, not newer
+    vector = newest_vector(lake, TABLES_BY_NAME)
+    versions = {name: snapshot.version for name, snapshot in vector.snapshots.items()}
+
+    def is_of_state(path: Path) -> bool:
+        if path.parent.name != _LOG:
+            return is_own(path, _LAKE) and versions.get(path.name, 0) >= 0
+        version = _version_in(path.name)
+        return version is not None and version <= versions.get(path.parent.parent.name, version)
+
+    with VersionLeases(lake.uri).held(vector.snapshots.values(), "backup"):
+        copies.take_all(places[_LAKE], _LAKE, is_of_state)
+    failpoints.hit("backup.lake_copied")
+    zones = sorted(each for each in places[_LANDING].iterdir() if each.is_dir()) if places[_LANDING].exists() else []
+    for zone in zones:
+        copies.take_all(zone / _PENDING, f"{_LANDING}/{zone.name}/{_PENDING}")
+    failpoints.hit("backup.pending_copied")
+    waiting = {zone / _PENDING for zone in zones}
+    copies.take_all(places[_LANDING], _LANDING, lambda path: is_own(path, _LANDING) and path not in waiting)
+    return versions
+
+
+def _version_in(name: str) -> int | None:
+    """Return the version that a file of a log is of; None for other files."""
+    digits = name.removeprefix(".").partition(".")[0]
+    return int(digits) if len(digits) == _VERSION_DIGITS and digits.isdecimal() else None
+
+
+def _require_empty(places: Mapping[str, Path]) -> None:
+    for name, place in places.items():
+        for each in place.iterdir() if place.exists() else ():
+            if each in places.values() or each.name in _OF_PROCESSES[name] or each.suffix == ".lock":
+                continue
+            raise NotBackedUp(
+                f"{each} is there already: a backup is restored into an empty home. Move the home away, or name "
+                f"another with --home; `sda lake restore BACKUP/{_LAKE}` restores the lake alone"
+            )
+
+
+def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Path]) -> None:
+    """Copy the files of a backup beside their places, and compare each with what was taken."""
+    for name, (size, sha256, mtime_ns) in files.items():
+        root, _, rest = name.partition("/")
+        if root not in places or ".." in Path(rest).parts or Path(rest).is_absolute():
+            raise NotBackedUp(f"{backup / CONTENTS} names {name}, which is no place of a platform")
+        copy = places[root] / _STAGED / rest
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            found = _copied(backup / name, copy)
+        except FileNotFoundError:
+            raise NotBackedUp(f"{backup / name} is missing: restore an earlier backup") from None
+        if (found, copy.stat().st_size) != (sha256, size):
+            raise NotBackedUp(f"{backup / name} is not as it was backed up: restore an earlier backup")
+        os.utime(copy, ns=(mtime_ns, mtime_ns))
+    for place in places.values():
+        durable.sync(map(UPath, _all_below(place / _STAGED)))
+
+
+def _backups(target: Path) -> list[Path]:
+    """Return the complete backups below ``target``, newest first."""
+    found = (each for each in target.iterdir() if each.name != _UNFINISHED) if target.is_dir() else ()
+    return sorted((each for each in found if (each / CONTENTS).exists()), reverse=True)
+
+
+def _contents(backup: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((backup / CONTENTS).read_text())
+        known = found["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotBackedUp(f"{backup / CONTENTS} is damaged ({error!r}): use an earlier backup") from None
+    if known != _FORMAT:
+        raise NotBackedUp(f"{backup / CONTENTS} is of format {known}, this version of the platform reads {_FORMAT}")
+    return found
+
+
+def _is_sqlite(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(_SQLITE)) == _SQLITE
+
+
+def _copy_database(path: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as to:
+        source.backup(to)
+
+
+def _copied(path: Path, copy: Path) -> str:
+    """Copy a file, and return the SHA-256 of what was copied."""
+    found = hashlib.sha256()
+    with path.open("rb") as source, copy.open("wb") as target:
+        while chunk := source.read(_CHUNK_BYTES):
+            found.update(chunk)
+            target.write(chunk)
+    return found.hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _all_below(place: Path) -> Iterable[Path]:
+    for directory, _, files in os.walk(place):
+        yield from (Path(directory, name) for name in files)
+        yield Path(directory)

@@ -1,0 +1,245 @@
+"""`sda backup` and `sda restore`: one consistent state while the platform works, and no step that loses one."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sda_platform import failpoints
+from sda_platform.clock import MissionClock
+from sda_platform.delivery.checks import disagreements
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.lake import Lake
+from sda_platform.runtime.backup import NotBackedUp, back_up, restore
+from sda_platform.settings import Settings
+from sda_platform_tests.support.crashes import crash_at, crashes
+from sda_platform_tests.support.delivery_rounds import deliver
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import START_NS, land, put, radar_segment
+from sda_platform_tests.unit.runtime.homes import alert, consume, sda, zone_of
+
+
+def parts(home: Path) -> tuple[Lake, SqliteSubscriber]:
+    return lake_at(home / "lake"), SqliteSubscriber(home / "subscriber.sqlite")
+
+
+def work(home: Path, name: str, *steps: tuple[int, str, float]) -> None:
+    """Consume a segment, derive from it, and decide and deliver an alert."""
+    lake, subscriber = parts(home)
+    consume(home, name)
+    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
+    alert(lake, *steps)
+    deliver(lake, subscriber)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A platform with an alert that is delivered, and a segment that waits."""
+    home = tmp_path / "home"
+    MissionClock(START_NS, 0, 0.0).save(home)
+    work(home, "a", (0, "insert", 1e-5))
+    return home
+
+
+def restored(target: Path, name: str = "again") -> Path:
+    """A new home from the newest backup below ``target``; its lake is sound."""
+    home = target.parent / name
+    code, told = sda(home, "restore", str(target))
+    assert code == 0, told
+    assert sda(home, "lake", "verify", "--deep")[0] == 0
+    assert not list(home.rglob(".restoring"))
+    return home
+
+
+def made(home: Path) -> Path:
+    target = home.parent / "target"
+    code, told = sda(home, "backup", str(target))
+    assert code == 0, told
+    return target
+
+
+def test_a_restored_platform_is_that_of_the_backup_and_delivers_nothing_twice(home: Path) -> None:
+    target = made(home)
+    before = parts(home)[1].held()
+    work(home, "b", (0, "retract", 1e-5), (1, "insert", 2e-5))
+    again = restored(target)
+    lake, subscriber = parts(again)
+    assert (lake.log(RAW_RECORDS).head().sequence, zone_of(again).pending_names()) == (1, [])
+    assert subscriber.held() == before
+    assert lake.plan(OBSERVATIONS).is_empty
+    assert not deliver(lake, subscriber).get("outcomes")
+    assert list(disagreements(lake, subscriber)) == []
+    assert MissionClock.load(again).now_ns() == START_NS
+
+
+@pytest.mark.parametrize("point", ["home_copied", "lake_copied", "pending_copied", "copied"])
+def test_what_the_platform_does_meanwhile_makes_no_other_state(home: Path, point: str) -> None:
+    target = home.parent / "target"
+
+    def meanwhile() -> None:
+        work(home, "b", (0, "retract", 1e-5), (1, "insert", 2e-5))
+
+    with at(f"backup.{point}", meanwhile):
+        list(back_up(Settings(home=home), target))
+    again = restored(target)
+    lake, subscriber = parts(again)
+    deliver(lake, subscriber)
+    assert list(disagreements(lake, subscriber)) == []
+    assert [entry.sequence for entry in subscriber.held()] == [1 if point == "home_copied" else 0]
+    # What was consumed later waits again where the backup has its bytes, and is consumed once.
+    assert zone_of(again).pending_names() == (["b"] if point in ("lake_copied", "pending_copied") else [])
+
+
+def test_a_segment_that_waits_is_missed_at_no_moment(home: Path) -> None:
+    for n, point in enumerate(("home_copied", "lake_copied", "pending_copied", "copied")):
+        name = "cdef"[n]
+        land(zone_of(home), name, radar_segment(1, first_track=ord(name)))
+        target = home.parent / f"target-{n}"
+        with at(f"backup.{point}", lambda name=name: consume_waiting(home, name)):  # type: ignore[misc]
+            list(back_up(Settings(home=home), target))
+        again = restored(target, f"again-{n}")
+        is_consumed = point == "home_copied"
+        assert (name in zone_of(again).pending_names()) != is_consumed
+        assert lake_at(again / "lake").log(RAW_RECORDS).rows(["segment_name"]).num_rows == n + 1 + is_consumed
+
+
+def consume_waiting(home: Path, name: str) -> None:
+    lake, zone = lake_at(home / "lake"), zone_of(home)
+    segment = zone.read(next(iter(zone.pending()))).ref(1)
+    row = {"feed": "radar", "segment_sha256": segment.sha256, "segment_name": name, "record_number": 0}
+    commit(lake, RAW_RECORDS, [row], segments=[segment])
+    zone.acknowledge([segment])
+
+
+@contextmanager
+def at(point: str, act: Callable[[], None]) -> Iterator[None]:
+    """Call ``act`` once, when the code in the block reaches ``point``."""
+
+    def reached(name: str) -> None:
+        if name == point:
+            failpoints.watch(None)
+            act()
+
+    failpoints.watch(reached)
+    yield
+    failpoints.watch(None)
+
+
+def test_a_second_backup_holds_what_is_new_alone_and_needs_no_other(home: Path) -> None:
+    target = made(home)
+    (first,) = (each for each in target.iterdir() if each.is_dir())
+    work(home, "b", (0, "retract", 1e-5), (1, "insert", 2e-5))
+    made(home)
+    second = max(each for each in target.iterdir() if each.is_dir())
+    same = [each for each in second.rglob("*") if each.is_file() and each.stat().st_nlink == 2]
+    assert {"_delta_log", "archive"} <= {each.parent.name for each in same}
+    shutil.rmtree(first)
+    again = restored(target)
+    assert [entry.sequence for entry in parts(again)[1].held()] == [1]
+
+
+def test_a_backup_that_is_killed_anywhere_leaves_the_earlier_one_and_the_next_is_whole(home: Path) -> None:
+    target, settings = made(home), Settings(home=home)
+    earlier = [each.name for each in target.iterdir() if each.is_dir()]
+    work(home, "b", (0, "retract", 1e-5), (1, "insert", 2e-5))
+    for n, attempt in enumerate(crashes()):
+        before = [each for each in target.iterdir() if (each / "backup.json").exists() and each.name != ".unfinished"]
+        with attempt:
+            list(back_up(settings, target))
+        assert {each.name for each in before} >= set(earlier)
+        if n == 0:
+            assert lake_at(restored(target) / "lake").log(RAW_RECORDS).head().sequence == 1
+    assert lake_at(restored(target, "last") / "lake").log(RAW_RECORDS).head().sequence == 2
+
+
+@pytest.mark.parametrize(
+    ("point", "nth"),
+    [("restore_all.staged", 1), ("restore_all.moved", 1), ("restore_all.moved", 5), ("durable.written", 1)],
+)
+def test_a_restore_that_is_killed_is_repeated(home: Path, point: str, nth: int) -> None:
+    target, again = made(home), home.parent / "again"
+    again.mkdir()
+    with crash_at(point, nth):
+        list(restore(Settings(home=again), target))
+    assert lake_at(restored(target) / "lake").log(RAW_RECORDS).head().sequence == 1
+
+
+def test_an_interrupted_restore_is_not_finished_with_another_backup(home: Path) -> None:
+    target, again = made(home), home.parent / "again"
+    again.mkdir()
+    with crash_at("restore_all.moved"):
+        list(restore(Settings(home=again), target))
+    made(home)
+    with pytest.raises(NotBackedUp, match="was interrupted: repeat that one first"):
+        list(restore(Settings(home=again), target))
+
+
+def test_a_backup_with_a_changed_byte_or_a_missing_file_is_refused_by_name(home: Path) -> None:
+    target = made(home)
+    (backup,) = (each for each in target.iterdir() if each.is_dir())
+    file = next((backup / "lake/raw_records").glob("*.parquet"))
+    whole = file.read_bytes()
+    for damage in (lambda: file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1])), file.unlink):
+        damage()
+        code, told = sda(home.parent / "again", "restore", str(target))
+        assert (code, file.name in told, "restore an earlier backup" in told) == (1, True, True)
+        assert not (home.parent / "again/lake/raw_records").exists()
+    file.write_bytes(whole)
+    restored(target)
+
+
+@pytest.mark.parametrize(
+    "name", ["home/../../escaped", "lake/../../escaped", "elsewhere/escaped", "/escaped", "home//escaped"]
+)
+def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> None:
+    target = made(home)
+    (file,) = target.glob("*/backup.json")
+    contents = json.loads(file.read_text())
+    contents["files"][name] = contents["files"]["home/clock.json"]
+    file.write_text(json.dumps(contents))
+    with pytest.raises(NotBackedUp, match="no place of a platform"):
+        list(restore(Settings(home=home.parent / "again"), target))
+    assert not list(home.parent.rglob("escaped"))
+
+
+def test_a_home_that_is_used_is_left_as_it_is(home: Path) -> None:
+    code, told = sda(home, "restore", str(made(home)))
+    assert (code, "is there already: a backup is restored into an empty home" in told) == (1, True)
+    assert lake_at(home / "lake").log(RAW_RECORDS).head().sequence == 1
+
+
+@pytest.mark.parametrize(
+    ("inside", "reason"), [("lake/b", "is in what is backed up"), ("b", "is in what is backed up")]
+)
+def test_a_target_in_what_is_backed_up_is_refused(home: Path, inside: str, reason: str) -> None:
+    code, told = sda(home, "backup", str(home / inside))
+    assert (code, reason in told) == (1, True)
+
+
+def test_segments_are_taken_as_they_are_whatever_their_name_or_content(home: Path) -> None:
+    with closing(sqlite3.connect(home.parent / "database")) as database:
+        database.execute("CREATE TABLE t (x)")
+    content = (home.parent / "database").read_bytes()
+    names = ("engine", "logs", "x.lock", "y-wal", "database", "_leases", "pending")
+    for name in names:
+        put(zone_of(home), name, content)
+    again = restored(made(home))
+    pending: dict[str, Any] = {each.name: each.read_bytes() for each in (again / "landing/radar/pending").iterdir()}
+    assert pending == dict.fromkeys(names, content)
+
+
+def test_a_lake_elsewhere_is_restored_to_its_own_place(home: Path) -> None:
+    (home / "lake").rename(home.parent / "lake")
+    settings = Settings(home=home, lake=str(home.parent / "lake"))
+    list(back_up(settings, home.parent / "target"))
+    again = Settings(home=home.parent / "again", lake=str(home.parent / "lake-again"))
+    again.home.mkdir()
+    list(restore(again, home.parent / "target"))
+    assert lake_at(home.parent / "lake-again").log(RAW_RECORDS).head().sequence == 1
+    assert not (again.home / "lake").exists()

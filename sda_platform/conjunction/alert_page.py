@@ -12,7 +12,7 @@ from typing import Any, Final
 from sda_platform.clock import iso
 from sda_platform.conjunction.czml import czml
 from sda_platform.conjunction.data_origins import DataOrigin, Key
-from sda_platform.conjunction.encounter_facts import acknowledgement_row, encounter_rows, message_row, object_rows
+from sda_platform.conjunction.encounter_facts import action_row, encounter_rows, message_row, object_rows
 from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
@@ -33,6 +33,8 @@ caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(5
 _OF_MESSAGE: Final = (
     "created (UTC)", "originator", "TCA differs s", "miss km", "stated Pc", "recomputed Pc", "message",
 )  # fmt: skip
+OF_ACTIONS: Final = ("at (UTC)", "by", "what", "comment")
+"""The header of a table of `action_row`."""
 _OF_OBJECTS: Final = ("", "primary", "secondary")
 _TITLES: Final = {"plane": "Encounter plane", "orbits": "Orbits about TCA"}
 _PROBABILITIES: Final = ("collision_probability", "stated_probability")
@@ -45,13 +47,13 @@ class AlertReport:
 
     ``entries`` are its rows of `conjunction_alerts`, none where it was no alert; ``lineage`` names what it rests on,
     down to segments, and ``rests_on`` counts it; ``origins`` whose data that is; ``objects`` what else is known of
-    either object, by title.
+    either object, by title; ``actions`` what people did about it.
     """
 
     alert_id: str
     entries: Sequence[Row]
     history: EventHistory
-    acknowledgements: Sequence[Row] = ()
+    actions: Sequence[Row] = ()
     lineage: Sequence[str] = ()
     rests_on: str = ""
     origins: Mapping[Key, DataOrigin] = field(default_factory=dict)
@@ -99,8 +101,6 @@ class AlertReport:
         messages = (message_row(message, last["tca_time_ns"]) for message in self.history.opinions)
         of_entry = ("as of (UTC)", "revision", "entry", "level", "own Pc", "stated Pc", "miss km", "TCA (UTC)", "why")
         objects = object_rows(last, self.origins, self.objects)
-        of_person = ("at (UTC)", "by", "revision", "comment")
-        seen = map(acknowledgement_row, self.acknowledgements)
         parts = [
             section("Encounter", table("Encounter", (), encounter_rows(last))),
             section("Risk and miss over time", pictures["history"], *_note_on_levels(self.history)),
@@ -108,7 +108,7 @@ class AlertReport:
             *(section(_TITLES[name], pictures[name]) for name in ("plane", "orbits") if name in pictures),
             _long("Received conjunction data messages", _OF_MESSAGE, messages),
             _long("What changed and why", of_entry, self._changes()),
-            _long("Acknowledgements", of_person, seen),
+            _long("Hand-over log", OF_ACTIONS, map(action_row, self.actions)),
             section("Lineage", self._lineage(), class_="whole"),
         ]
         return element("div", *parts, class_="report")

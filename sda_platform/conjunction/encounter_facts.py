@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sda_platform.clock import iso
+from sda_platform.conjunction.acknowledging import words_of_action
 from sda_platform.conjunction.cdm_comparison import reported_ns
 from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
 from sda_platform.units import SECOND_NS
@@ -60,9 +61,9 @@ def object_rows(
     return [(title, *texts) for title, texts in both.items() if any(texts)]
 
 
-def acknowledgement_row(row: Row) -> tuple[str, str, str, str]:
-    """Return when, by whom, of which revision, and the comment."""
-    return iso(row["acknowledged_time_ns"]), row["acknowledged_by"], str(row["revision"]), row["comment"]
+def action_row(row: Row) -> tuple[str, str, str, str]:
+    """Return when, who, what that person did, and the comment."""
+    return iso(row["acknowledged_time_ns"]), row["acknowledged_by"], words_of_action(row), row["comment"]
 
 
 def message_row(message: Row, tca_ns: int) -> tuple[str, ...]:

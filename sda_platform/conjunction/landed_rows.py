@@ -3,6 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.formats.acknowledgements import ACTIONS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance
 
@@ -82,10 +83,16 @@ class Message(Provenance, LandingColumns):
 
 
 class AlertAcknowledgementRow(Provenance, LandingColumns):
-    """Bronze: one row per landed acknowledgement of an alert, for ever; one that cannot be used has an error."""
+    """Bronze: one row per landed action of a person about an alert, for ever; one that cannot be used has an error."""
 
     alert_id: T.StringType = pa.Field(nullable=True, description="The alert: its event_id.")
     revision: T.LongType = pa.Field(nullable=True, ge=0, description="The revision that the person saw.")
-    acknowledged_by: T.StringType = pa.Field(nullable=True, description="Who acknowledged it.")
+    acknowledged_by: T.StringType = pa.Field(nullable=True, description="Who acknowledged, assigned or commented.")
     comment: T.StringType = pa.Field(nullable=True, description="What that person remarked; may be empty.")
-    acknowledged_time_ns: T.LongType = quantity("ns", "Mission time of the acknowledgement.", nullable=True)
+    acknowledged_time_ns: T.LongType = quantity("ns", "Mission time of the action.", nullable=True)
+    action: T.StringType = pa.Field(
+        nullable=True, isin=[*ACTIONS], description="What the person did; null: acknowledged it."
+    )
+    assigned_to: T.StringType = pa.Field(
+        nullable=True, description="Of an assignment: who is to act from now on; empty or null: no one."
+    )

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.acknowledging import acknowledgements_of, known_actions
 from sda_platform.conjunction.alert_policy import most_urgent
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.data_origins import data_origins
@@ -74,8 +74,9 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
         facts["received_cdms"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
-    known = known_acknowledgements(store)
-    seen = [{**known[alert["event_id"]][-1]} for alert in alerts if alert["event_id"] in known]
+    known = known_actions(store)
+    acknowledged = acknowledgements_of(known)
+    seen = [{**acknowledged[each["event_id"]][-1]} for each in alerts if each["event_id"] in acknowledged]
     if seen:
         facts["acknowledged"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(seen)))
     for place, alert in enumerate(worst, start=1):

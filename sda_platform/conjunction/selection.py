@@ -9,7 +9,7 @@ from sda_platform.conjunction.level_colours import ALERT_LEVELS
 
 Fact = Mapping[str, Any]
 _SEARCHED: Final = ("event_id", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "rule", "stated_by",
-                    "data_of_1", "data_of_2", "acknowledged_by", "comment")  # fmt: skip
+                    "data_of_1", "data_of_2", "acknowledged_by", "assigned_to", "comment")  # fmt: skip
 
 
 ORDERS: Final = ("level", "tca", "pc", "miss", "speed")

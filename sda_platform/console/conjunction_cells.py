@@ -26,8 +26,7 @@ def table_row(row: Row, now_ns: int, root: str = "") -> Html:
         _cell("Data age", *_lines(_age(row, n, now_ns) for n in (1, 2))),
         _cell("States from", *_lines(_source(row, n) for n in (1, 2))),
         _cell("Received CDMs", *_lines(_received(row))),
-        _cell("Acknowledged", f"{row['acknowledged_by']}{', revised since' if row['is_revised_since'] else ''}" or NONE,
-              title=row["comment"] or None),
+        _cell("Acknowledged, assigned", *_lines(_people(row)), title=row["comment"] or None),
     )  # fmt: skip
     return element("tr", *cells, id=f"c-{row['event_id']}")
 
@@ -80,6 +79,12 @@ def _received(row: Row) -> list[object]:
     if not found and row["stated_by"]:
         found.append(f"{row['stated_by']} {row['stated_probability']:.1e}")
     return found or [NONE]
+
+
+def _people(row: Row) -> list[str]:
+    """Name who acknowledged it, and to whom it is assigned."""
+    seen = f"{row['acknowledged_by']}{', revised since' if row['is_revised_since'] else ''}"
+    return [*filter(None, (seen, row["assigned_to"] and f"→ {row['assigned_to']}"))] or [NONE]
 
 
 def _number(value: float | None, form: str, label: str) -> Html:

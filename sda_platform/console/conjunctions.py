@@ -18,14 +18,14 @@ from sda_platform.units import SECOND_NS
 _COLUMNS: Final = (
     ("level", "Level"), ("", "Primary – secondary"), ("tca", "TCA (UTC)"), ("miss", "Miss km"), ("pc", "Pc"),
     ("", "Largest Pc"), ("speed", "Speed km/s"), ("", "Data age"), ("", "States from"), ("", "Received CDMs"),
-    ("", "Acknowledged"),
+    ("", "Acknowledged, assigned"),
 )  # fmt: skip
 """The order that a header sorts by, where it does, and its title."""
 _CSV: Final = (
     "event_id", "risk", "rule", "status", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_utc",
     "miss_distance_km", "radial_miss_km", "in_track_miss_km", "cross_track_miss_km", "collision_probability",
     "maximum_probability", "relative_speed_km_s", "state_source_1", "data_of_1", "data_age_1_s", "state_source_2",
-    "data_of_2", "data_age_2_s", "stated_probability", "stated_by", "acknowledged_by", "comment",
+    "data_of_2", "data_age_2_s", "stated_probability", "stated_by", "acknowledged_by", "assigned_to", "comment",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The page of one conjunction: the sections of its report, with pictures and scripts as files of their own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
@@ -8,14 +8,17 @@ from starlette.responses import Response
 
 from sda_platform.catalog.lookup import UnknownObject, one_object
 from sda_platform.clock import iso
-from sda_platform.conjunction.acknowledging import known_acknowledgements
-from sda_platform.conjunction.alert_page import AlertReport, orbit_viewer
+from sda_platform.conjunction.acknowledging import known_actions
+from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row, orbit_viewer
 from sda_platform.conjunction.data_origins import data_origins
+from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.console.actions import action_form
 from sda_platform.console.object_facts import fleet_facts, orbit_facts
 from sda_platform.console.page import HEADERS, ConsoleContext, ahead, badge, object_link, page
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, section, table
 from sda_platform.observability.trace import Trace, trace_event, trace_lines
@@ -34,12 +37,13 @@ _TEXTS: Final = {
 _DRAWING: Final = Lock()
 
 
-def event_page(context: ConsoleContext, event_id: str) -> Response:
+def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) -> Response:
     """Answer with the page of a conjunction. Raises UnknownAlert."""
     story = trace_event(context.lake, event_id)
     now_ns, newest = context.lake.clock.now_ns(), story.newest
     names = " – ".join(newest[f"object_name_{n}"] or "unnamed" for n in (1, 2))
-    report = _report(context, story)
+    actions = known_actions(context.lake, context.landing_uri, [story.alert_id]).get(story.alert_id, ())
+    report = _report(context, story, actions, reader)
     level, status = report.state if report else (newest["risk"], newest["status"] or "open")
     title = element("h1", object_link(newest, 1, "../"), " – ", object_link(newest, 2, "../"))
     state = element(
@@ -50,11 +54,10 @@ def event_page(context: ConsoleContext, event_id: str) -> Response:
     )
     as_of = element("p", f"As of {iso(now_ns)[:19]}Z. ", element("code", event_id))
     notice = element("p", id="revised", hidden=True, role="status")
-    body = report.sections(_pictures(report, event_id)) if report else _stated(story)
+    body = report.sections(_pictures(report, event_id)) if report else _stated(story, actions)
+    form = action_form(story, actions, reader, "../")
     script = element("script", src="../console/orbit_view.js", defer=True) if report and report.has_states else None
-    return page(
-        context, names, title, state, as_of, notice, _to_acknowledge(story), body, script, root="../", event=event_id
-    )
+    return page(context, names, title, state, as_of, notice, form, body, script, root="../", event=event_id)
 
 
 def event_picture(context: ConsoleContext, event_id: str, name: str) -> Response | None:
@@ -67,7 +70,7 @@ def event_picture(context: ConsoleContext, event_id: str, name: str) -> Response
     return Response(text, 200, _PICTURE_HEADERS, "image/svg+xml")
 
 
-def _report(context: ConsoleContext, story: Trace) -> AlertReport | None:
+def _report(context: ConsoleContext, story: Trace, actions: Sequence[Row], reader: ConsoleReader) -> AlertReport | None:
     """Return the report of a conjunction that we have assessed."""
     if not story.assessments:
         return None
@@ -76,21 +79,21 @@ def _report(context: ConsoleContext, story: Trace) -> AlertReport | None:
         story.alert_id,
         story.alerts,
         history,
-        known_acknowledgements(context.lake, context.landing_uri).get(story.alert_id, ()),
+        actions,
         list(trace_lines(story))[1:],
         story.rests_on,
         data_origins(context.lake, [history.last]),
-        {history.last[f"norad_id_{n}"]: _facts(context, history.last[f"norad_id_{n}"]) for n in (1, 2)},
+        {number: _facts(context, number, reader) for n in (1, 2) if (number := history.last[f"norad_id_{n}"])},
     )
 
 
-def _facts(context: ConsoleContext, norad_id: int) -> Mapping[str, str]:
+def _facts(context: ConsoleContext, norad_id: int, reader: ConsoleReader) -> Mapping[str, str]:
     """Return what else is known of an object: orbit, size, operator, contact."""
     try:
         orbit = orbit_facts(context.lake, one_object(context.lake, norad_id))
     except UnknownObject:
         orbit = {}
-    return {**orbit, **fleet_facts(context.members(), norad_id)}
+    return {**orbit, **fleet_facts(context.members(), norad_id, with_contact=reader.may_act)}
 
 
 def _pictures(report: AlertReport, event_id: str) -> dict[str, Html]:
@@ -101,7 +104,7 @@ def _pictures(report: AlertReport, event_id: str) -> dict[str, Html]:
     return found | ({"orbits": orbit_viewer(report.history.last)} if report.has_states else {})
 
 
-def _stated(story: Trace) -> Html:
+def _stated(story: Trace, actions: Sequence[Row]) -> Html:
     """An event that we have not assessed: only received messages have it."""
     newest = story.newest
     facts = {
@@ -115,12 +118,5 @@ def _stated(story: Trace) -> Html:
     return joined(
         section("Encounter", element("p", why), table("Encounter", (), facts.items())),
         section("Received messages", table("Received messages", ("originator", "TCA (UTC)", "miss km"), rows)),
+        section("Hand-over log", table("Hand-over log", OF_ACTIONS, map(action_row, actions))),
     )
-
-
-def _to_acknowledge(story: Trace) -> Html | None:
-    """Say how the current alert is acknowledged."""
-    if not story.alerts or story.alerts[-1]["op"] != "insert":
-        return None
-    command = f"sda alert ack {story.alert_id[:8]} --by NAME --comment TEXT"
-    return element("p", "Acknowledge this revision: ", element("code", command))

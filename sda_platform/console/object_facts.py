@@ -29,7 +29,7 @@ def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def fleet_facts(members: Iterable[ProtectedObject], norad_id: int) -> dict[str, str]:
+def fleet_facts(members: Iterable[ProtectedObject], norad_id: int, *, with_contact: bool = False) -> dict[str, str]:
     """Describe a satellite of the fleet; of other objects nothing is known here."""
     for member in members:
         if member.norad_id == norad_id:
@@ -37,7 +37,7 @@ def fleet_facts(members: Iterable[ProtectedObject], norad_id: int) -> dict[str, 
             facts = {
                 "operator": member.operator,
                 "manoeuvrable": answers[member.manoeuvrable],
-                "contact": member.contact,
+                "contact": member.contact if with_contact else "",
                 "mass": f"{member.mass_kg:g} kg" if member.mass_kg else "",
                 "radius by the fleet file": f"{member.radius_m:g} m" if member.radius_m else "",
             }

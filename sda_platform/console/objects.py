@@ -10,6 +10,7 @@ from sda_platform.conjunction.selection import EventSelection, sort_key
 from sda_platform.console.conjunctions import conjunction_table
 from sda_platform.console.object_facts import fleet_facts, orbit_facts
 from sda_platform.console.page import ConsoleContext, currency, page
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.html_elements import element, section, table
 from sda_platform.serving.rendering import RENDERINGS
 
@@ -53,13 +54,14 @@ def _found(context: ConsoleContext, text: str) -> tuple[object, ...]:
     return element("p", count), table("Objects", _FOUND, cells)
 
 
-def object_page(context: ConsoleContext, norad_id: int) -> Response:
+def object_page(context: ConsoleContext, norad_id: int, reader: ConsoleReader) -> Response:
     """Answer with the page of an object. Raises UnknownObject."""
     found = one_object(context.lake, norad_id)
     overview = context.overviews.now()
     selection = EventSelection(satellite=str(norad_id))
     rows = sorted(filter(selection.has, overview.rows), key=lambda row: sort_key("tca", row))
-    facts = {**fleet_facts(context.members(), norad_id), **orbit_facts(context.lake, found)}
+    known = fleet_facts(context.members(), norad_id, with_contact=reader.may_act)
+    facts = {**known, **orbit_facts(context.lake, found)}
     if found["merged"]:
         facts["with the sets of"] = ", ".join(map(str, found["merged"]))
     facts["record"] = f"{found['segment_name']} record {found['record_number']}"

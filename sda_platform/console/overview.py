@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.acknowledging import Actions, acknowledgements_of, assignee, known_actions
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.currency import Currency
@@ -53,8 +53,8 @@ class Overview:
     missing: Sequence[str]
 
     @classmethod
-    def of(cls, lake: Lake, seen: Mapping[str, Sequence[Row]]) -> Self:
-        """Read the overview of now; ``seen``: the acknowledgements of alerts by id."""
+    def of(cls, lake: Lake, actions: Actions) -> Self:
+        """Read the overview of now; ``actions``: what people did about alerts."""
         currency = Currency.of(lake)
         alerts = {row["event_id"]: row for row in _current(lake, CONJUNCTION_ALERTS) if row["status"] != "closed"}
         assessed = [
@@ -75,7 +75,7 @@ class Overview:
                 received[opinion.event["event_id"]].append(opinion)
         for row in rows:
             row["received"] = received[row["event_id"]]
-            row |= _seen(seen.get(row["event_id"], ()), alerts.get(row["event_id"]))
+            row |= _seen(actions.get(row["event_id"], ()), alerts.get(row["event_id"]))
         return cls(currency, rows, [message.text for message in unalerted_cdms(lake, currency.now_ns)])
 
 
@@ -111,12 +111,12 @@ def _levels(lake: Lake, assessed: Sequence[Row], now_ns: int) -> Sequence[int]:
     return found
 
 
-def _seen(acknowledgements: Sequence[Row], alert: Row | None) -> dict[str, Any]:
-    """Return who acknowledged an alert last, and whether it was revised since."""
-    last = acknowledgements[-1] if acknowledgements else {}
+def _seen(actions: Sequence[Row], alert: Row | None) -> dict[str, Any]:
+    """Return who acknowledged an alert last, whether it was revised since, and to whom it is assigned."""
+    last = acknowledgements_of({"": actions}).get("", [{}])[-1]
     is_older = bool(last and alert and last["revision"] < alert["sequence"])
     stated = {name: last.get(name, "") for name in ("acknowledged_by", "comment")}
-    return {**stated, "is_revised_since": is_older}
+    return {**stated, "is_revised_since": is_older, "assigned_to": assignee(actions)}
 
 
 class Overviews:
@@ -131,7 +131,7 @@ class Overviews:
         """Return the overview of now."""
         with self._lock:
             versions = tuple(self._lake.log(table).version() for table in _CHANGING)
-            known = known_acknowledgements(self._lake, self._landing_uri)
+            known = known_actions(self._lake, self._landing_uri)
             state = versions, sum(map(len, known.values())), self._lake.clock.now_ns() // MINUTE_NS
             if self._kept is None or self._kept[0] != state:
                 self._kept = state, Overview.of(self._lake, known)

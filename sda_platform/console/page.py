@@ -11,6 +11,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.currency import words_of
 from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.console.overview import Overview, Overviews
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined
 from sda_platform.lake.lake import Lake
@@ -34,7 +35,8 @@ HEADERS: Final = {
 class ConsoleContext:
     """What pages are made from. ``is_running``: whether the platform of the home runs; ``ui_url``: of Dagster, or None.
 
-    ``fleet``: the file of the fleet, read anew for each page; empty: the shipped one.
+    ``fleet``: the file of the fleet, read anew for each page; empty: the shipped one. ``reader``: who sends a request
+    with this header `Authorization`.
     """
 
     lake: Lake
@@ -43,6 +45,7 @@ class ConsoleContext:
     is_running: Callable[[], bool]
     ui_url: Callable[[], str | None]
     fleet: str = ""
+    reader: Callable[[str], ConsoleReader] = lambda _: ConsoleReader()
 
     def members(self) -> Sequence[ProtectedObject]:
         """Return the fleet. Raises ListingError."""

@@ -16,13 +16,16 @@ from starlette.types import Scope
 from typing_extensions import override
 
 from sda_platform.catalog.lookup import UnknownObject
+from sda_platform.conjunction.acknowledging import UnusableAction
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_page import ORBIT_VIEW
+from sda_platform.console.actions import NotAllowedToAct, log_in, sent_fields, take_action
 from sda_platform.console.conjunctions import csv_of, listed, shown_rows
 from sda_platform.console.event import PICTURES, event_page, event_picture
 from sda_platform.console.filters import Filters, WrongFilter
 from sda_platform.console.objects import object_page, search_page
 from sda_platform.console.page import HEADERS, STATIC, ConsoleContext, currency, page
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.formats.listings import ListingError
 from sda_platform.html_elements import element
 from sda_platform.http_gate import headers_of
@@ -40,7 +43,10 @@ _FILES: Final = {
 _GREATEST_ID: Final = 2**63 - 1
 MOST_AT_ONCE: Final = 4
 """Pages and pictures that are made at once. Others wait and hold no thread, so lookups beside them keep theirs."""
-_STATUS: Final = {UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, ListingError: 500}
+_STATUS: Final = {
+    UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, UnusableAction: 400, NotAllowedToAct: 403,
+    ListingError: 500,
+}  # fmt: skip
 _Page = Callable[[ConsoleContext, Request], Response]
 
 
@@ -69,7 +75,19 @@ def console_routes(context: ConsoleContext) -> list[BaseRoute]:
 
         return in_turn
 
+    async def action(request: Request) -> Response:
+        """Read the form outside the threads: a slow sender holds none."""
+        path, headers = request.path_params["event_id"], request.headers
+        try:
+            sent = await sent_fields(request)
+        except UnusableAction as error:
+            return _wrong(context, error, "../")
+        take = _answered(context, lambda known, _: take_action(known, path, headers, sent), "../")
+        return await to_thread.run_sync(partial(take, request), limiter=at_once)
+
     return [
+        Route("/login", of(_log_in)),
+        Route("/conjunctions/{event_id}", action, methods=["POST"]),
         Route("/", of(_conjunctions)),
         Route("/conjunctions.csv", of(_csv)),
         Route("/conjunctions/{event_id}", of(_event, "../")),
@@ -87,11 +105,15 @@ def _answered(context: ConsoleContext, make: _Page, root: str) -> Callable[[Requ
         try:
             return make(context, request)
         except tuple(_STATUS) as error:
-            status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-            text = element("p", str(error), role="alert")
-            return page(context, "Not found" if status == 404 else "Not shown", text, root=root, status=status)
+            return _wrong(context, error, root)
 
     return answer
+
+
+def _wrong(context: ConsoleContext, error: Exception, root: str) -> Response:
+    status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    text = element("p", str(error), role="alert")
+    return page(context, "Not found" if status == 404 else "Refused", text, root=root, status=status)
 
 
 def _conjunctions(context: ConsoleContext, request: Request) -> Response:
@@ -113,7 +135,15 @@ def _csv(context: ConsoleContext, request: Request) -> Response:
 
 
 def _event(context: ConsoleContext, request: Request) -> Response:
-    return event_page(context, request.path_params["event_id"])
+    return event_page(context, request.path_params["event_id"], _reader(context, request))
+
+
+def _log_in(context: ConsoleContext, request: Request) -> Response:
+    return log_in(context, request.headers, request.query_params.get("to", ""))
+
+
+def _reader(context: ConsoleContext, request: Request) -> ConsoleReader:
+    return context.reader(request.headers.get("authorization", ""))
 
 
 def _picture(context: ConsoleContext, request: Request) -> Response:
@@ -130,7 +160,7 @@ def _object(context: ConsoleContext, request: Request) -> Response:
     number = request.path_params["norad_id"]
     if not (number.isascii() and number.isdigit() and 0 < int(number[:20]) <= _GREATEST_ID):
         raise UnknownObject(f"{number[:40]!r} is no catalogue number")
-    return object_page(context, int(number))
+    return object_page(context, int(number), _reader(context, request))
 
 
 def _file(request: Request) -> Response:

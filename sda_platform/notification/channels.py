@@ -17,7 +17,7 @@ from sda_platform.edge.address import Address
 from sda_platform.foreign_text import printable
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.message import PeopleMessage
-from sda_platform.notification.rules import ChannelEntry
+from sda_platform.notification.notify_file import ChannelEntry
 from sda_platform.orchestration.webhooks import secret_content
 
 _KEY_HEADER: Final = "+Idempotency-Key"

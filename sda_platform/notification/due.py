@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sda_platform.notification.rules import Change, NotifyRules, RuleEntry
+from sda_platform.notification.notify_file import Change, RuleEntry
+from sda_platform.notification.quiet_hours import is_quiet
+from sda_platform.notification.rules import NotifyRules
 from sda_platform.notification.situation import AlertsNow
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 
 _NOTHING_SENT = -1
+_rank = RISK_LEVELS.index
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def _of_selected(
     elif _rank(level) > _rank(before.level):
         before = replace(before, since_ns=now.now_ns, since_sequence=sequence)
     followed = replace(before, level=level)
-    if rule.is_quiet(now.now_ns) or not _is_time(rule, alert["event_id"], followed, now):
+    if is_quiet(rule.quiet, rule.timezone, now.now_ns) or not _is_time(rule, alert["event_id"], followed, now):
         return followed, None
     sent = replace(followed, sent_sequence=sequence, sent_level=level)
     if followed.sent_sequence == _NOTHING_SENT:
@@ -79,7 +82,7 @@ def _of_other(
     """Of an alert that is withdrawn or selected no more, the end is sent where anything was sent."""
     if before is None or before.sent_sequence == _NOTHING_SENT:
         return None, None
-    if rule.is_quiet(now.now_ns):
+    if is_quiet(rule.quiet, rule.timezone, now.now_ns):
         return before, None
     if not now.is_active(alert["event_id"]):
         return None, "withdrawn"
@@ -91,7 +94,3 @@ def _is_time(rule: RuleEntry, event_id: str, followed: FollowedAlert, now: Alert
         return True
     is_acknowledged = now.acknowledged.get(event_id, _NOTHING_SENT) >= followed.since_sequence
     return not is_acknowledged and now.now_ns - followed.since_ns >= rule.unacknowledged_for
-
-
-def _rank(level: str) -> int:
-    return RISK_LEVELS.index(level)

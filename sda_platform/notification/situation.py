@@ -51,7 +51,7 @@ class AlertReader:
             if self._kept is None or self._kept[0] != upto:
                 self._kept = upto, self._read(now_ns, upto)
             alerts = {row["event_id"]: row for row in self._kept[1] if row["tca_time_ns"] > now_ns}
-            known = known_acknowledgements(self._lake, self._landing_uri) if alerts else {}
+            known = known_acknowledgements(self._lake, self._landing_uri, alerts) if alerts else {}
             return AlertsNow(now_ns, alerts, {name: max(e["revision"] for e in known[name]) for name in known})
 
     def _read(self, now_ns: int, upto: int) -> list[dict[str, Any]]:

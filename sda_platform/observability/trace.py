@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.acknowledging import known_actions, words_of_action
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.cdm_comparison import comparisons_with
@@ -83,7 +83,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
         tracks,
         with_senders(lake, RAW_RECORDS, _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids))),
         comparisons_with(lake, newest),
-        known_acknowledgements(lake).get(alert_id, ()),
+        known_actions(lake, alert_ids=[alert_id]).get(alert_id, ()),
     )
 
 
@@ -143,7 +143,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
     for each in trace.acknowledgements:
         remark = f": {each['comment']}" if each["comment"] else ""
         when = iso(each["acknowledged_time_ns"])
-        yield f"  acknowledged {each['revision']} by {each['acknowledged_by']} at {when}{remark}"
+        yield f"  {words_of_action(each)} by {each['acknowledged_by']} at {when}{remark}"
     for row in trace.messages:
         yield f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
 

@@ -1,9 +1,10 @@
 """`sda catalog serve`: the catalogue's lookup endpoint; ``python -m`` is the one that `sda up` supervises."""
 
 import fcntl
+import secrets
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import MissionClock
 from sda_platform.console.overview import Overviews
 from sda_platform.console.page import ConsoleContext
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.console.routes import console_routes
 from sda_platform.edge.address import Address
 from sda_platform.formats.segments import Sender
@@ -24,6 +26,8 @@ from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
+from sda_platform.runtime.ui_roles import Role
+from sda_platform.runtime.ui_users import Users, UsersError
 from sda_platform.serving import micro_segment
 from sda_platform.serving.clients import KnownClients, load_clients
 from sda_platform.serving.errors import AlreadyServed, ServingError
@@ -56,7 +60,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
-            pages = console_routes(_console(settings, clock))
+            pages = console_routes(_console(settings, clock, is_open=is_open))
             announce = lambda: publish(home, CATALOGUE, address)  # noqa: E731
             serve(live, puts, submissions, clients, listening, announce, settings.http_hosts, groups, pages)
         finally:
@@ -78,7 +82,7 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
     return len(sets), [asdict(each) for each in refused]
 
 
-def _console(settings: Settings, clock: MissionClock) -> ConsoleContext:
+def _console(settings: Settings, clock: MissionClock, *, is_open: bool) -> ConsoleContext:
     """Return what the console's pages are made from; they link to the UI of the platform that runs, or a known one."""
     lake, home = _lake(settings, clock), settings.home.absolute()
 
@@ -95,7 +99,24 @@ def _console(settings: Settings, clock: MissionClock) -> ConsoleContext:
         lambda: running_platform(home) is not None,
         ui_url,
         settings.screening.fleet,
+        console_readers(settings, is_open=is_open),
     )
+
+
+def console_readers(settings: Settings, *, is_open: bool) -> Callable[[str], ConsoleReader]:
+    """Return what finds the reader of a request: by the users of the UI; without any, all may act on loopback alone."""
+    if not settings.access.webserver_users:
+        return lambda _: ConsoleReader(may_act=is_open)
+    users = Users(Path(settings.access.webserver_users), secrets.token_urlsafe())
+
+    def of(authorization: str) -> ConsoleReader:
+        try:
+            found = users.of(authorization)
+        except UsersError:  # nobody is known until the file can be used
+            found = None
+        return ConsoleReader(found.name, found.role >= Role.OPERATOR, True) if found else ConsoleReader(has_login=True)
+
+    return of
 
 
 def _source(settings: Settings, clock: MissionClock) -> LakeSource:

@@ -64,6 +64,15 @@ class Page:
         """Everything on the page."""
         return str(self._tab.inner_text("body"))
 
+    def type(self, label: str, text: str) -> None:
+        """Fill in the field of this label."""
+        self._tab.get_by_label(label).fill(text)
+
+    def press(self, text: str) -> None:
+        """Click on the first button with this text, and wait for the page that follows."""
+        with self._tab.expect_navigation():
+            self._tab.get_by_role("button", name=text).first.click()
+
     def run(self, script: str, argument: object = None) -> object:
         """Run a function of JavaScript on the page with an argument, and return its result."""
         return self._tab.evaluate(script, argument)

@@ -21,6 +21,7 @@ ENGINE: Final = "Spark Connect server (gRPC) and the driver's own ports"
 WORKERS: Final = "Worker host"
 PAGES: Final = "`/health`, `/metrics`"
 CATALOGUE: Final = "Lookup endpoint (`sda catalog serve`)"
+CONSOLE: Final = "Console, at `/` of the lookup endpoint"
 COLLECTOR: Final = "Collector: control plane, uploads"
 FRAMES: Final = "Collector: links, telemetry (TCP)"
 RADAR: Final = "Collector: radar (UDP)"
@@ -48,6 +49,12 @@ ATTEMPTS: Final = (
     Attempt(CATALOGUE, "anyone, clients set", "reads; a write: 401"),
     Attempt(CATALOGUE, "client, object of another", "403"),
     Attempt(CATALOGUE, "client, own object", "writes"),
+    Attempt(CONSOLE, "page of another origin", "403"),
+    Attempt(CONSOLE, "anyone, loopback, no users set", "reads, acts on alerts, sees contacts"),
+    Attempt(CONSOLE, "anyone, beyond loopback, no users set", "reads; acting: 403"),
+    Attempt(CONSOLE, "anyone, users set", "reads; acting: 401"),
+    Attempt(CONSOLE, "viewer", "reads; acting: 403"),
+    Attempt(CONSOLE, "operator, admin", "reads, acts on alerts, sees contacts"),
     Attempt(COLLECTOR, "page under a foreign name", "403"),
     Attempt(COLLECTOR, "anyone, loopback, no token set", "reads, lands"),
     Attempt(COLLECTOR, "anyone, token set", "401"),

@@ -264,6 +264,10 @@ def test_the_console_shows_the_alerts_leads_to_each_and_follows_new_commits(
         tab.goto(f"/conjunctions/{first}")
         tab.sees(first, "What changed and why", "TCA +0.00 s")
         assert tab.run("() => [...document.images].length") == 2
+        tab.type("Your name", "ann")
+        tab.type("Comment", "called the operator")
+        tab.press("Acknowledge revision")
+        tab.sees("acknowledged revision", "called the operator")
         assert (tab.dialogs, tab.elsewhere) == (0, [])
 
 

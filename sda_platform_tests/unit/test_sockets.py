@@ -30,6 +30,7 @@ from sda_platform.runtime.pages import PageAnswer, Pages
 from sda_platform.runtime.ui_roles import Role
 from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform_tests.support import sockets
+from sda_platform_tests.support.acting_console import ActingConsole, acting_console
 from sda_platform_tests.support.certificates import make_certificates
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, radar_frames, until
 from sda_platform_tests.support.file_sources import UPLOAD, post
@@ -151,6 +152,27 @@ def catalogue(home: Path) -> Found:
         found["anyone, clients set"] = f"{_status(url)}; a write: {writes(port, 25544)}"
         found["client, object of another"] = writes(port, 5, TOKENS["AURORA_TOKEN"])
         found["client, own object"] = writes(port, 25544, TOKENS["AURORA_TOKEN"])
+    return found
+
+
+def console(home: Path) -> Found:
+    def does(desk: ActingConsole, user: str = "", **headers: str) -> str:
+        before, status = len(desk.actions), desk.act(user, headers, by="ann").status_code
+        page = desk.text(user)
+        assert (len(desk.actions) > before) == (status == 303) == ("desk@nasa.example" in page and not headers)
+        assert "Hand-over log" in page
+        return "reads, acts on alerts, sees contacts" if status == 303 else f"reads; acting: {status}"
+
+    found = {}
+    with acting_console(home / "open") as desk:
+        found["anyone, loopback, no users set"] = does(desk)
+        found["page of another origin"] = str(desk.act(headers={"origin": "http://evil.example"}).status_code)
+    with acting_console(home / "reached", is_open=False) as desk:
+        found["anyone, beyond loopback, no users set"] = does(desk)
+    with acting_console(home / "users", has_users=True) as desk:
+        found["anyone, users set"] = does(desk)
+        found["viewer"] = does(desk, "viewer-v")
+        (found["operator, admin"],) = {does(desk, "operator-o"), does(desk, "admin-a")}
     return found
 
 
@@ -276,6 +298,7 @@ TRIED: Mapping[str, Callable[[Path], Found]] = {
     sockets.WORKERS: worker_host,
     sockets.PAGES: pages,
     sockets.CATALOGUE: catalogue,
+    sockets.CONSOLE: console,
     sockets.COLLECTOR: collector,
     sockets.FRAMES: frames,
     sockets.RADAR: radar,

@@ -17,7 +17,7 @@ from sda_platform.settings import Settings
 _alert = click.argument("alert_id", metavar="ALERT")
 
 
-@click.group(short_help="Alerts: list, show, trace, acknowledge, report.")
+@click.group(short_help="Alerts: list, show, trace, acknowledge, assign, report.")
 def alert() -> None:
     """List the active alerts, and show, trace, explain, acknowledge or report one. ALERT is an id or its beginning."""
 
@@ -83,7 +83,7 @@ def list_alerts(
 @click.pass_obj
 def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
-    from sda_platform.cli.alert.show import alert_lines, stated_lines, write_picture
+    from sda_platform.cli.alert.show import action_lines, alert_lines, stated_lines, write_picture
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
@@ -93,9 +93,11 @@ def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     found = trace_alert(lake, alert_id)
     if not found.assessments and not plot:
         console.print_lines(stated_lines(found))
+        console.print_lines(action_lines(lake, settings.landing_uri, found.alert_id))
         return
     history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
     console.print_lines(alert_lines(found, history, data_origins(lake, [history.last])))
+    console.print_lines(action_lines(lake, settings.landing_uri, found.alert_id))
     if plot:
         write_picture(history, plot)
         console.print(f"  drawn: {plot}")
@@ -168,21 +170,48 @@ def cdm(settings: Settings, alert_id: str, encoding: Any, out: Path | None) -> N
         click.echo(message.decode(), nl=False)
 
 
+_by = click.option("--by", default=getpass.getuser, help="Who does it (default: the user of this machine).")
+
+
 @alert.command(short_help="Acknowledge an alert.")
 @_alert
-@click.option("--by", default=getpass.getuser, help="Who acknowledges it (default: the user of this machine).")
+@_by
 @click.option("--comment", default="", help="A remark for others.")
 @click.pass_obj
 def ack(settings: Settings, alert_id: str, by: str, comment: str) -> None:
     """Acknowledge the current revision of ALERT (an id or its beginning); when this ends, that is durable."""
-    from sda_platform.conjunction.acknowledging import acknowledge
+    _act(settings, alert_id, by=by, comment=comment)
+
+
+@alert.command(short_help="Assign an alert to a person.")
+@_alert
+@click.argument("person")
+@_by
+@click.option("--comment", default="", help="A remark for others.")
+@click.pass_obj
+def assign(settings: Settings, alert_id: str, person: str, by: str, comment: str) -> None:
+    """Assign ALERT (an id or its beginning) to PERSON, who acts from now on. An empty name ends the assignment."""
+    _act(settings, alert_id, by=by, comment=comment, action="assign", assigned_to=person)
+
+
+@alert.command(short_help="Comment on an alert.")
+@_alert
+@click.argument("text")
+@_by
+@click.pass_obj
+def comment(settings: Settings, alert_id: str, text: str, by: str) -> None:
+    """Add TEXT to the hand-over log of ALERT (an id or its beginning)."""
+    _act(settings, alert_id, by=by, comment=text, action="comment")
+
+
+def _act(settings: Settings, alert_id: str, *, by: str, **facts: str) -> None:
+    from sda_platform.conjunction.acknowledging import act, words_of_action
     from sda_platform.observability.trace import current_alert
 
     lake = lake_of(settings)
     known = current_alert(lake, alert_id)
-    facts = {"alert_id": known["event_id"], "revision": known["sequence"]}
-    acknowledge(lake, settings.landing_uri, **facts, by=by, comment=comment)
-    console.print(f"acknowledged revision {known['sequence']} of alert {known['event_id']} by {by}")
+    made = act(lake, settings.landing_uri, alert_id=known["event_id"], revision=known["sequence"], by=by, **facts)
+    console.print(f"alert {known['event_id']}: {words_of_action(vars(made))} by {made.acknowledged_by}")
 
 
 @alert.command(short_help="Write a report of an alert.")
@@ -192,7 +221,7 @@ def ack(settings: Settings, alert_id: str, by: str, comment: str) -> None:
 @click.pass_obj
 def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> None:
     """Write a report of ALERT (an id or its beginning): one HTML page that needs no network."""
-    from sda_platform.conjunction.acknowledging import known_acknowledgements
+    from sda_platform.conjunction.acknowledging import known_actions
     from sda_platform.conjunction.alert_page import AlertReport
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
@@ -201,11 +230,11 @@ def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> N
 
     lake = lake_of(settings)
     story = trace_alert(lake, alert_id)
-    seen = known_acknowledgements(lake, settings.landing_uri).get(story.alert_id, ())
+    actions = known_actions(lake, settings.landing_uri, [story.alert_id]).get(story.alert_id, ())
     history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
     origins = data_origins(lake, [history.last])
     lineage = list(trace_lines(story))[1:]
-    page = AlertReport(story.alert_id, story.alerts, history, seen, lineage, story.rests_on, origins)
+    page = AlertReport(story.alert_id, story.alerts, history, actions, lineage, story.rests_on, origins)
     files = {out: page.html()} | ({czml: page.czml()} if czml else {})
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from rich.text import Text
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso, parse_iso_ns
-from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.acknowledging import acknowledgements_of, assignee, known_actions
 from sda_platform.conjunction.alert_policy import RED, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom, origin_columns, origins_of_events
@@ -51,6 +51,7 @@ class CurrentAlert:
     change: str
     acknowledged_by: str = ""
     comment: str = ""
+    assigned_to: str = ""
     acknowledged_sequence: int | None = None
     stated_probability: float | None = None
     stated_by: str = ""
@@ -67,13 +68,20 @@ def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[Cu
     """
     lake = lake_of(settings)
     held = subscriber_of(settings).held()
-    known = known_acknowledgements(lake, settings.landing_uri)
+    known = known_actions(lake, settings.landing_uri)
     facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
     revisions = {entry.alert_id: entry.sequence for entry in held}
     active = sorted((alert for alert in facts if alert.get("status") != "closed"), key=urgency)
     origins = origins_of_events(lake, (alert["event_id"] for alert in active)) if with_origins else {}
+    seen = acknowledgements_of(known)
     return [
-        _alert(a, revisions[a["event_id"]], known.get(a["event_id"], ()), origin_columns(origins, a["event_id"]))
+        _alert(
+            a,
+            revisions[a["event_id"]],
+            seen.get(a["event_id"], ()),
+            assignee(known.get(a["event_id"], ())),
+            origin_columns(origins, a["event_id"]),
+        )
         for a in active
     ]
 
@@ -135,7 +143,7 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: i
         return f"none{of} active alerts is selected" if of else "no alert holds"
     shown = first_alerts(alerts, limit)
     cut = f", {len(shown)} of them shown (--limit)" if len(shown) < len(alerts) else ""
-    newer = "; *: a later revision came since" if any(_seen_by(a).endswith("*") for a in alerts) else ""
+    newer = "; *: a later revision came since" if any("*" in _seen_by(a) for a in alerts) else ""
     tracks = "seen: number of the two objects whose state comes from a track"
     return grid(_COLUMNS, shown, f"{len(alerts)}{of} active alerts{cut}; Pc: our own; {tracks}{newer}")
 
@@ -153,9 +161,10 @@ def _pair_of(alert: CurrentAlert) -> str:
 
 
 def _seen_by(alert: CurrentAlert) -> str:
-    """Return who acknowledged it last; with a star where it was revised since."""
+    """Return who acknowledged it last, with a star where it was revised since, and to whom it is assigned."""
     is_older = alert.acknowledged_sequence is not None and alert.acknowledged_sequence < alert.sequence
-    return f"{alert.acknowledged_by}{'*' if is_older else ''}"
+    assigned = f"→ {alert.assigned_to}" if alert.assigned_to else ""
+    return " ".join(filter(None, (f"{alert.acknowledged_by}{'*' if is_older else ''}", assigned)))
 
 
 _COLUMNS = (
@@ -174,6 +183,7 @@ def _alert(
     facts: Mapping[str, Any],
     revision: int,
     acknowledgements: Sequence[Mapping[str, Any]],
+    assigned_to: str,
     origin: Mapping[str, str | None],
 ) -> CurrentAlert:
     seen = acknowledgements[-1] if acknowledgements else {}
@@ -187,6 +197,7 @@ def _alert(
         status=facts.get("status") or "open",
         acknowledged_by=seen.get("acknowledged_by", ""),
         comment=seen.get("comment", ""),
+        assigned_to=assigned_to,
         acknowledged_sequence=seen.get("revision"),
         stated_probability=facts.get("stated_probability"),
         **copied,

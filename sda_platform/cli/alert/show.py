@@ -11,11 +11,14 @@ from rich.table import Table as Grid
 
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
+from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, of_whom
+from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.lake.correction_log import INSERT
+from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace
 
 
@@ -68,6 +71,13 @@ def stated_lines(trace: Trace) -> Iterator[str | Grid]:
     yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
     yield ""
     yield _opinions_grid(trace.messages, newest["tca_time_ns"])
+
+
+def action_lines(lake: Lake, landing_uri: str, alert_id: str) -> Iterator[str]:
+    """Yield the hand-over log of an alert."""
+    for each in known_actions(lake, landing_uri, [alert_id]).get(alert_id, ()):
+        when, who, what, remark = action_row(each)
+        yield f"  {when[:19]}Z {who} {what}{f': {remark}' if remark else ''}"
 
 
 def write_picture(history: EventHistory, path: Path) -> None:

@@ -13,7 +13,7 @@ from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction import acknowledging
 from sda_platform.conjunction.acknowledgement_decoding import decode
-from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.acknowledging import assignee, known_acknowledgements
 from sda_platform.conjunction.report import report
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,
@@ -71,7 +71,7 @@ def landed(lake: Lake, home: Path) -> None:
 
 def test_an_acknowledgement_is_seen_at_once_and_after_it_was_consumed(lake: Lake, tmp_path: Path) -> None:
     said = sda(tmp_path, "alert", "ack", "3f2a", "--by", "ann", "--comment", "manoeuvre planned")
-    assert said == f"acknowledged revision 1 of alert {ALERT} by ann\n"
+    assert said == f"alert {ALERT}: acknowledged revision 1 by ann\n"
     assert known_acknowledgements(lake) == {}
     (listed,) = json.loads(sda(tmp_path, "alert", "list", "--json"))
     assert (listed["acknowledged_by"], listed["comment"]) == ("ann", "manoeuvre planned")
@@ -118,7 +118,7 @@ def test_ui_and_exports_show_it(lake: Lake, tmp_path: Path) -> None:
     (served,) = LakeSource(lake, str(tmp_path / "landing")).alerts()
     assert [each["comment"] for each in served["acknowledgements"]] == ["manoeuvre\nplanned"]
     assert "| ann |" in str((report(lake, tmp_path).metadata or {})["acknowledged"])
-    assert "acknowledged 1 by ann" in sda(tmp_path, "alert", "trace", "3f2a")
+    assert "acknowledged revision 1 by ann" in sda(tmp_path, "alert", "trace", "3f2a")
 
 
 def test_a_withdrawn_or_unknown_alert_cannot_be_acknowledged(lake: Lake, tmp_path: Path) -> None:
@@ -126,3 +126,54 @@ def test_a_withdrawn_or_unknown_alert_cannot_be_acknowledged(lake: Lake, tmp_pat
     for alert, words in (("3f2a", f"alert {ALERT} is withdrawn"), ("zz", "no alert begins with 'zz'")):
         answer = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", "ack", alert])
         assert answer.exit_code == 1 and words in answer.output
+
+
+def test_alerts_are_assigned_and_commented_and_the_hand_over_log_has_it_all(lake: Lake, tmp_path: Path) -> None:
+    said = sda(tmp_path, "alert", "assign", "3f2a", "bob", "--by", "ann", "--comment", "my shift ends")
+    assert said == f"alert {ALERT}: assigned to bob by ann\n"
+    landed(lake, tmp_path)
+    sda(tmp_path, "alert", "comment", "3f2a", "called the operator", "--by", "bob")
+    (listed,) = json.loads(sda(tmp_path, "alert", "list", "--json"))
+    assert (listed["assigned_to"], listed["acknowledged_by"], listed["comment"]) == ("bob", "", "")
+    assert known_acknowledgements(lake, str(tmp_path / "landing")) == {}, "neither is an acknowledgement"
+    sda(tmp_path, "alert", "ack", "3f2a", "--by", "bob")
+    (listed,) = json.loads(sda(tmp_path, "alert", "list", "--json"))
+    assert (listed["assigned_to"], listed["acknowledged_by"]) == ("bob", "bob")
+    assert "bob → bob" in " ".join(sda(tmp_path, "alert", "list").split())
+    log = [line.split("Z ", 1)[1] for line in sda(tmp_path, "alert", "show", "3f2a").splitlines() if "Z " in line]
+    assert log[-3:] == [
+        "ann assigned to bob: my shift ends", "bob acknowledged revision 1", "bob commented: called the operator"
+    ]  # fmt: skip
+    assigned = [{"action": "assign", "assigned_to": name} for name in ("bob", "")]
+    assert assignee([*assigned, {"action": "comment", "assigned_to": ""}]) == "", "to nobody"
+
+
+def test_an_acknowledgement_of_an_earlier_release_is_one(lake: Lake, tmp_path: Path) -> None:
+    old = {"alert_id": ALERT, "revision": 1, "acknowledged_by": "ann", "comment": "", "acknowledged_time_ns": START_NS}
+    commit(lake, ALERT_ACKNOWLEDGEMENTS, [{**old, "action": None, "assigned_to": None, "record_number": 0}])
+    zone = LandingZone(str(tmp_path / "landing"), ACKNOWLEDGEMENTS_FEED)
+    line = json.dumps({**old, "acknowledged_by": "bob"}).encode() + b"\n"
+    zone.seal_at(START_NS, "old.acks", line, "acknowledgements-jsonl")
+    found = known_acknowledgements(lake, str(tmp_path / "landing"))[ALERT]
+    assert [(each["acknowledged_by"], each["action"], each["assigned_to"]) for each in found] == [
+        ("ann", "acknowledge", ""), ("bob", "acknowledge", "")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("ack", "3f2a", "--by", "ann\nbob"), "is no name"),
+        (("ack", "3f2a", "--by", " "), "the name is empty"),
+        (("ack", "3f2a", "--by", "x" * 101), "is no name"),
+        (("ack", "3f2a", "--comment", "x" * 4097), "comment has 4097 characters, at most 4096"),
+        (("assign", "3f2a", "b\x1b[0m"), "is no name"),
+        (("comment", "3f2a", ""), "a comment is empty"),
+    ],
+)
+def test_what_would_become_a_dead_letter_is_refused_at_once(
+    lake: Lake, tmp_path: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    answer = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", *arguments])
+    assert answer.exit_code == 1 and reason in answer.output
+    assert known_acknowledgements(lake, str(tmp_path / "landing")) == {}

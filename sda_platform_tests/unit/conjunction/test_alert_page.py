@@ -28,7 +28,13 @@ def report() -> AlertReport:
     history = EventHistory.of_correction_log([assessed(hours) for hours in (0, 6, 12)], (), POLICY)
     entry = {"event_id": "an-event", "risk": "red", "as_of_ns": START_NS, "tca_time_ns": TCA_NS, "op": "insert"}
     alerts = [row(CONJUNCTION_ALERTS, **entry, change="risk_level,probability", rule="dilution", status="open")]
-    seen = {"acknowledged_by": "ann", "revision": 0, "acknowledged_time_ns": after(60), "comment": "<b>looking</b>"}
+    seen = {
+        "acknowledged_by": "ann",
+        "revision": 0,
+        "action": "acknowledge",
+        "acknowledged_time_ns": after(60),
+        "comment": "<b>looking</b>",
+    }
     return AlertReport("an-event", alerts, history, [seen], ["elements of 25544: segment sets.csv record 7"])
 
 

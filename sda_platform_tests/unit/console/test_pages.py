@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sda_platform.conjunction.acknowledging import acknowledge
+from sda_platform.conjunction.acknowledging import act
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -29,6 +29,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.console.overview import Overviews
 from sda_platform.console.page import ConsoleContext
+from sda_platform.console.readers import ConsoleReader
 from sda_platform.console.routes import MOST_AT_ONCE, console_routes
 from sda_platform.foreign_text import printable
 from sda_platform.lake.lake import Lake
@@ -73,7 +74,14 @@ def lake_of(home: Path, **names: str) -> Lake:
 @contextmanager
 def console(home: Path, lake: Lake, **facts: Any) -> Iterator[tuple[Client, ConsoleContext]]:
     landing = str(home / "landing")
-    known = ConsoleContext(lake, landing, Overviews(lake, landing), lambda: True, lambda: None)
+    known = ConsoleContext(
+        lake,
+        landing,
+        Overviews(lake, landing),
+        lambda: True,
+        lambda: None,
+        reader=lambda _: ConsoleReader(may_act=True),
+    )
     context = replace(known, **facts)
     with Client(Starlette(routes=console_routes(context))) as client:
         yield client, context
@@ -170,7 +178,7 @@ def test_what_the_table_rests_on_is_stated_and_an_empty_one_is_no_all_clear(tmp_
 def test_the_page_of_a_conjunction_has_its_history_levels_messages_reasons_and_lineage(pages: Client) -> None:
     text = pages.get("/conjunctions/an-event").text
     for words in ("yellow from 1e-05, red from 0.0001", "18 SDS", "risk level by dilution", "2 element sets",
-                  "LEO", "sda alert ack an-event", "in 20.0 h"):  # fmt: skip
+                  "LEO", "Acknowledge revision 2", "in 20.0 h"):  # fmt: skip
         assert words in text, words
     for name in ("history", "plane"):
         picture = pages.get(f"/conjunctions/an-event/{name}.svg")
@@ -183,9 +191,9 @@ def test_the_page_of_a_conjunction_has_its_history_levels_messages_reasons_and_l
 def test_who_acknowledged_an_alert_is_seen_at_once_and_that_it_was_revised_since(tmp_path: Path) -> None:
     with console(tmp_path, lake_of(tmp_path)) as (client, context):
         assert "ann" not in client.get("/").text
-        acknowledge(context.lake, context.landing_uri, alert_id="an-event", revision=1, by="ann", comment="<i>seen</i>")
+        act(context.lake, context.landing_uri, alert_id="an-event", revision=1, by="ann", comment="<i>seen</i>")
         assert "ann, revised since" in client.get("/").text
-        acknowledge(context.lake, context.landing_uri, alert_id="an-event", revision=2, by="bob", comment="")
+        act(context.lake, context.landing_uri, alert_id="an-event", revision=2, by="bob", comment="")
         assert "bob<" in client.get("/").text and "revised since" not in client.get("/").text
         assert "&lt;i&gt;seen&lt;/i&gt;" in client.get("/conjunctions/an-event").text
 
@@ -277,5 +285,13 @@ def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int)
             assert wide == width, f"{path} is {wide} wide at {width}"
             assert page.dialogs == 0 and page.elsewhere == []
         page.sees("This page")
+        page.goto("/conjunctions/an-event")
+        page.type("Your name", "ann")
+        page.type("Assign to", HOSTILE["element"])
+        page.press("Assign")
+        page.sees("Hand-over log", f"assigned to {HOSTILE['element']}")
+        assert page.dialogs == 0 and page.elsewhere == []
+        page.goto("/")
+        page.sees(f"→ {HOSTILE['element']}")
         page.run("() => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))")
         assert page.run("() => document.activeElement.className") == "event"

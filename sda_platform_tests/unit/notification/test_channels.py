@@ -11,7 +11,7 @@ from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.channels import send, service_of, without_secrets
 from sda_platform.notification.due import DueAlert
 from sda_platform.notification.message import PeopleMessage, message_of
-from sda_platform.notification.rules import ChannelEntry
+from sda_platform.notification.notify_file import ChannelEntry
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.hostile import HOSTILE
 from sda_platform_tests.support.mail_server import mail_server

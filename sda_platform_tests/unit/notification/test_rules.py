@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.due import Followed, due
-from sda_platform.notification.rules import CHANGES, NotifyFile, NotifyRules, RuleEntry
+from sda_platform.notification.notify_file import CHANGES, NotifyFile, RuleEntry
+from sda_platform.notification.quiet_hours import is_quiet
+from sda_platform.notification.rules import NotifyRules
 from sda_platform.notification.situation import AlertsNow
 from sda_platform.settings import Settings
 from sda_platform.units import MINUTE_NS, SECOND_NS
@@ -148,7 +150,9 @@ def test_quiet_hours_are_by_the_clock_of_the_zone_also_over_midnight(
     last = now
     while last.astimezone(rule.timezone).time() not in (begin, end):
         last -= timedelta(minutes=1)
-    assert rule.is_quiet(round(now.timestamp()) * SECOND_NS) == (last.astimezone(rule.timezone).time() == begin)
+    assert is_quiet(rule.quiet, rule.timezone, round(now.timestamp()) * SECOND_NS) == (
+        last.astimezone(rule.timezone).time() == begin
+    )
 
 
 def test_an_unacknowledged_alert_escalates_and_an_acknowledged_one_does_not() -> None:
@@ -182,16 +186,16 @@ def test_what_was_sent_last_is_what_holds_whatever_was_missed(
     told = Told(**({"levels": levels} if levels else {}), quiet="12:00-13:00")
     shown: str | None = None
     alert: dict[str, Any] | None = None
-    for sequence, (state, is_missed, is_quiet) in enumerate(moments):
+    for sequence, (state, is_missed, in_quiet_hours) in enumerate(moments):
         if state == "withdrawn":
             alert = withdrawn(sequence) if alert else None
         elif state:
             alert = alert_of(state, sequence)
         if is_missed:
             continue
-        changes = told.at(12 * 60 + 30 if is_quiet else 60, alert)
+        changes = told.at(12 * 60 + 30 if in_quiet_hours else 60, alert)
         assert set(changes) <= set(CHANGES) and len(changes) <= 1
-        assert not (is_quiet and changes)
+        assert not (in_quiet_hours and changes)
         for change in changes:
             assert alert is not None
             was, is_now = shown, alert["risk"] if alert["op"] == "insert" else None
@@ -201,7 +205,7 @@ def test_what_was_sent_last_is_what_holds_whatever_was_missed(
                 order = (RANK[is_now] > RANK[was]) - (RANK[is_now] < RANK[was])
                 assert change == {1: "raised", -1: "lowered", 0: "revised"}[order]
             shown = is_now if is_now in (levels or RANK) else None
-        if not is_quiet:
+        if not in_quiet_hours:
             current = alert["risk"] if alert and alert["op"] == "insert" else None
             assert shown == (current if current in (levels or RANK) else None)
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.cli.main import main
-from sda_platform.conjunction.acknowledging import acknowledge
+from sda_platform.conjunction.acknowledging import act
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.lake import Lake
 from sda_platform.notification import channel_state
@@ -211,7 +211,7 @@ def test_a_full_disk_keeps_no_message_from_people(desk: Desk, monkeypatch: pytes
 def test_an_acknowledged_alert_does_not_escalate(desk: Desk) -> None:
     (desk.home / "notify.toml").write_text(f'{RULES}unacknowledged_for = "0s"\n')
     desk.alert()
-    acknowledge(desk.lake, desk.settings.landing_uri, alert_id="an-event", revision=0, by="ann", comment="")
+    act(desk.lake, desk.settings.landing_uri, alert_id="an-event", revision=0, by="ann", comment="")
     desk.round("pager")
     assert desk.titles == []
     desk.alert("retract", sequence=0)

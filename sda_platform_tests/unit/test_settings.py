@@ -98,6 +98,9 @@ SECTIONS = {
     "refinement": InterestResource,
 }
 VARIABLES = {
+    "SDA_EVIDENCE_DAYS",
+    "SDA_LEGAL_HOLD",
+    "SDA_RECORD_DAYS",
     "SDA_NOTIFY",
     "SDA_NOTIFY_LAG_S",
     "SDA_UMASK",

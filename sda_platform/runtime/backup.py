@@ -220,6 +220,7 @@ def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> di
         return version is not None and version <= versions.get(path.parent.parent.name, version)
 
     with VersionLeases(lake.uri).held(vector.snapshots.values(), "backup"):
+        failpoints.hit("backup.pinned")
         copies.take_all(places[_LAKE], _LAKE, is_of_state)
     failpoints.hit("backup.lake_copied")
     zones = sorted(each for each in places[_LANDING].iterdir() if each.is_dir()) if places[_LANDING].exists() else []

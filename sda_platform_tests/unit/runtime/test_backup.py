@@ -78,7 +78,7 @@ def test_a_restored_platform_is_that_of_the_backup_and_delivers_nothing_twice(ho
     assert MissionClock.load(again).now_ns() == START_NS
 
 
-@pytest.mark.parametrize("point", ["home_copied", "lake_copied", "pending_copied", "copied"])
+@pytest.mark.parametrize("point", ["home_copied", "pinned", "lake_copied", "pending_copied", "copied"])
 def test_what_the_platform_does_meanwhile_makes_no_other_state(home: Path, point: str) -> None:
     target = home.parent / "target"
 
@@ -93,7 +93,7 @@ def test_what_the_platform_does_meanwhile_makes_no_other_state(home: Path, point
     assert list(disagreements(lake, subscriber)) == []
     assert [entry.sequence for entry in subscriber.held()] == [1 if point == "home_copied" else 0]
     # What was consumed later waits again where the backup has its bytes, and is consumed once.
-    assert zone_of(again).pending_names() == (["b"] if point in ("lake_copied", "pending_copied") else [])
+    assert zone_of(again).pending_names() == (["b"] if point in ("pinned", "lake_copied", "pending_copied") else [])
 
 
 def test_a_segment_that_waits_is_missed_at_no_moment(home: Path) -> None:

@@ -77,6 +77,18 @@ class Page:
         """Run a function of JavaScript on the page with an argument, and return its result."""
         return self._tab.evaluate(script, argument)
 
+    def barriers(self) -> list[str]:
+        """List the serious barriers to people with a disability that axe-core finds on the page."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self._tab).response["violations"]
+        return [
+            f"{each['id']}: {node['html'][:150]} ({node['failureSummary'][:200]})"
+            for each in found
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+
     def loses(self, text: str) -> None:
         """Wait until this text is not on the page."""
         self._tab.get_by_text(text).first.wait_for(state="detached")

@@ -284,6 +284,7 @@ def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int)
             wide = page.run("() => document.documentElement.scrollWidth")
             assert wide == width, f"{path} is {wide} wide at {width}"
             assert page.dialogs == 0 and page.elsewhere == []
+            assert width < 1600 or page.barriers() == []
         page.sees("This page")
         page.goto("/conjunctions/an-event")
         page.type("Your name", "ann")
@@ -295,3 +296,5 @@ def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int)
         page.sees(f"→ {HOSTILE['element']}")
         page.run("() => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))")
         assert page.run("() => document.activeElement.className") == "event"
+        page.run("() => document.body.append(document.createElement('img'))")
+        assert width < 1600 or [each.partition(":")[0] for each in page.barriers()] == ["image-alt"], "it can fail"

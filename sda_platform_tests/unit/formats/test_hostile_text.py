@@ -1,0 +1,133 @@
+"""Text made to cost much: its cost grows with its length, not with the square of it.
+
+Sizes are such that a quadratic way would need hours; a linear one needs milliseconds.
+"""
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+import sda_platform
+from sda_platform import formats
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.json_fields import finite, with_exponent
+from sda_platform.formats.registry import FORMATS
+from sda_platform.formats.stated_radius import hard_body_radius
+from sda_platform.formats.units import converted
+
+MANY = 400_000
+ALPHABET = [chr(code) for code in range(256)]
+# Of eight columns; of a text that is searched once.
+BOUNDED = {"sda_platform.formats.tle._EXPONENTIAL", "sda_platform.formats.framing.segments._DATA"}
+PRODUCT = Path(sda_platform.__file__).parent
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Every pattern of the formats as it is compiled, and those that are written out in what reads from partners."""
+    for found in pkgutil.walk_packages(formats.__path__, f"{formats.__name__}."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            yield from ((f"{found.name}.{name}", each) for each in within(value))
+    yield from ((f"beginning of {known.name}", known.begins) for known in FORMATS if known.begins)
+    for package in ("ingest", "edge", "landing", "serving"):
+        for path in (PRODUCT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                match node:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[ast.Constant(value=text), *_]):
+                        yield f"{path.name}:{node.lineno}", re.compile(text)
+
+
+def within(value: object) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif type(value) in (tuple, list):
+        for each in value:  # type: ignore[attr-defined]
+            yield from within(each)
+
+
+def characters(item: tuple[Any, Any]) -> frozenset[str] | None:
+    """The characters that one item of a pattern matches, of Latin-1; None: it is more than one character."""
+    op, argument = item
+    if op not in (ops.LITERAL, ops.NOT_LITERAL, ops.IN, ops.ANY):
+        return None
+    if op is ops.LITERAL:
+        return frozenset(chr(argument))
+    one = parser.SubPattern(parser.State(), [item])
+    compiled = re._compiler.compile(one, re.DOTALL)  # type: ignore[attr-defined]
+    return frozenset(filter(compiled.fullmatch, ALPHABET))
+
+
+class SharedRun(Exception):
+    """Two repetitions of a pattern can divide a run of text between them."""
+
+
+def after_all(sequence: Any, before: frozenset[str]) -> frozenset[str]:
+    """Return what repetitions that may end here could also have taken. Raises SharedRun."""
+    for op, argument in sequence:
+        if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+            before = after_repetition(*argument, before)
+        elif op is ops.SUBPATTERN:
+            before = after_all(argument[-1], before)
+        elif op is ops.BRANCH:
+            before = frozenset().union(*(after_all(way, before) for way in argument[1]))
+        elif op not in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+            before = frozenset()
+    return before
+
+
+def after_repetition(least: int, most: int, repeated: Any, before: frozenset[str]) -> frozenset[str]:
+    one = characters(repeated[0]) if len(repeated) == 1 else None
+    is_long = most == ops.MAXREPEAT
+    if one is None:
+        after = after_all(repeated, after_all(repeated, before) if is_long else before)
+    elif is_long and one & before:
+        raise SharedRun
+    else:
+        after = one if is_long else frozenset()
+    return after if least else before | after
+
+
+def shares_runs(pattern: str | bytes, flags: int = 0) -> bool:
+    try:
+        after_all(parser.parse(pattern, flags), frozenset())
+    except SharedRun:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("pattern", [r"\d+\.?\d*", r"a\s*(?:b)?\s*", r"(?:[^x]+|y)*", r"\[\s*[^\]]*?\s*\]"])
+def test_the_search_for_shared_runs_finds_them(pattern: str) -> None:
+    assert shares_runs(pattern)
+
+
+def test_no_pattern_divides_a_run_of_text_between_two_repetitions() -> None:
+    """Of n characters such a pattern tries n divisions, each of which costs n."""
+    found = dict(patterns())
+    assert len(found) > 60
+    shared = [name for name, each in found.items() if shares_runs(each.pattern, each.flags & ~re.UNICODE)]
+    assert set(shared) == BOUNDED
+
+
+def test_numbers_and_instants_of_any_length_are_refused_at_once() -> None:
+    digits = "1" * MANY
+    assert with_exponent(digits) == digits
+    assert hard_body_radius([f"HBR = {digits},1", "HBR" + " " * MANY, "HBR = 1 [" + " " * MANY], "OBJECT1")
+    with pytest.raises(RecordError, match=r"BSTAR is '1111.*must be a number"):
+        finite(digits, "BSTAR")
+    with pytest.raises(RecordError, match="must be like"):
+        parse_epoch_ns("2024-10-31T00:00:00." + "0" * 65)
+    assert converted("1", "m" * MANY, "m") is None
+
+
+@pytest.mark.parametrize("text", [" ", "\n", "\t\n", "<", "# a\n", "1 ", "[ ", '"', "<!--", "<?", "</ndm "])
+def test_the_beginning_of_a_file_is_recognised_in_one_pass(text: str) -> None:
+    data = text.encode() * (MANY // len(text)) + b"x"
+    assert [known.name for known in FORMATS if known.begins and known.begins.search(data)] == []

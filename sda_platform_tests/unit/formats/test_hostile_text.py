@@ -17,17 +17,20 @@ import pytest
 
 import sda_platform
 from sda_platform import formats
+from sda_platform.formats.cutting import count_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite, with_exponent
+from sda_platform.formats.ndm import xml_messages
+from sda_platform.formats.records import RawRecord
 from sda_platform.formats.registry import FORMATS
 from sda_platform.formats.stated_radius import hard_body_radius
 from sda_platform.formats.units import converted
 
 MANY = 400_000
 ALPHABET = [chr(code) for code in range(256)]
-# Of eight columns; of a text that is searched once.
-BOUNDED = {"sda_platform.formats.tle._EXPONENTIAL", "sda_platform.formats.framing.segments._DATA"}
+# Of eight columns.
+BOUNDED = {"sda_platform.formats.tle._EXPONENTIAL"}
 PRODUCT = Path(sda_platform.__file__).parent
 
 
@@ -73,7 +76,8 @@ def after_all(sequence: Any, before: frozenset[str]) -> frozenset[str]:
     """Return what repetitions that may end here could also have taken. Raises SharedRun."""
     for op, argument in sequence:
         if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
-            before = after_repetition(*argument, before)
+            least, most, repeated = argument
+            before = after_repetition(least, most, repeated, before)
         elif op is ops.SUBPATTERN:
             before = after_all(argument[-1], before)
         elif op is ops.BRANCH:
@@ -131,3 +135,43 @@ def test_numbers_and_instants_of_any_length_are_refused_at_once() -> None:
 def test_the_beginning_of_a_file_is_recognised_in_one_pass(text: str) -> None:
     data = text.encode() * (MANY // len(text)) + b"x"
     assert [known.name for known in FORMATS if known.begins and known.begins.search(data)] == []
+
+
+OPEN_XML = (
+    "<COMMENT>x</COMMENT>", "<observation>", "<observation><EPOCH>", "<EPOCH>", "<data>", "<body>", "<segment>", "<!--",
+    "</ndm ", "<ndm ", "</ndm><!--", "</ndm><?", "<tdm ", "</tdm ", "<a:", "&",
+)  # fmt: skip
+OPEN_KVN = ("DATA_START\n", "META_START\n", "COMMENT x\n", "DATA_START\nDATA_STOPS\n", "TIME_SYSTEM ")
+AROUND_XML = (
+    ("", ""),
+    ("<tdm><body>", "</body></tdm>"),
+    ("<tdm><body><segment>", "</segment></body></tdm>"),
+    ("<tdm><body><segment><data><observation/>", "</data></segment></body></tdm>"),
+    ("<tdm><body><segment><data><observation>", "</observation></data></segment></body></tdm>"),
+)
+AROUND_KVN = (("", ""), ("CCSDS_TDM_VERS = 2.0\nMETA_START\nMETA_STOP\n", ""))
+LEFT_OPEN = [
+    *((name, before, mark, after) for name in ("tdm-xml",) for before, after in AROUND_XML for mark in OPEN_XML),
+    *(("tdm-kvn", before, mark, after) for before, after in AROUND_KVN for mark in OPEN_KVN),
+]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("name", "before", "mark", "after"), LEFT_OPEN)
+def test_what_is_left_open_is_searched_once(name: str, before: str, mark: str, after: str) -> None:
+    data = (before + mark * (MANY // len(mark)) + after).encode()
+    assert count_records(data, name) > 0
+
+
+def test_the_line_of_a_record_in_pieces_is_found_without_a_look_at_each() -> None:
+    pieces = tuple((line, 3 * line) for line in range(1, MANY))
+    record = RawRecord(0, None, b"", line=7, pieces=pieces)
+    assert sum(record.line_of(line) for line in range(1, MANY)) == 3 * sum(range(1, MANY))
+    assert RawRecord(0, None, b"", line=7).line_of(2) == 8
+
+
+@pytest.mark.parametrize("tag", ["omm", "segment"])
+def test_a_message_or_segment_inside_another_is_refused_before_its_leaves_are_listed(tag: str) -> None:
+    text = f"<omm>{f'<{tag}><a>1</a>' * 20_000}{f'</{tag}>' * 20_000}</omm>"
+    with pytest.raises(RecordError, match=f"line 1: <{tag}> holds another <{tag}>"):
+        list(xml_messages(text.encode(), "omm"))

@@ -26,11 +26,14 @@ from sda_platform.formats.framing.messages import (
     split_kvn_stream,
     xml_elements,
 )
+from sda_platform.formats.framing.repeated import Repetition
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.records import Framing, RawRecord
 
 # A stretch of the segment: the line on which it begins, and its bytes.
 Piece = tuple[int, bytes]
+# The stretches of a record, and what is wrong with it.
+Record = tuple[Sequence[Piece], str | None]
 # The stretches that make each record of a segment of a message, header first.
 Divide = Callable[[Sequence[Piece]], Iterator[Sequence[Piece]]]
 
@@ -121,18 +124,21 @@ def _instant(epoch: bytes) -> int | bytes:
 
 
 def _split_kvn(divide: Divide, data: bytes) -> Iterator[RawRecord]:
-    number, numbers = 0, LineNumbers(data)
+    number, numbers, repetition = 0, LineNumbers(data), Repetition(len(data))
     for start, end in message_spans(data):
         starts = [found.start() for found in _META_START.finditer(data, start, end)]
         header = _piece(data, start, starts[0] if starts else end, numbers)
         segments = [_piece(data, first, last, numbers) for first, last in pairwise([*starts, end])]
-        for parts, defect in _records([[header, each] for each in segments] or [[header]], divide):
+        records = list(_records([[header, each] for each in segments] or [[header]], divide))
+        if reason := _excess(records, repetition):
+            records = [([(header[0], data[start:end])], reason)]
+        for parts, defect in records:
             yield _record(number, parts, defect)
             number += 1
 
 
 def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecord]:
-    number = 0
+    number, repetition = 0, Repetition(len(data))
     for message in whole.split(data):
         text, line = message.payload, message.line
         body = None if message.error_kind else _content(text, _XML_BODY)
@@ -145,7 +151,10 @@ def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecor
         header = _piece(text, 0, found[0][0], numbers)
         own = [_piece(text, *span, numbers) for span in found]
         after = _piece(text, found[-1][1], len(text), numbers)
-        for parts, defect in _records([[header, each, after] for each in own], divide):
+        records = list(_records([[header, each, after] for each in own], divide))
+        if reason := _excess(records, repetition):
+            records = [([(line, text)], reason)]
+        for parts, defect in records:
             yield _record(number, parts, defect)
             number += 1
 
@@ -202,7 +211,13 @@ def _rest(text: bytes, begin: int, end: int) -> Iterator[Span]:
         yield begin, end
 
 
-def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tuple[Sequence[Piece], str | None]]:
+def _excess(records: Sequence[Record], repetition: Repetition) -> str | None:
+    """Return the reason where ``records`` would hold too much."""
+    pieces = [text for parts, _ in records for _, text in parts]
+    return repetition.excess(sum(map(len, pieces)), len(pieces))
+
+
+def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[Record]:
     """Yield the records of the segments of one message, whose time system must be that of the first segment."""
     first = _time_system(segments[0])
     for segment in segments:

@@ -17,7 +17,7 @@ import pytest
 
 import sda_platform
 from sda_platform import formats
-from sda_platform.formats.cutting import count_records
+from sda_platform.formats.cutting import count_records, split_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite, with_exponent
@@ -175,3 +175,42 @@ def test_a_message_or_segment_inside_another_is_refused_before_its_leaves_are_li
     text = f"<omm>{f'<{tag}><a>1</a>' * 20_000}{f'</{tag}>' * 20_000}</omm>"
     with pytest.raises(RecordError, match=f"line 1: <{tag}> holds another <{tag}>"):
         list(xml_messages(text.encode(), "omm"))
+
+
+def half_header(opening: str, mark: str, closing: str = "", size: int = 120_000) -> bytes:
+    """A text of which one half is repeated by each of the small records in its other half."""
+    return (opening.format("x" * size) + "".join(mark.format(n) for n in range(size // len(mark))) + closing).encode()
+
+
+KVN_HEADER = "CCSDS_TDM_VERS = 2.0\nMETA_START\nCOMMENT {}\nMETA_STOP\nDATA_START\n"
+XML_HEADER = "<tdm><body><segment><metadata>{}</metadata><data>"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("tdm-kvn", half_header(KVN_HEADER, "={}\n", "DATA_STOP\n")),
+        ("oem-kvn", half_header("CCSDS_OEM_VERS = 2.0\nCOMMENT {}\n", "META_START\n")),
+        ("oem-xml", half_header("<oem>{}<body>", "<segment></segment>", "</body></oem>")),
+        ("tdm-xml", half_header(XML_HEADER, "<observation>{}</observation>", "</data></segment></body></tdm>")),
+        (
+            "sp3",
+            b"#cP2024 "
+            + b"x" * 120_000
+            + b"\n* \n"
+            + b"".join(b"P%c%02d\n" % (c, n) for c in range(65, 91) for n in range(100)),
+        ),
+    ],
+)
+def test_a_text_whose_records_would_repeat_its_half_is_one_refused_record(name: str, data: bytes) -> None:
+    (record,) = split_records(data, name)
+    assert record.payload == data.strip()
+    assert "repeat what they have in common" in (record.error or "")
+
+
+def test_measurements_repeat_a_header_of_some_kilobytes() -> None:
+    data = half_header(KVN_HEADER, "RANGE = 2024-01-01T00:00:00.{:04} 1\n", "DATA_STOP\n", size=8000)
+    data += half_header(KVN_HEADER, "RANGE = {} 1\n", "DATA_STOP\n", size=6000)
+    records = list(split_records(data, "tdm-kvn"))
+    assert len(records) > 600
+    assert {record.error for record in records} == {None}

@@ -116,7 +116,7 @@ class KeptCommits:
         """First version, last version, newest sequence, and file; oldest first."""
         try:
             found = [(found, file) for file in self._directory.iterdir() if (found := _NAME.fullmatch(file.name))]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # an object store has no empty directory
             return []
         return sorted((int(name[1]), int(name[2]), int(name[3]), file) for name, file in found)
 

@@ -7,8 +7,8 @@ SDA_HOME, which may be a volume. Each listens where the others look for it, so o
     webserver     SDA_WEBSERVER_HOST      watchdog      SDA_HEALTH_HOST
     run-workers   a socket in SDA_HOME    daemon        nothing
 
-The run workers verify and repair the lake before they serve, at each start, as `sda up` does. Collectors and the
-lookup endpoint have commands of their own: `sda collector run` and `sda catalog serve`.
+The run workers verify and repair the lake and warm the engine before they serve, at each start, as `sda up` does.
+Collectors and the lookup endpoint have commands of their own: `sda collector run` and `sda catalog serve`.
 """
 
 import os
@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from sda_platform.runtime import guardian, liveness, platform_home, services, start_tasks
-from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.errors import EngineCold, PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 from sda_platform.runtime.processes import Service
 from sda_platform.runtime.services import Addresses
@@ -57,9 +57,13 @@ def _engine(settings: Settings, environment: Mapping[str, str]) -> Service:
         )
     except (JavaMissing, JarsMissing) as problem:
         raise PlatformError(str(problem)) from None
-    works = liveness.engine_answers(settings.spark_remote, "" if path else token)
-    service.is_ready = lambda: bool(works(_ENGINE_WITHIN_S))
+    service.is_ready = lambda: _engine_answers(settings, token)
     return service
+
+
+def _engine_answers(settings: Settings, token: str) -> bool:
+    in_file = token_file(settings.spark_remote) is not None
+    return bool(liveness.engine_answers(settings.spark_remote, "" if in_file else token)(_ENGINE_WITHIN_S))
 
 
 def _code_server(settings: Settings, environment: Mapping[str, str]) -> Service:
@@ -98,7 +102,7 @@ SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] 
     }
 )
 """What `sda service` starts, in the order of a start."""
-_VERIFYING_S: Final = 0.1
+_READY_S: Final = 0.1
 
 
 def separate_service(name: str, settings: Settings) -> Service:
@@ -118,16 +122,35 @@ def become(name: str, settings: Settings) -> NoReturn:
     platform_home.prepare(home, settings.code_server, os.environ)
     if name == "run-workers":
         _hold_locks(home, settings)
-        # Also after a power loss, when a container runtime starts again what ran, in any order.
-        verification = start_tasks.begin_verification(home, service.environment)
-        for line in start_tasks.await_sound(verification, lambda: time.sleep(_VERIFYING_S)):
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        _make_ready(home, settings, service.environment)
         address = f"http://{_reachable(settings.webserver_host)}:{settings.webserver_port}"
         addresses = Addresses(settings.ui_url or address, settings.code_server, settings.spark_remote)
         platform_home.write_state(home, {"schema_version": 1, "pid": os.getpid(), "addresses": asdict(addresses)})
     os.chdir(service.directory)
     os.execve(service.command[0], service.command, dict(service.environment))  # noqa: S606
+
+
+def _make_ready(home: Path, settings: Settings, environment: Mapping[str, str]) -> None:
+    """Verify the lake and warm the engine, and say what came of it. Raises PlatformError if the lake is not sound.
+
+    Also after a power loss, when a container runtime starts again what ran, in any order: this waits for the engine.
+    One that does not work is no reason to end. Its vital is red, and runs begin once it does.
+    """
+    for line in start_tasks.await_sound(start_tasks.begin_verification(home, environment), _pause):
+        sys.stdout.write(f"{line}\n")
+    latest = time.monotonic() + services.ENGINE_READY_S
+    while not _engine_answers(settings, environment.get(TOKEN_VARIABLE, "")) and time.monotonic() < latest:
+        _pause()
+    try:
+        start_tasks.await_warm(start_tasks.begin_warm_up(home, environment, settings.spark_remote), _pause)
+        sys.stdout.write("the engine is warm\n")
+    except EngineCold as cold:
+        sys.stdout.write(f"{cold}\n")
+    sys.stdout.flush()
+
+
+def _pause() -> None:
+    time.sleep(_READY_S)
 
 
 def _hold_locks(home: Path, settings: Settings) -> None:

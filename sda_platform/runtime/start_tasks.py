@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.errors import EngineCold, PlatformError
 from sda_platform.runtime.one_off import OneOff
 
 # A bound for a busy machine; on an idle one the warm-up takes about ten seconds.
@@ -31,14 +31,14 @@ def begin_warm_up(home: Path, environment: Mapping[str, str], engine: str) -> On
 
 
 def await_warm(warm_up: OneOff, pause: Callable[[], None]) -> None:
-    """Wait for the warm-up. Raises PlatformError if it fails, because every run would fail as well."""
+    """Wait for the warm-up. Raises EngineCold if it fails; every run would fail as well."""
     deadline = time.monotonic() + _WARM_S
     while warm_up.is_running:
         if time.monotonic() > deadline:
             warm_up.kill()
         pause()
     if not warm_up.succeeded:
-        raise PlatformError(f"the engine started but does not work; see {warm_up.log}")
+        raise EngineCold(f"the engine does not work; see {warm_up.log}")
 
 
 def _begin(log: str, home: Path, environment: Mapping[str, str], *arguments: str) -> OneOff:

@@ -40,7 +40,7 @@ SIZES: Final = (SMALL, MEDIUM, LARGE)
 _SMALL_BELOW_M2, _LARGE_FROM_M2 = 0.1, 1.0
 _PREDICTION: Final = "PREDICTION"
 _DAY_ONLY: Final = re.compile(r"(\d{4}-\d\d-\d\d) 0?0:00(?::00)?", re.ASCII)
-_SHORT_HOUR: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d:.*)", re.ASCII)
+_SHORT_HOUR: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d:.*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,13 @@ def _time_ns(keyword: str, value: Any, *, at_end: bool) -> int | None:
     text = text_of(value, keyword)
     if text is None:
         return None
-    # Decay messages state midnight where only the day is known, and hours without a leading zero.
-    text = _SHORT_HOUR.sub(r"\1 0\2", _DAY_ONLY.sub(r"\1", text))
-    return day_or_instant_ns(text, keyword, at_end=at_end)
+    # Decay messages state midnight where only the day is known.
+    return day_or_instant_ns(with_leading_zero(_DAY_ONLY.sub(r"\1", text)), keyword, at_end=at_end)
+
+
+def with_leading_zero(text: str) -> str:
+    """Return a time of Space-Track with two digits for its hour, as ISO 8601 has."""
+    return _SHORT_HOUR.sub(r"\1 0\2", text)
 
 
 def _cross_section_m2(keyword: str, value: Any) -> float | None:
@@ -177,7 +181,7 @@ SATCAT_FORMATS: Final = (
         framing=CSV,
         # Its header.
         begins=re.compile(
-            rb"\A\s*+(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\b(?:OBJECT_TYPE|DECAY_EPOCH)\b)(?![^\n]*\bMEAN_MOTION\b)"
+            rb"\A\s*(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\b(?:OBJECT_TYPE|DECAY_EPOCH)\b)(?![^\n]*\bMEAN_MOTION\b)"
         ),
         read=read_satcat_csv,
     ),

@@ -12,6 +12,7 @@ from functools import cmp_to_key
 from typing import Any, Final, TypeVar
 
 from sda_platform.clock import parse_iso_ns
+from sda_platform.formats.satcat import with_leading_zero
 from sda_platform.serving.requests import BadRequest
 from sda_platform.units import DAY_NS
 
@@ -20,8 +21,7 @@ NULL: Final = "null-val"
 NUMBER, WHOLE, INSTANT, DAY, TEXT = "double", "bigint", "datetime", "date", "varchar(80)"
 """The types of fields, by the names of Space-Track's `modeldef`."""
 _NOW: Final = re.compile(r"now(?:([+-])(\d{1,6}(?:\.\d{1,9})?))?", re.ASCII | re.IGNORECASE)
-_SHORT_HOUR: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d:.*)", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MOST_DIGITS: Final = 40
 _LIMIT: Final = re.compile(r"(\d{1,9})(?:,(\d{1,9}))?", re.ASCII)
 _RANGE: Final = "--"
@@ -207,7 +207,7 @@ def _value(of: QueryField, text: str, now_ns: int) -> Any:
             days = float(found[2] or 0) * (-1 if found[1] == "-" else 1)
             time_ns = now_ns + round(days * DAY_NS)
         else:
-            time_ns = parse_iso_ns(_SHORT_HOUR.sub(r"\1 0\2", text))
+            time_ns = parse_iso_ns(with_leading_zero(text))
     except (ValueError, OverflowError):
         raise BadRequest(f"{of.name} is {text[:40]!r}, must be a day, an instant, or like now-7") from None
     return time_ns // DAY_NS * DAY_NS if of.kind == DAY else time_ns

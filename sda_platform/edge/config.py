@@ -18,39 +18,26 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import Field, model_validator
 
 from sda_platform.edge.address import Address
+from sda_platform.edge.file_options import FolderConfig, PullConfig, UploadConfig
+from sda_platform.edge.options import HOSTS, HostAndPort, Options, require_token
 from sda_platform.edge.senders import AllowedSenders, mutual_tls
 from sda_platform.edge.sources.element_refresh import ElementRefresh
-from sda_platform.edge.sources.folder import FolderSource
 from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
 from sda_platform.edge.sources.optical import OpticalSource
-from sda_platform.edge.sources.pull import LEAST_INTERVAL_S, Login, PullSource
 from sda_platform.edge.sources.radar import RadarSource
 from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, REFUSED_FRAMES, Services, Source
 from sda_platform.edge.sources.station import StationSource
-from sda_platform.edge.sources.upload import UploadSource
-from sda_platform.formats.registry import ZONES
 from sda_platform.toml_file import read_toml
-
-_HOSTS = "Names with a dot under which it is reached; addresses and other names need no entry."
-HostAndPort = Annotated[
-    Address,
-    BeforeValidator(lambda value: Address.parse(value) if isinstance(value, str) else value),
-    PlainSerializer(str),
-]
 
 
 class ConfigError(ValueError):
     """The file cannot be used; the text names the file, the option and what is wrong."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _ListeningConfig(_Model):
+class _ListeningConfig(Options):
     allow: tuple[str, ...] = Field(
         (), description="Addresses and networks that may send, such as 10.1.0.0/16; empty: every sender."
     )
@@ -133,7 +120,7 @@ class FramedConfig(_ListeningConfig):
         return mutual_tls(self.certificate, self.key, self.sender_authority)
 
 
-class StationConfig(_Model):
+class StationConfig(Options):
     """A ground station that is called."""
 
     kind: Literal["station"]
@@ -150,7 +137,7 @@ class StationConfig(_Model):
         return StationSource(name, services, address=self.address, elements=refresh)
 
 
-class OpticalConfig(_Model):
+class OpticalConfig(Options):
     """An optical archive over HTTP."""
 
     kind: Literal["optical"]
@@ -166,90 +153,17 @@ class OpticalConfig(_Model):
         return OpticalSource(name, services, **options)
 
 
-Rank = Annotated[
-    int | None,
-    Field(ge=0, le=100, description="Rank of element sets from here: at equal epochs the higher wins; none: 0."),
-]
-
-
-class FolderConfig(_Model):
-    """A folder that partners copy files to."""
-
-    kind: Literal["folder"]
-    path: Path = Field(description="The folder.")
-    interval_s: float = Field(1.0, gt=0.0, description="Time between two scans, seconds.")
-    settle_s: float = Field(2.0, ge=0.0, description="How long a file must be unchanged before it lands, seconds.")
-    rank: Rank = None
-
-    def build(self, name: str, services: Services) -> Source:
-        """Return the source that this describes."""
-        return FolderSource(
-            name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s, rank=self.rank
-        )
-
-
-class UploadConfig(_Model):
-    """HTTP uploads; beyond loopback a token is needed."""
-
-    kind: Literal["upload"]
-    bind: HostAndPort = Field(description="Address at which it listens.")
-    hosts: tuple[str, ...] = Field((), description=_HOSTS)
-    token_variable: str = Field("", description="Environment variable with the token; required beyond loopback.")
-    max_bytes: int = Field(2**30, gt=0, description="Largest upload.")
-    rank: Rank = None
-
-    @model_validator(mode="after")
-    def _has_token(self) -> "UploadConfig":
-        _require_token(self.bind, self.token_variable)
-        return self
-
-    def build(self, name: str, services: Services) -> Source:
-        """Return the source that this describes."""
-        token = os.environ.get(self.token_variable, "") if self.token_variable else ""
-        return UploadSource(
-            name, services, bind=self.bind, hosts=self.hosts, token=token, max_bytes=self.max_bytes, rank=self.rank
-        )
-
-
-class PullConfig(_Model):
-    """A public catalogue that is requested periodically."""
-
-    kind: Literal["pull"]
-    url: str = Field(description="What is requested.")
-    zone: Literal["elements", "messages", "ephemerides", "tracking"] = Field(
-        "elements", description="Landing zone of the answer."
-    )
-    format: str = Field(description="Format of the answer, one of the zone's.")
-    interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S, description="Time between two requests, seconds.")
-    login: Literal["", "space-track"] = Field("", description="Form that opens a session; empty: none.")
-    rank: Rank = None
-
-    @model_validator(mode="after")
-    def _format_fits(self) -> "PullConfig":
-        if self.format not in ZONES[self.zone]:
-            raise ValueError(f"zone {self.zone} carries {', '.join(ZONES[self.zone])}, not {self.format!r}")
-        return self
-
-    def build(self, name: str, services: Services) -> Source:
-        """Return the source that this describes."""
-        login = Login() if self.login else None
-        return PullSource(
-            name, services, url=self.url, zone=self.zone, segment_format=self.format, interval_s=self.interval_s,
-            login=login, rank=self.rank,
-        )  # fmt: skip
-
-
 SourceConfig = Annotated[
     RadarConfig | FramedConfig | StationConfig | OpticalConfig | FolderConfig | UploadConfig | PullConfig,
     Field(discriminator="kind"),
 ]
 
 
-class ServiceConfig(_Model):
+class ServiceConfig(Options):
     """What concerns all sources."""
 
     control: HostAndPort = Field(Address("127.0.0.1", 9100), description="Address of `/health`, `/metrics` and others.")
-    hosts: tuple[str, ...] = Field((), description=_HOSTS)
+    hosts: tuple[str, ...] = Field((), description=HOSTS)
     token_variable: str = Field("", description="Environment variable with their token; required beyond loopback.")
     internal_names: tuple[str, ...] = Field((), description="Names of archives whose addresses may be private.")
     seal_after_s: float = Field(0.1, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
@@ -281,7 +195,7 @@ class ServiceConfig(_Model):
 
     @model_validator(mode="after")
     def _has_token(self) -> "ServiceConfig":
-        _require_token(self.control, self.token_variable)
+        require_token(self.control, self.token_variable)
         return self
 
     @property
@@ -300,20 +214,13 @@ class ServiceConfig(_Model):
         return os.environ.get(self.token_variable, "") if self.token_variable else ""
 
 
-class CollectorConfig(_Model):
+class CollectorConfig(Options):
     """The whole file."""
 
     collector: ServiceConfig = Field(default_factory=ServiceConfig)
-    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = {}
+    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = Field(default_factory=dict)
 
 
 def load_config(path: Path) -> CollectorConfig:
     """Return the configuration in the file at ``path``. Raises ConfigError."""
     return read_toml(path, CollectorConfig, ConfigError)
-
-
-def _require_token(bind: Address, variable: str) -> None:
-    if variable and not os.environ.get(variable):
-        raise ValueError(f"set the token in the environment variable {variable}")
-    if not variable and not bind.is_loopback:
-        raise ValueError(f"{bind} can be reached from other machines: name a token_variable")

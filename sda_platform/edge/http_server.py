@@ -52,6 +52,7 @@ class HttpServer:
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=grace_s,
                 server_header=False,
+                proxy_headers=False,  # who sends is who connects, not who a header names
             )
         )
         self._socket: socket.socket | None = None

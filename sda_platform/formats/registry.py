@@ -140,8 +140,8 @@ FORMATS: Final[tuple[Format, ...]] = (
         zone="elements",
         suffixes=(".csv",),
         framing=CSV,
-        # Its header. No blank before it is given back, so that the line is looked at once.
-        begins=re.compile(rb"\A\s*+(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\bMEAN_MOTION\b)"),
+        # Its header.
+        begins=re.compile(rb"\A\s*(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\bMEAN_MOTION\b)"),
         read=read_omm_csv,
         write=encode_omm_csv,
     ),
@@ -296,6 +296,10 @@ ZONES: Final = {
     zone: tuple(f.name for f in FORMATS if f.zone == zone) for zone in dict.fromkeys(f.zone for f in FORMATS)
 }
 """The landing zones, and the names of the formats that each may carry."""
+OWN_ZONES: Final = ("edits", "ground", "membership", "acknowledgements", "metrics")
+"""Zones of what the platform, its sites and its people state: it commands stations, and decides."""
+PARTNER_ZONES: Final = tuple(zone for zone in ZONES if zone not in OWN_ZONES)
+"""The zones that files of partners reach, unless the configuration of their source names others."""
 
 
 class UnknownFormat(ValueError):

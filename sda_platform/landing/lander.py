@@ -8,7 +8,7 @@ No more than one segment is held in memory.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from upath import UPath
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_stream
-from sda_platform.formats.registry import known_format
+from sda_platform.formats.registry import ZONES, known_format
 from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.storage import location
@@ -105,7 +105,8 @@ def _report_nothing(stage: str, position: int) -> None:
 class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
-    ``bounds``: what a file may cost; None for those that a person lands. ``sender``: who brings them.
+    ``bounds``: what a file may cost; None for those that a person lands. ``sender``: who brings them. ``zones``: those
+    that they may reach.
     ``mappings``: of sensors' own CSV files. ``on_segment`` gets each segment before it is sealed, its metadata, and how
     many records of the file come before it.
     """
@@ -121,6 +122,7 @@ class Lander:
         sender: Sender | None = None,
         on_segment: Callable[[bytes, SegmentMeta, int], None] | None = None,
         mappings: Mappings = NO_MAPPINGS,
+        zones: Collection[str] = tuple(ZONES),
     ) -> None:
         self._on_segment = on_segment
         self._root = landing_root
@@ -128,13 +130,15 @@ class Lander:
         self._segment_max_bytes = segment_max_bytes
         self._report = report or _report_nothing
         self._bounds = bounds
-        self._sender, self._mappings = sender, mappings
+        self._sender, self._mappings, self._zones = sender, mappings, zones
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
     ) -> LandedFile:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError; OSError where the disk refuses."""
         file = identify(path, feed=feed, segment_format=segment_format, mappings=self._mappings)
+        if file.feed not in self._zones:
+            raise PartnerFileError(f"{path}: zone {file.feed} is none of this source's: {', '.join(self._zones)}")
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"), bounds=self._bounds)
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.

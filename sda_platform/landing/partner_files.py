@@ -26,6 +26,7 @@ from sda_platform.landing.contents import (
 )
 from sda_platform.landing.first_lines import NO_MAPPINGS, MappingError, Mappings, first_line, mapped
 from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.landing.segments import RETURNED
 
 Found = TypeVar("Found")
 _TAIL_BYTES = 4096
@@ -81,6 +82,8 @@ def identify(
         allowed = ", ".join(ZONES[feed])
         raise PartnerFileError(f"{path}: feed {feed} does not carry format {chosen.name!r}, but {allowed}")
     stem = inner.stem.lstrip(".")[:_MAX_STEM] or "file"
+    if stem.startswith(RETURNED):  # what returns from dead letters is known by another hash
+        stem = f"file-{stem}"
     if not (chosen.is_named or chosen.name == MAPPED_CSV):
         return PartnerFile(path, chosen.zone, chosen.name, stem)
     beginning = _of_content(path, beginning_of)

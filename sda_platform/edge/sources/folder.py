@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
 from sda_platform.edge.sources.source import LONGEST_PAUSE_S, Services, Source
+from sda_platform.formats.registry import PARTNER_ZONES
 from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 from sda_platform.resilience import OverQuota, pause_s
@@ -44,6 +45,7 @@ class FolderSource(Source):
         path: Path,
         interval_s: float = 1.0,
         settle_s: float = 2.0,
+        zones: Sequence[str] = PARTNER_ZONES,
         rank: int | None = None,
     ) -> None:
         super().__init__(name, services, rank)
@@ -55,6 +57,7 @@ class FolderSource(Source):
             segment_max_bytes=PARTNER_SEGMENT_BYTES,
             sender=self.sender(),
             mappings=services.mappings,
+            zones=zones,
         )
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()

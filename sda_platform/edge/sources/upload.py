@@ -29,7 +29,7 @@ from upath import UPath
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.sources.source import Services, Source
-from sda_platform.formats.registry import ZONES
+from sda_platform.formats.registry import PARTNER_ZONES, ZONES
 from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 from sda_platform.resilience import OverQuota
@@ -59,11 +59,12 @@ class UploadSource(Source):
         max_bytes: int = 2**30,
         at_once: int = 4,
         body_s: float = 30.0,
+        zones: Collection[str] = PARTNER_ZONES,
         rank: int | None = None,
     ) -> None:
         super().__init__(name, services, rank)
         self._bind, self._hosts, self._token, self._max_bytes = bind, hosts, token, max_bytes
-        self._at_once, self._body_s = at_once, body_s
+        self._at_once, self._body_s, self._zones = at_once, body_s, zones
         self._running = 0
         self._server: HttpServer | None = None
 
@@ -103,8 +104,8 @@ class UploadSource(Source):
         sent = request.headers.get("Authorization", "").encode("latin-1")
         if self._token and not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
             return _answer(HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
-        if request.path_params["zone"] not in ZONES:
-            return _answer(HTTPStatus.NOT_FOUND, f"the zones are {', '.join(sorted(ZONES))}")
+        if request.path_params["zone"] not in self._zones:
+            return _answer(HTTPStatus.NOT_FOUND, f"the zones of this source are {', '.join(sorted(self._zones))}")
         length = request.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return _answer(HTTPStatus.LENGTH_REQUIRED, "send the length of the file")

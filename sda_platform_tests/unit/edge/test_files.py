@@ -9,6 +9,7 @@ from upath import UPath
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.sources.upload import TEMPORARY, UploadSource
+from sda_platform.formats.registry import OWN_ZONES, ZONES, known_format
 from sda_platform.lake import durable
 from sda_platform_tests.support.collectors import collecting, landed, payloads, until
 from sda_platform_tests.support.file_sources import SETS, UPLOAD, folder, post
@@ -229,3 +230,46 @@ def test_an_upload_that_trickles_in_gives_its_place_back__F1(tmp_path: Path) -> 
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "elements") == []
+
+
+ACTS = {
+    "atlantic-x.ground": b'{"station":"atlantic","event":"issued","event_time_ns":1,"command_id":"c","kind":"ABORT"}\n',
+    "x.acks": b'{"alert_id":"a","revision":9,"acknowledged_by":"chief","acknowledged_time_ns":1}\n',
+    "x.edits": b'{"norad_id":5,"attribute":"name","value":"A","origin":"hq","lamport":1,"vector":{"hq":1}}\n',
+    "x.membership": b'{"member":"a"}\n',
+    "x.metrics": b'{"sample":1}\n',
+}
+
+
+def test_files_that_command_and_decide_reach_no_zone_unless_their_source_names_it(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    (drop / "ground").mkdir(parents=True)
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, {**UPLOAD, **folder(drop)}) as collector:
+            for name, content in ACTS.items():
+                (drop / name).write_bytes(content)
+                (drop / "ground" / name).write_bytes(content)
+            await until(lambda: len(list((drop / "refused").glob("*.reason.txt"))) == 2 * len(ACTS))
+            for zone in OWN_ZONES:
+                assert (await post(collector, f"/land/{zone}?name=x", ACTS["x.edits"])).status_code == 404
+
+    asyncio.run(scenario())
+    assert {known_format(name).zone for zone in OWN_ZONES for name in ZONES[zone]} == {*OWN_ZONES}
+    assert len(ACTS) == len(OWN_ZONES)
+    assert "zone ground is none of this source's" in (drop / "refused" / "atlantic-x.ground.reason.txt").read_text()
+    assert [zone for zone in ZONES if landed(tmp_path, zone)] == []
+
+
+def test_a_source_brings_edits_of_a_site_where_its_configuration_names_their_zone(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    trusted = {"partners": {**folder(drop)["partners"], "zones": ["edits"]}}
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, trusted):
+            (drop / "x.edits").write_bytes(ACTS["x.edits"])
+            (drop / "sets.tle").write_bytes(SETS)
+            await until(lambda: (drop / "landed" / "x.edits").exists() and (drop / "refused" / "sets.tle").exists())
+
+    asyncio.run(scenario())
+    assert len(landed(tmp_path, "edits")) == 1

@@ -202,6 +202,8 @@ class LakeSource:
         data, described = bytes_at(self._zone.pending_path(name)), self._zone.describe(name)
         if data is None or described is None or described.meta is None:
             return {}  # consumed meanwhile, or a defective one, which the intake reports
+        if name != micro_segment.segment_name(data):
+            return {}  # a file of this name, which the intake decodes and judges
         sha256 = hashlib.sha256(data).hexdigest()
         if sha256 != described.meta.sha256:
             return {}

@@ -15,6 +15,7 @@ from sda_platform.formats.segments import Origin, Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
+from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.review import review
 from sda_platform.runtime.catalogue_source import LakeSource
@@ -198,4 +199,25 @@ def test_sets_of_a_merged_satellite_are_served_under_the_number_that_survives__C
     assert len(Seen(live).history(11)) == 3, "its own set, the one of the merged satellite, and the put one"
     put(live)
     assert Seen(live).history(25544) == []
+    live.close()
+
+
+def test_a_file_of_a_partner_is_no_put_whatever_its_name(tmp_path: Path) -> None:
+    """What was put was decoded and accepted before; a file that looks so must pass the intake."""
+    small_catalogue(tmp_path, IDS)
+    impossible = replace(PUT, eccentricity=0.9, mean_motion_rev_per_day=19.9)
+    for name, content in {
+        "put-x.csv": micro_segment.encode([impossible]),
+        f"put-{24 * 'a'}.csv": micro_segment.encode([replace(impossible, norad_id=5)]),
+        "put-y.csv": micro_segment.encode([PUT]).replace(b"2024", b"when", 1),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        Lander(str(tmp_path / "landing"), lake_at(tmp_path / "lake").clock).land(tmp_path / name)
+    assert len(LandingZone(str(tmp_path / "landing"), "elements").pending()) == 3
+    live = served(tmp_path)
+    found = live.get(25544)
+    assert found is not None and found.object_name != "ISS"
+    put(live)
+    found = live.get(25544)
+    assert found is not None and found.object_name == "ISS"
     live.close()

@@ -57,7 +57,7 @@ class Filters:
         texts = {name: values[0].strip() for name, values in given.items() if values[0].strip()}
         _require_of("sort", [texts.get("sort", ORDERS[0])], ORDERS)
         limit = texts.pop("limit", str(_ROWS))
-        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_ROWS):
+        if not (limit.isascii() and limit.isdigit() and len(limit) < 10 and 0 < int(limit) <= MOST_ROWS):
             raise WrongFilter(f"limit is {limit[:40]!r}, must be a whole number from 1 to {MOST_ROWS:,}")
         return cls(levels, limit=int(limit), **texts)
 

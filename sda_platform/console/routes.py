@@ -56,9 +56,10 @@ class PageRoute(Route):
     @override
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Leave every other request to the routes that come after."""
-        if best(headers_of(scope).get("accept"), _OFFERED) != _HTML or "format" in QueryParams(scope["query_string"]):
+        match, found = super().matches(scope)
+        if match is Match.NONE or "format" in QueryParams(scope["query_string"]):
             return Match.NONE, {}
-        return super().matches(scope)
+        return (match, found) if best(headers_of(scope).get("accept"), _OFFERED) == _HTML else (Match.NONE, {})
 
 
 def console_routes(context: ConsoleContext) -> list[BaseRoute]:
@@ -158,7 +159,7 @@ def _search(context: ConsoleContext, request: Request) -> Response:
 
 def _object(context: ConsoleContext, request: Request) -> Response:
     number = request.path_params["norad_id"]
-    if not (number.isascii() and number.isdigit() and 0 < int(number[:20]) <= _GREATEST_ID):
+    if not (number.isascii() and number.isdigit() and len(number) < 20 and 0 < int(number) <= _GREATEST_ID):
         raise UnknownObject(f"{number[:40]!r} is no catalogue number")
     return object_page(context, int(number), _reader(context, request))
 

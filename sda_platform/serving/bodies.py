@@ -26,10 +26,12 @@ def media_type_of(request: Request, formats: Mapping[str, str]) -> str:
 
 
 class Bodies:
-    """The bodies that are being received and used: bounded together, and each has a deadline."""
+    """The bodies that are being received and used: bounded together and each alone, and each has a deadline."""
 
-    def __init__(self, most_bytes: int = MOST_AT_ONCE, within_s: float = WITHIN_S) -> None:
-        self._most_bytes, self._within_s = most_bytes, within_s
+    def __init__(
+        self, most_bytes: int = MOST_AT_ONCE, within_s: float = WITHIN_S, largest_bytes: int = MOST_BYTES
+    ) -> None:
+        self._most_bytes, self._within_s, self._largest_bytes = most_bytes, within_s, largest_bytes
         self._held = 0
 
     @asynccontextmanager
@@ -53,10 +55,9 @@ class Bodies:
             async with asyncio.timeout(self._within_s):
                 async for part in request.stream():
                     size += len(part)
-                    if size > MOST_BYTES:
-                        raise BadRequest(
-                            f"the body is larger than {MOST_BYTES:,} bytes; use `sda land` for large files"
-                        )
+                    if size > self._largest_bytes:
+                        more = "; use `sda land` for large files" if self._largest_bytes == MOST_BYTES else ""
+                        raise BadRequest(f"the body is larger than {self._largest_bytes:,} bytes{more}")
                     if self._held + len(part) > self._most_bytes:
                         raise Busy("bodies of other requests take up the memory for them; try again")
                     self._held += len(part)
@@ -73,3 +74,8 @@ def bodies_of(request: Request) -> Bodies:
     """Return the bound on bodies of the endpoint."""
     bodies: Bodies = request.app.state.bodies
     return bodies
+
+
+def bodies_of_logins() -> Bodies:
+    """Make the bound on bodies that anybody may send, without a token: apart, so that they hold up no other."""
+    return Bodies(most_bytes=2**20, within_s=5.0, largest_bytes=4 * 2**10)

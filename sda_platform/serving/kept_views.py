@@ -17,6 +17,8 @@ from sda_platform.serving.view import View
 MOST_VIEWS: Final = 64
 KEPT_S: Final = 60.0
 """So long after its last page a state is kept."""
+LONGEST_S: Final = 600.0
+"""So long after its first page it is kept at most, whoever asks for pages of it."""
 
 
 class NotKept(Exception):
@@ -28,6 +30,7 @@ class _Kept:
     view: View
     opened: ExitStack
     used_s: float
+    since_s: float
     lock: Lock = field(default_factory=Lock)
     """One thread at a time reads a view, or closes it."""
     is_open: bool = True
@@ -43,7 +46,8 @@ class KeptViews:
 
     def keep(self, view: View, opened: ExitStack) -> None:
         """Keep a view, and ``opened``, which it reads from; of a state that is kept already it is closed."""
-        kept = _Kept(view, opened, self._now_s())
+        now_s = self._now_s()
+        kept = _Kept(view, opened, now_s, now_s)
         with self._lock:
             unused = [kept] if view.identity in self._views else []
             self._views.setdefault(view.identity, kept)
@@ -80,9 +84,14 @@ class KeptViews:
         _close(unused)
 
     def _outdated(self) -> list[_Kept]:
-        last_s = self._now_s() - KEPT_S
-        found = []
-        while self._views and (len(self._views) > MOST_VIEWS or next(iter(self._views.values())).used_s < last_s):
+        now_s = self._now_s()
+        old = [
+            identity
+            for identity, each in self._views.items()
+            if each.used_s < now_s - KEPT_S or each.since_s < now_s - LONGEST_S
+        ]
+        found = [self._views.pop(identity) for identity in old]
+        while len(self._views) > MOST_VIEWS:
             found.append(self._views.popitem(last=False)[1])
         return found
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+MOST_RANGES: Final = 50
 _QUALITY: Final = re.compile(r"0(\.\d{0,3})?|1(\.0{0,3})?", re.ASCII)
 
 
@@ -11,8 +12,9 @@ def best(accept: str | None, offered: Sequence[str]) -> str | None:
     """Return the media type or coding of ``offered`` that the header accepts most; None where it accepts none.
 
     Without a header it is the first. Of equals the one that the client names first counts, then the first offered.
+    Of the ranges of a header the first MOST_RANGES count.
     """
-    ranges = [_weighed(each) for each in (accept or "").split(",") if each.strip()]
+    ranges = [_weighed(each) for each in (accept or "").split(",", MOST_RANGES)[:MOST_RANGES] if each.strip()]
     if not ranges:
         return offered[0]
     places: list[tuple[float, int, int, str]] = []

@@ -18,7 +18,7 @@ from starlette.routing import Route as StarletteRoute
 from sda_platform.code_version import code_version
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate
-from sda_platform.serving.bodies import Bodies
+from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.events import Changes
@@ -65,7 +65,7 @@ def application(
         middleware=[gate, Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
-    app.state.bodies, app.state.answers = Bodies(), KeptAnswers()
+    app.state.bodies, app.state.logins, app.state.answers = Bodies(), bodies_of_logins(), KeptAnswers()
     app.state.groups, app.state.changes = groups, Changes(live.source)
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
@@ -124,8 +124,9 @@ def serve(
     follower = Follower(live)
     app = application(live, puts, submissions, clients, hosts, groups, pages)
     config = uvicorn.Config(
-        app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False
-    )
+        app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False,
+        proxy_headers=False,  # who sends is who connects, not who a header names
+    )  # fmt: skip
     server = uvicorn.Server(config)
     # The server waits for its answers to end, and a stream has no end of its own.
     app.state.changes.is_over = lambda: server.should_exit

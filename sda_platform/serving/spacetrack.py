@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from sda_platform.foreign_text import in_csv
 from sda_platform.formats.satcat import STATUSES
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
-from sda_platform.serving.bodies import bodies_of, media_type_of
+from sda_platform.serving.bodies import Bodies, media_type_of
 from sda_platform.serving.clients import KnownClients
 from sda_platform.serving.conditional import of_content, of_this_moment, of_view
 from sda_platform.serving.groups import group_of
@@ -47,7 +47,8 @@ async def login(request: Request) -> Response:
     """Take a client's name and token; where no clients are declared, any."""
     clients: KnownClients = request.app.state.clients
     media_type_of(request, LOGIN)
-    async with bodies_of(request).received(request) as body:
+    bodies: Bodies = request.app.state.logins
+    async with bodies.received(request) as body:
         form = parse_qs(body.decode("utf-8", "replace"))
     identity, password = (form.get(name, [""])[0] for name in ("identity", "password"))
     if not clients.are_named(identity, password):

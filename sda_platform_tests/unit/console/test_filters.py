@@ -53,6 +53,7 @@ def test_an_address_selects(query: str, expected: list[str]) -> None:
         ("limit=0", "limit is '0', must be a whole number from 1 to 10,000"),
         ("limit=9999999999999", "must be a whole number"),
         ("limit=²", "must be a whole number"),
+        ("limit=" + "0" * 9 + "9" * 20, "must be a whole number"),
         ("operator=nobody", "the operator 'nobody'; there are: GFZ, NASA"),
         ("within=3", "within: '3' is no span of time"),
         ("risk=red", "no filter is named 'risk'"),

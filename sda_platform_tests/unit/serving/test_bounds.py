@@ -8,11 +8,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sda_platform.serving.bodies import Bodies
+from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.kept_answers import KeptAnswers
-from sda_platform.serving.requests import TooSlow
+from sda_platform.serving.requests import BadRequest, TooSlow
 from sda_platform_tests.unit.serving.interleavings import World, asked, world
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "POST", "path": "/elements", "query_string": b"", "headers": []}
@@ -55,6 +55,15 @@ def test_bodies_are_bounded_together_and_each_has_a_deadline__44() -> None:
             with pytest.raises(TooSlow, match="did not arrive within"):
                 await each
         assert await taken(bodies, whole(b"x" * 100)) == 100, "what was held is free again"
+
+    asyncio.run(scenario())
+
+
+def test_a_login_is_small_whoever_sends_it() -> None:
+    async def scenario() -> None:
+        assert await taken(bodies_of_logins(), whole(b"x" * 4096)) == 4096
+        with pytest.raises(BadRequest, match=r"larger than 4,096 bytes$"):
+            await taken(bodies_of_logins(), whole(b"x" * 4097))
 
     asyncio.run(scenario())
 

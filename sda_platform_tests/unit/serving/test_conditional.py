@@ -8,7 +8,7 @@ import pytest
 
 from sda_platform.clock import parse_iso_ns
 from sda_platform.serving import keys
-from sda_platform.serving.negotiation import best
+from sda_platform.serving.negotiation import MOST_RANGES, best
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
 from sda_platform_tests.unit.serving.interleavings import ALERTS, PATHS, World, asked, explored, world
 
@@ -175,6 +175,7 @@ def test_pages_of_states_lead_to_the_next(place: World) -> None:
         ("image/png", None),
         ("text/csv;q=0", None),
         ("text/csv;q=7", None),
+        (", ".join(["image/png"] * MOST_RANGES + ["text/csv"]), None),
     ],
 )
 def test_the_most_specific_range_decides_on_a_type__RFC9110_12_5_1(accept: str | None, chosen: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 MOST_RECORD_BYTES: Final = 2**20
 _DECODER: Final = json.JSONDecoder()
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
-_STRUCTURE: Final = re.compile(r'"(?:[^"\\]+|\\.)*("?)|[\[\]{},]', re.DOTALL)
+_STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*("?)|[\[\]{},]', re.DOTALL)
 
 
 class NoRecords(ValueError):

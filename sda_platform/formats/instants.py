@@ -11,6 +11,8 @@ from sda_platform.units import SECOND_NS
 
 # Half an hour less than 64 bits hold: more than time systems, and the time of light, differ.
 _MOST_NS: Final = 2**63 - 1_800 * SECOND_NS
+_LONGEST: Final = 64
+"""Characters of an instant, with any digits of its second that a writer gives; bounds what the cache below holds."""
 # Year; day of the year, or month and day; hour and minute; second; its digits; Z or an offset.
 _INSTANT: Final = re.compile(
     r"(\d{4})-(?:(\d{3})|(\d\d-\d\d))[T ](\d\d:\d\d):(\d\d)(?:\.(\d*))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -26,6 +28,8 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     if not isinstance(text, str):
         raise RecordError("bad_field", f"{keyword} is {ascii(text)[:80]}, must be text")
     try:
+        if len(text) > _LONGEST:
+            raise ValueError
         time_ns = _unix_ns(text.strip().upper())
     except (ValueError, OverflowError):
         raise RecordError(

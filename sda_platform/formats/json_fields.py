@@ -9,7 +9,9 @@ from typing import Any, Final
 from sda_platform.formats.errors import RecordError
 
 _MAX_INT64: Final = 2**63 - 1
-_FORTRAN: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))[dD]([+-]?\d+)", re.ASCII)
+_LONGEST_NUMBER: Final = 500
+"""More characters than the largest number has without an exponent, so that reading one costs little."""
+_FORTRAN: Final = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))[dD]([+-]?\d+)", re.ASCII)
 
 
 def json_object(payload: bytes) -> dict[str, Any]:
@@ -80,8 +82,9 @@ def number_field(fields: Mapping[str, Any], name: str) -> float:
 def finite(value: int | float | str, name: str) -> float:
     """`value` as a finite float; RecordError: `bad_field` if no number, `out_of_range` if infinite."""
     try:
-        if isinstance(value, str) and ("_" in value or not value.isascii()):
-            raise ValueError  # Python would read 1_000 and digits of other scripts
+        # Python would read 1_000 and digits of other scripts.
+        if isinstance(value, str) and (len(value) > _LONGEST_NUMBER or "_" in value or not value.isascii()):
+            raise ValueError
         number = float(with_exponent(value) if isinstance(value, str) else value)
     except OverflowError:
         raise RecordError("out_of_range", f"{name} is {_shown(value)}, too large for a number") from None
@@ -94,7 +97,7 @@ def finite(value: int | float | str, name: str) -> float:
 
 def with_exponent(text: str) -> str:
     """A number as everybody reads it: 1.5D+03, as Fortran writes it, is 1.5E+03; other text as it is."""
-    found = _FORTRAN.fullmatch(text.strip())
+    found = _FORTRAN.fullmatch(text.strip()) if len(text) <= _LONGEST_NUMBER else None
     return f"{found[1]}E{found[2]}" if found else text
 
 

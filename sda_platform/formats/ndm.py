@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
@@ -125,13 +126,24 @@ def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterato
 
 
 def xml_elements(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[Element]:
-    """Each ``kind`` element of an XML file. Raises RecordError; also where a segment has two sections of one name."""
-    for message in _parsed(data, line_of).iter(kind):
-        for segment in message.iter("segment"):
+    """Each ``kind`` element of an XML file.
+
+    Raises RecordError; also where a segment has two sections of one name, or a message or segment is inside another.
+    """
+    for message in _side_by_side(_parsed(data, line_of), kind):
+        for segment in _side_by_side(message, "segment"):
             for name, count in Counter(child.tag for child in segment).items():
                 if count > 1:
                     raise RecordError("bad_field", f"{place_of(segment)}: the segment has {count} <{name}> sections")
         yield message
+
+
+def _side_by_side(root: Element, tag: str) -> Iterator[Element]:
+    """Each ``tag`` element, none of which holds another: all that is read of each is read once. Raises RecordError."""
+    for element in root.iter(tag):
+        if next(islice(element.iter(tag), 1, None), None) is not None:
+            raise RecordError("bad_field", f"{place_of(element)}: <{tag}> holds another <{tag}>")
+        yield element
 
 
 def the_segment(data: bytes, kind: str, line_of: LineOf) -> tuple[Element, Element, Element, Element]:

@@ -4,8 +4,10 @@ A framing finds where a record begins and ends; it does not interpret it. Its sp
 of a record: what cannot be split becomes one last record that carries its error.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -37,10 +39,9 @@ class RawRecord:
 
     def line_of(self, line: int) -> int:
         """Return the line of the segment that is this ``line`` of the payload."""
-        for begin, in_segment in reversed(self.pieces):
-            if begin <= line:
-                return in_segment + line - begin
-        return max(self.line, 1) + line - 1
+        place = bisect_right(self.pieces, line, key=itemgetter(0))
+        begin, in_segment = self.pieces[place - 1] if place else (1, max(self.line, 1))
+        return in_segment + line - begin
 
 
 @dataclass(frozen=True, slots=True)

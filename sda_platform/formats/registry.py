@@ -140,8 +140,8 @@ FORMATS: Final[tuple[Format, ...]] = (
         zone="elements",
         suffixes=(".csv",),
         framing=CSV,
-        # Its header.
-        begins=re.compile(rb"\A\s*(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\bMEAN_MOTION\b)"),
+        # Its header. No blank before it is given back, so that the line is looked at once.
+        begins=re.compile(rb"\A\s*+(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\bMEAN_MOTION\b)"),
         read=read_omm_csv,
         write=encode_omm_csv,
     ),

@@ -181,7 +181,7 @@ SATCAT_FORMATS: Final = (
         framing=CSV,
         # Its header.
         begins=re.compile(
-            rb"\A\s*(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\b(?:OBJECT_TYPE|DECAY_EPOCH)\b)(?![^\n]*\bMEAN_MOTION\b)"
+            rb"\A\s*+(?=[^\n]*\bNORAD_CAT_ID\b)(?=[^\n]*\b(?:OBJECT_TYPE|DECAY_EPOCH)\b)(?![^\n]*\bMEAN_MOTION\b)"
         ),
         read=read_satcat_csv,
     ),

@@ -17,6 +17,7 @@ from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.documents import document_spans
 from sda_platform.formats.framing.line_numbers import LineNumbers
+from sda_platform.formats.framing.repeated import Repetition
 from sda_platform.formats.ndm import text_lines
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tabulated_paths import FileObject, PathTable, numbers, object_of_file
@@ -38,17 +39,24 @@ _EARTH_FIXED: Final = re.compile(r"(?:ITR|IT\d|IG[A-Z0]|SLR|SLF|WGS)\w*", re.IGN
 
 def split_sp3(data: bytes) -> Iterator[RawRecord]:
     """Yield one record for each satellite of each file in ``data``: its header, the epochs, and its lines."""
-    number, at = 0, LineNumbers(data)
+    number, at, repetition = 0, LineNumbers(data), Repetition(len(data))
     for start, end in document_spans(data, BEGINS_A_FILE):
         begin = at.at(start)
         lines = [(begin + row, found.group()) for row, found in enumerate(_LINE.finditer(data[start:end]))]
         first = next((row for row, (_, line) in enumerate(lines) if line.startswith(b"* ")), len(lines))
-        owned = [(place, line, _owner(line)) for place, line in lines[first:]]
-        header, satellites = lines[:first], list(dict.fromkeys(owner for _, _, owner in owned if owner))
-        if len(satellites) > 1:  # what states one object, such as the file's name, is said of none of them
-            header = [(place, line) for place, line in header if not line.startswith(b"# ")]
-        for satellite in satellites or [b""]:
-            kept = [*header, *((place, line) for place, line, owner in owned if owner in (b"", satellite))]
+        own: dict[bytes, list[tuple[int, bytes]]] = {}
+        for place, line in lines[first:]:
+            own.setdefault(_owner(line), []).append((place, line))
+        common = [*lines[:first], *own.pop(b"", [])]
+        if len(own) > 1:  # what states one object, such as the file's name, is said of none of them
+            common = [(place, line) for place, line in common if place - begin >= first or not line.startswith(b"# ")]
+        size = len(own) * sum(len(line) for _, line in common) + end - start
+        if reason := repetition.excess(size, len(own) * len(common) + len(lines)):
+            yield RawRecord(number, None, data[start:end], "bad_length", reason, begin)
+            number += 1
+            continue
+        for of_satellite in own.values() or [[]]:
+            kept = sorted([*common, *of_satellite])
             pieces = tuple((row, line) for row, (line, _) in enumerate(kept, 1))
             yield RawRecord(number, None, b"".join(line for _, line in kept), line=begin, pieces=pieces)
             number += 1

@@ -20,9 +20,9 @@ _WORDS_M: Final = LENGTHS_M | dict.fromkeys(("meter", "meters", "metre", "metres
 _OTHER_UNITS: Final = frozenset({"in", "inch", "inches", "yd", "mi", "nmi", "nm", "um", "dm", "au"})
 _LARGEST_RADIUS_M: Final = 1e5
 _VALUE: Final = (
-    r"(?![a-z])\s*(?:[\[(]\s*(?P<before>[a-z]+)\s*[\])])?\s*(?:[=:]|is\b|of\b)\s*"
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[ed][+-]?\d+)?)(?![\d.]|,\d)"
-    r"\s*(?:\[\s*(?P<unit>[^\]]*?)\s*\]|\(\s*(?P<round>[a-z]+)\s*\)|(?P<bare>[a-z]+))?"
+    r"(?![a-z])\s*+(?:[\[(]\s*(?P<before>[a-z]+)\s*[\])])?\s*(?:[=:]|is\b|of\b)\s*"
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[ed][+-]?\d+)?)(?![\d.]|,\d)"
+    r"\s*(?:\[(?P<unit>[^\]]*)\]|\(\s*(?P<round>[a-z]+)\s*\)|(?P<bare>[a-z]+))?"
 )
 _HARD_BODY: Final = re.compile(
     r"(?<![a-z])(?P<combined>combined[ _-]*)?(?:HBR|hard[ _-]?body[ _-]?radius)" + _VALUE, re.IGNORECASE
@@ -75,7 +75,7 @@ def _unit_m(found: re.Match[str], whose: str) -> float:
     stated = (
         found["unit"] if found["unit"] is not None else word if word in _WORDS_M | dict.fromkeys(_OTHER_UNITS) else ""
     )
-    unit = (stated or found["before"] or "").lower()
+    unit = (stated.strip() or found["before"] or "").lower()
     if unit not in _WORDS_M:
         known = ", ".join(name for name in LENGTHS_M if name)
         place = f"COMMENT {found.string}"[:60]

@@ -18,14 +18,15 @@ _UNITS: Final = {
     "mas": (1 / Decimal(3_600_000), "deg"), "rad": (_DEG_PER_RAD, "deg"), "mrad": (_DEG_PER_RAD / 1000, "deg"),
     "%": (Decimal(1), "%"), "hz": (Decimal(1), "Hz"), "n/a": (Decimal(1), ""),
 }  # fmt: skip
-_PART: Final = re.compile(r"([*/]?)(\(?)([a-z%]+)(?:\*\*(-?\d+)|\^(-?\d+))?(\)?)")
+_PART: Final = re.compile(r"([*/]?)(\(?)([a-z%]+)(?:\*\*(-?\d)|\^(-?\d))?(\)?)")
+_LONGEST_UNIT: Final = 64
 
 
 def converted(value: str, unit: str, wanted: str) -> str | None:
     """Return the number ``value``, given in ``unit``, in the unit ``wanted``, with all its digits; None where it has
     none.
     """
-    given, target = _dimension(unit), _dimension(wanted)
+    given, target = _dimension(unit) if len(unit) <= _LONGEST_UNIT else None, _dimension(wanted)
     if given is None or target is None or given[1] != target[1]:
         return None
     try:

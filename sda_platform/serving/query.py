@@ -21,7 +21,7 @@ NULL: Final = "null-val"
 NUMBER, WHOLE, INSTANT, DAY, TEXT = "double", "bigint", "datetime", "date", "varchar(80)"
 """The types of fields, by the names of Space-Track's `modeldef`."""
 _NOW: Final = re.compile(r"now(?:([+-])(\d{1,6}(?:\.\d{1,9})?))?", re.ASCII | re.IGNORECASE)
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MOST_DIGITS: Final = 40
 _LIMIT: Final = re.compile(r"(\d{1,9})(?:,(\d{1,9}))?", re.ASCII)
 _RANGE: Final = "--"

@@ -6,7 +6,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from sda_platform.formats.errors import ErrorKind
 from sda_platform.formats.framing.line_numbers import LineNumbers
+from sda_platform.formats.framing.marks import Marks
 from sda_platform.formats.framing.streams import split_at
 from sda_platform.formats.records import Framing, RawRecord
 
@@ -16,6 +18,12 @@ _BEGINNING: Final = re.compile(rb"^[ \t]*CCSDS_\w+_VERS\b", re.MULTILINE)
 
 PREFIX: Final = rb"(?:[A-Za-z_][\w.-]*:)?"
 """The prefix of a namespace that the name of any element may have (505.0-B-3, 4.3.5)."""
+REMARK: Final = re.compile(rb"<!--")
+REMARK_END: Final = re.compile(rb"-->")
+_WRAPPING: Final = re.compile(rb"\s+|(?P<instruction><\?)|(?P<remark><!--)|(?P<ndm></?%bndm(?=[\s>/]))" % PREFIX)
+_CLOSING: Final = {"instruction": re.compile(rb"\?>"), "remark": REMARK_END, "ndm": re.compile(rb">")}
+"""What ends each of these."""
+_NDM: Final = re.compile(rb"</%bndm[\s>]" % PREFIX)
 
 
 def message_spans(data: bytes) -> Iterator[tuple[int, int]]:
@@ -60,42 +68,56 @@ split_kvn_stream: Final = split_at(_after_kvn_message)
 KVN: Final = Framing(_split_kvn, pack_kvn, split_kvn_stream, _ends_kvn)
 
 
+def opening(tag: str) -> re.Pattern[bytes]:
+    """Return the pattern of the beginning of a ``tag`` element."""
+    return re.compile(rb"<%b%b[\s>]" % (PREFIX, tag.encode()))
+
+
+def closing(tag: str) -> re.Pattern[bytes]:
+    """Return the pattern of the end of a ``tag`` element."""
+    return re.compile(rb"</%b%b\s*>" % (PREFIX, tag.encode()))
+
+
 def xml_elements(tag: str) -> Framing:
     """Return the framing of XML files whose records are ``tag`` elements, alone or inside an ``ndm``."""
     return Framing(
-        partial(_split_xml, tag, _xml_parts(tag)),
+        partial(_split_xml, tag, opening(tag), closing(tag)),
         pack_xml,
-        split_at(partial(_after_element, re.compile(rb"</%b%b\s*>" % (PREFIX, tag.encode())))),
+        split_at(partial(_after_element, closing(tag))),
         lambda tail: tail.rstrip()[-1:] == b">",
     )
 
 
-def _xml_parts(tag: str) -> re.Pattern[bytes]:
-    name = PREFIX + tag.encode()
-    return re.compile(
-        rb"(?P<around>\s+|<\?.*?\?>|<!--.*?-->|</?%bndm(?=[\s>/])[^>]*>)"
-        rb"|(?P<message><%b[\s>].*?</%b\s*>)"
-        rb"|(?P<torn><%b[\s>].*)"
-        rb"|(?P<other>.+?(?=<%b[\s>]|</%bndm[\s>]|\Z))" % (PREFIX, name, name, name, name, PREFIX),
-        re.DOTALL,
-    )
-
-
-def _split_xml(tag: str, parts_of: re.Pattern[bytes], data: bytes) -> Iterator[RawRecord]:
+def _split_xml(tag: str, opens: re.Pattern[bytes], closes: re.Pattern[bytes], data: bytes) -> Iterator[RawRecord]:
     """Yield the ``tag`` elements, each with the exact bytes it had; what is no such element and no wrapping is
     faulty.
     """
-    lines = LineNumbers(data)
-    parts = (part for part in parts_of.finditer(data) if part.lastgroup != "around")
-    for number, part in enumerate(parts):
-        line, payload = lines.at(part.start()), part.group().strip()
-        if part.lastgroup == "message":
-            yield RawRecord(number, None, payload, line=line)
-        elif part.lastgroup == "torn":
-            reason = f"the message ends before its closing </{tag}>"
-            yield RawRecord(number, None, payload, "torn_record", reason, line)
+    lines, marks, number, at = LineNumbers(data), Marks(data), 0, 0
+    while (at := _after_wrapping(marks, at)) < len(data):
+        begin, reason = at, None
+        kind: ErrorKind | None = None
+        if opens.match(data, at):
+            closed = marks.next(closes, at)
+            at = closed[1] if closed else len(data)
+            if not closed:
+                kind, reason = "torn_record", f"the message ends before its closing </{tag}>"
         else:
-            yield RawRecord(number, None, payload, "unknown_format", f"is no <{tag}> element", line)
+            kind, reason = "unknown_format", f"is no <{tag}> element"
+            following = [marks.next(mark, at + 1) for mark in (opens, _NDM)]
+            at = min((span[0] for span in following if span), default=len(data))
+        yield RawRecord(number, None, data[begin:at].strip(), kind, reason, lines.at(begin))
+        number += 1
+
+
+def _after_wrapping(marks: Marks, at: int) -> int:
+    """Return where what is no message and needs none ends: blanks, remarks, instructions, tags of ``ndm``."""
+    while found := _WRAPPING.match(marks.data, at):
+        closes = _CLOSING.get(found.lastgroup or "")
+        closed = marks.next(closes, found.end()) if closes else found.span()
+        if closed is None:
+            break
+        at = closed[1]
+    return at
 
 
 def pack_xml(payloads: Sequence[bytes], received_time_ns: Sequence[int], header: bytes) -> bytes:

@@ -5,44 +5,51 @@ segment of an OEM, a set of measurements at one time for each of a TDM. Every li
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.line_numbers import LineNumbers
+from sda_platform.formats.framing.marks import Marks
 from sda_platform.formats.framing.messages import (
     KVN,
     PREFIX,
+    REMARK,
+    REMARK_END,
+    closing,
     message_spans,
+    opening,
     pack_kvn,
     pack_xml,
     split_kvn_stream,
     xml_elements,
 )
+from sda_platform.formats.framing.repeated import Repetition
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.records import Framing, RawRecord
 
 # A stretch of the segment: the line on which it begins, and its bytes.
 Piece = tuple[int, bytes]
+# The stretches of a record, and what is wrong with it.
+Record = tuple[Sequence[Piece], str | None]
 # The stretches that make each record of a segment of a message, header first.
 Divide = Callable[[Sequence[Piece]], Iterator[Sequence[Piece]]]
 
 _META_START: Final = re.compile(rb"^[ \t]*META_START\b", re.MULTILINE)
-_DATA: Final = re.compile(
-    rb"^[ \t]*DATA_START[ \t]*$(?P<lines>.*?)^(?P<stop>[ \t]*DATA_STOP\b.*)", re.MULTILINE | re.DOTALL
-)
+_DATA_START: Final = re.compile(rb"^[ \t]*DATA_START[ \t]*$", re.MULTILINE)
+_DATA_STOP: Final = re.compile(rb"^[ \t]*DATA_STOP\b", re.MULTILINE)
 _TIME_SYSTEM: Final = re.compile(rb"TIME_SYSTEM\s*[=>]\s*([\w-]+)")
-_XML_SEGMENT: Final = re.compile(rb"<P:segment[\s>].*?</P:segment\s*>".replace(b"P:", PREFIX), re.DOTALL)
-_XML_DATA: Final = re.compile(rb"<P:data\s*>(?P<content>.*)</P:data\s*>".replace(b"P:", PREFIX), re.DOTALL)
-_XML_OBSERVATION: Final = re.compile(
-    rb"(?:<P:COMMENT>(?:(?!<P:observation[\s>]).)*)?<P:observation[\s>].*?</P:observation\s*>".replace(b"P:", PREFIX),
-    re.DOTALL,
+_COMMENT: Final = re.compile(rb"<%bCOMMENT>" % PREFIX)
+_XML_EPOCH: Final = re.compile(rb"<P:EPOCH>\s*([^\s<]+)\s*</P:EPOCH\s*>".replace(b"P:", PREFIX))
+_XML_BODY, _XML_DATA = (
+    (re.compile(rb"<%b%b\s*>" % (PREFIX, tag)), closing(tag.decode())) for tag in (b"body", b"data")
 )
-_XML_BODY: Final = re.compile(rb"<P:body\s*>(?P<content>.*)</P:body\s*>".replace(b"P:", PREFIX), re.DOTALL)
-_XML_REMARK: Final = re.compile(rb"<!--.*?-->", re.DOTALL)
-_XML_EPOCH: Final = re.compile(rb"<P:EPOCH>\s*(\S+?)\s*</P:EPOCH\s*>".replace(b"P:", PREFIX))
+_XML_SEGMENT, _XML_OBSERVATION = ((opening(tag), closing(tag)) for tag in ("segment", "observation"))
+# How an element begins and ends.
+Element = tuple[re.Pattern[bytes], re.Pattern[bytes]]
+Span = tuple[int, int]
 
 
 def kvn_segments(divide: Divide) -> Framing:
@@ -64,22 +71,24 @@ def one_record(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     """Yield the lines between DATA_START and DATA_STOP by their epoch, one record for each."""
     *before, (line, text) = segment
-    data = _DATA.search(text)
-    if data is None:
+    marks = Marks(text)
+    starts = marks.next(_DATA_START, 0)
+    stops = marks.next(_DATA_STOP, starts[1]) if starts else None
+    if not starts or not stops:
         yield segment
         return
     groups: dict[int | bytes, list[Piece]] = {}
     comments: list[Piece] = []
     numbers = LineNumbers(text, line)
-    for number, content in enumerate(data["lines"].split(b"\n"), numbers.at(data.start("lines"))):
+    for number, content in enumerate(text[starts[1] : stops[0]].split(b"\n"), numbers.at(starts[1])):
         if content.strip().startswith(b"COMMENT"):
             comments.append((number, content))
         elif content.strip():
             epoch = b"".join(content.partition(b"=")[2].split()[:1]) or content
             groups.setdefault(_instant(epoch), []).extend([*comments, (number, content)])
             comments = []
-    start = (line, text[: data.start("lines")])
-    stop = (numbers.at(data.start("stop")), data["stop"].strip())
+    start = (line, text[: starts[1]])
+    stop = (numbers.at(stops[0]), text[stops[0] :].strip())
     for lines in groups.values():
         yield [*before, start, *lines, stop]
 
@@ -87,18 +96,19 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     """Yield the ``observation`` elements, with the comments before them, by their epoch, one record for each."""
     *before, (line, text), after = segment
-    data = _XML_DATA.search(text)
-    if data is None or not _XML_OBSERVATION.search(text, *data.span("content")):
+    data = _content(text, _XML_DATA)
+    found = list(_observations(text, *data)) if data else []
+    if not data or not found:
         yield segment
         return
     numbers = LineNumbers(text, line)
     groups: dict[int | bytes, list[Piece]] = {}
-    for begin, end in _parts(_XML_OBSERVATION, text, *data.span("content")):
+    for begin, end in _parts(found, text, *data):
         epoch = _XML_EPOCH.search(text, begin, end)
         piece = (numbers.at(begin), text[begin:end])
         groups.setdefault(_instant(epoch[1]) if epoch else piece[1], []).append(piece)
-    start = (line, text[: data.start("content")])
-    stop = (numbers.at(data.end("content")), text[data.end("content") :])
+    start = (line, text[: data[0]])
+    stop = (numbers.at(data[1]), text[data[1] :])
     for observations in groups.values():
         yield [*before, start, *observations, stop, after]
 
@@ -114,22 +124,25 @@ def _instant(epoch: bytes) -> int | bytes:
 
 
 def _split_kvn(divide: Divide, data: bytes) -> Iterator[RawRecord]:
-    number, numbers = 0, LineNumbers(data)
+    number, numbers, repetition = 0, LineNumbers(data), Repetition(len(data))
     for start, end in message_spans(data):
         starts = [found.start() for found in _META_START.finditer(data, start, end)]
         header = _piece(data, start, starts[0] if starts else end, numbers)
         segments = [_piece(data, first, last, numbers) for first, last in pairwise([*starts, end])]
-        for parts, defect in _records([[header, each] for each in segments] or [[header]], divide):
+        records = list(_records([[header, each] for each in segments] or [[header]], divide))
+        if reason := _excess(records, repetition):
+            records = [([(header[0], data[start:end])], reason)]
+        for parts, defect in records:
             yield _record(number, parts, defect)
             number += 1
 
 
 def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecord]:
-    number = 0
+    number, repetition = 0, Repetition(len(data))
     for message in whole.split(data):
         text, line = message.payload, message.line
-        body = None if message.error_kind else _XML_BODY.search(text)
-        found = [] if body is None else list(_parts(_XML_SEGMENT, text, *body.span("content")))
+        body = None if message.error_kind else _content(text, _XML_BODY)
+        found = list(_parts(_elements(text, _XML_SEGMENT, *body), text, *body)) if body else []
         if not found:
             yield RawRecord(number, None, text, message.error_kind, message.error, line)
             number += 1
@@ -138,29 +151,73 @@ def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecor
         header = _piece(text, 0, found[0][0], numbers)
         own = [_piece(text, *span, numbers) for span in found]
         after = _piece(text, found[-1][1], len(text), numbers)
-        for parts, defect in _records([[header, each, after] for each in own], divide):
+        records = list(_records([[header, each, after] for each in own], divide))
+        if reason := _excess(records, repetition):
+            records = [([(line, text)], reason)]
+        for parts, defect in records:
             yield _record(number, parts, defect)
             number += 1
 
 
-def _parts(element: re.Pattern[bytes], text: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the elements are in ``text`` from ``begin`` to ``end``, and what is none, in order; comments are left out.
+def _content(text: bytes, element: Element) -> Span | None:
+    """Return where the content of the one ``element`` is, from its first beginning to its last end; None: it is not
+    there whole.
+    """
+    marks, (opens, closes) = Marks(text), element
+    begin = marks.next(opens, 0)
+    end = marks.last(closes, begin[1]) if begin else None
+    return (begin[1], end[0]) if begin and end else None
+
+
+def _elements(text: bytes, element: Element, begin: int, end: int) -> Iterator[Span]:
+    """Where each whole ``element`` is in ``text`` from ``begin`` to ``end``."""
+    marks, (opens, closes) = Marks(text, end), element
+    while (first := marks.next(opens, begin)) and (last := marks.next(closes, first[1])):
+        yield first[0], last[1]
+        begin = last[1]
+
+
+def _observations(text: bytes, begin: int, end: int) -> Iterator[Span]:
+    """Where each ``observation`` is, from the first comment after the one before."""
+    comments = Marks(text, end)
+    for first, last in _elements(text, _XML_OBSERVATION, begin, end):
+        comment = comments.next(_COMMENT, begin)
+        yield min(first, comment[0] if comment else first), last
+        begin = last
+
+
+def _parts(elements: Iterable[Span], text: bytes, begin: int, end: int) -> Iterator[Span]:
+    """Where the ``elements`` are in ``text`` from ``begin`` to ``end``, and what is none, in order; remarks are left
+    out.
 
     What is no element is a record too, and a faulty one: nothing between elements is lost.
     """
-    for found in element.finditer(text, begin, end):
-        yield from _rest(text, begin, found.start())
-        yield found.span()
-        begin = found.end()
+    for first, last in elements:
+        yield from _rest(text, begin, first)
+        yield first, last
+        begin = last
     yield from _rest(text, begin, end)
 
 
-def _rest(text: bytes, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    if _XML_REMARK.sub(b"", text[begin:end]).strip():
+def _rest(text: bytes, begin: int, end: int) -> Iterator[Span]:
+    """Where something is from ``begin`` to ``end``, unless it is only blanks and remarks."""
+    marks, at = Marks(text, end), begin
+    while (remark := marks.next(REMARK, at)) and not text[at : remark[0]].strip():
+        closed = marks.next(REMARK_END, remark[1])
+        if not closed:
+            break
+        at = closed[1]
+    if text[at:end].strip():
         yield begin, end
 
 
-def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tuple[Sequence[Piece], str | None]]:
+def _excess(records: Sequence[Record], repetition: Repetition) -> str | None:
+    """Return the reason where ``records`` would hold too much."""
+    pieces = [text for parts, _ in records for _, text in parts]
+    return repetition.excess(sum(map(len, pieces)), len(pieces))
+
+
+def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[Record]:
     """Yield the records of the segments of one message, whose time system must be that of the first segment."""
     first = _time_system(segments[0])
     for segment in segments:

@@ -15,10 +15,11 @@ from sda_platform.arrays import FloatArray
 from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE, UNITS
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
-from sda_platform.formats.json_fields import finite, with_exponent
+from sda_platform.formats.json_fields import finite, require_short, with_exponent
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.ndm import (
     COMMENT,
+    NAMES,
     KeywordEntry,
     LineOf,
     kvn_messages,
@@ -110,6 +111,9 @@ class _Section:
             raise RecordError("bad_field", f"{entry.place}: {entry.keyword} of {self.name} is given twice")
         else:
             self.entries[entry.keyword] = entry
+        if entry.keyword in NAMES:
+            with located(entry.place):
+                require_short(entry.value, entry.keyword)
 
     def entry(self, keyword: str) -> KeywordEntry:
         found = self.entries.get(keyword)

@@ -16,7 +16,10 @@ from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
 from sda_platform.formats.registry import FORMATS, format_named, known_format
 from sda_platform.formats.text import as_text, stream_as_text
 
+LEAST_RECORD_BYTES: Final = 16
+"""Fewer bytes than any format needs for a record."""
 _HEAD_BYTES: Final = 2**16
+_FEW_RECORDS: Final = 100_000
 
 
 def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
@@ -41,6 +44,11 @@ def count_records(data: bytes, segment_format: str) -> int:
     if known and known.framing.count:
         return known.framing.count(_text(data, known))
     return len(cut_records(data, segment_format))
+
+
+def most_records(size: int) -> int:
+    """Return the most records that ``size`` bytes of somebody else may hold."""
+    return max(_FEW_RECORDS, size // LEAST_RECORD_BYTES)
 
 
 def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:

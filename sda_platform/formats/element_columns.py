@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from sda_platform.formats.element_set import SGP4, UNKNOWN
+from sda_platform.formats.json_fields import LONGEST_TEXT
 from sda_platform.formats.limits import ELEMENT_LIMITS
 from sda_platform.formats.omm import OMM_CSV_COLUMNS, csv_header
 
@@ -79,6 +80,8 @@ def read_omm_csv_columns(payloads: pa.Array, header: bytes) -> Columns | None:
             columns[own] = trimmed(columns[own])
             if own in _MAY_BE_UNKNOWN:
                 columns[own] = known(columns[own])
+            if not are_short(columns[own]):
+                return None
     columns["epoch_time_ns"] = found["EPOCH"].combine_chunks().cast(pa.int64())
     return columns if are_within_limits(columns) else None
 
@@ -103,6 +106,11 @@ def trimmed(text: pa.Array) -> pa.Array:
     """Text without blanks around it; null where nothing is left."""
     found = pc.ascii_trim_whitespace(text)
     return pc.if_else(pc.equal(found, ""), None, found)
+
+
+def are_short(text: pa.Array) -> bool:
+    """Return whether every text can be a column's."""
+    return (pc.max(pc.binary_length(text)).as_py() or 0) <= LONGEST_TEXT
 
 
 def known(text: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sda_platform.formats.designators import catalogue_number
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch, parse_epoch_ns
-from sda_platform.formats.json_fields import encodable, finite
+from sda_platform.formats.json_fields import column_text, finite
 from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.units import DAY_NS
@@ -205,4 +205,4 @@ def text_of(value: object, keyword: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise RecordError("bad_field", f"{keyword} is {ascii(value)[:80]}, must be text")
-    return encodable(value.strip(), keyword) or None
+    return column_text(value.strip(), keyword) or None

@@ -9,6 +9,8 @@ from typing import Any, Final
 from sda_platform.formats.errors import RecordError
 
 _MAX_INT64: Final = 2**63 - 1
+LONGEST_TEXT: Final = 256
+"""Characters of a name, a designator, an originator: more than any publisher's, and than most file systems allow."""
 _LONGEST_NUMBER: Final = 500
 """More characters than the largest number has without an exponent, so that reading one costs little."""
 _FORTRAN: Final = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))[dD]([+-]?\d+)", re.ASCII)
@@ -54,11 +56,11 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs
 
 
 def text_field(fields: Mapping[str, Any], name: str) -> str:
-    """Non-empty text that can be stored as UTF-8."""
+    """Non-empty text of a column."""
     value = _present(fields, name)
     if not isinstance(value, str) or not value:
         raise RecordError("bad_field", f"{name} is {_shown(value)}, must be non-empty text")
-    return encodable(value, name)
+    return column_text(value, name)
 
 
 def integer_field(fields: Mapping[str, Any], name: str) -> int:
@@ -99,6 +101,18 @@ def with_exponent(text: str) -> str:
     """A number as everybody reads it: 1.5D+03, as Fortran writes it, is 1.5E+03; other text as it is."""
     found = _FORTRAN.fullmatch(text.strip()) if len(text) <= _LONGEST_NUMBER else None
     return f"{found[1]}E{found[2]}" if found else text
+
+
+def column_text(value: str, name: str) -> str:
+    """`value` itself: a name, a designator, an originator. Raises RecordError for one that a column does not hold."""
+    return encodable(require_short(value, name), name)
+
+
+def require_short(value: str, name: str) -> str:
+    """`value` itself, if it has no more characters than a name may. Raises RecordError."""
+    if len(value) > LONGEST_TEXT:
+        raise RecordError("bad_length", f"{name} has {len(value)} characters, at most {LONGEST_TEXT} are allowed")
+    return value
 
 
 def encodable(value: str, name: str) -> str:

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
-from sda_platform.formats.json_fields import finite, with_exponent
-from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry
+from sda_platform.formats.json_fields import finite, require_short, with_exponent
+from sda_platform.formats.ndm import COMMENT, NAMES, USER_DEFINED, KeywordEntry
 
 Kind = Literal["text", "number", "instant"]
 _KINDS: Final[Mapping[str, Kind]] = {"#": "number", "@": "instant"}
@@ -89,6 +89,8 @@ def _checked_value(entry: KeywordEntry, keyword: Keyword) -> KeywordEntry:
             entry = replace(entry, value=with_exponent(entry.value))
         elif keyword.kind == "instant":
             parse_epoch_ns(entry.value, keyword.name)
+        elif keyword.name in NAMES:
+            require_short(entry.value, keyword.name)
     except RecordError as error:
         raise RecordError(error.kind, f"{entry.place}: {error.text}") from None
     if entry.unit and entry.unit.lower() != keyword.unit.lower():

@@ -20,6 +20,11 @@ from sda_platform.formats.json_fields import with_exponent
 
 COMMENT = "COMMENT"
 USER_DEFINED = "USER_DEFINED"
+NAMES: Final = frozenset(
+    ("OBJECT_NAME", "OBJECT_ID", "OBJECT_DESIGNATOR", "INTERNATIONAL_DESIGNATOR", "CATALOG_NAME", "ORIGINATOR",
+     "MESSAGE_ID", *(f"PARTICIPANT_{number}" for number in range(1, 6)))
+)  # fmt: skip
+"""Keywords whose values name one thing; those of others may be lists."""
 _VERSION_PREFIX, _VERSION_SUFFIX = "CCSDS_", "_VERS"
 _PREFIX: Final = re.compile(rb"[\s</]([A-Za-z_][\w.-]*):\w")
 _DECLARATION: Final = re.compile(rb"\sxmlns:([\w.-]+)\s*=")

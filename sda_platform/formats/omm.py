@@ -37,6 +37,7 @@ OMM_CSV_COLUMNS: Final[tuple[str, ...]] = (
     "MEAN_MOTION_DOT",
     "MEAN_MOTION_DDOT",
 )
+_LONGEST_HEADER: Final = 2**16
 _MORE: Final = ("ORIGINATOR", DECAY_DATE)
 _COMMON: Final = {
     "CENTER_NAME": "EARTH",
@@ -66,8 +67,13 @@ def csv_fields(record: RawRecord) -> dict[str, str]:
     return dict(zip(header, row, strict=True))
 
 
-@lru_cache(maxsize=16)
 def csv_header(line: bytes) -> Sequence[str]:
+    """Return the names in the header line of a CSV; none where it is longer than any header."""
+    return _names(line) if len(line) <= _LONGEST_HEADER else ()
+
+
+@lru_cache(maxsize=16)
+def _names(line: bytes) -> Sequence[str]:
     """Return the keywords of a CSV header line; none where it cannot be read, so every line then fails."""
     try:
         return [name.strip() for name in next(csv.reader([line.decode("utf-8")]), [])]

@@ -69,6 +69,7 @@ def _grouped(entries: Iterable[KeywordEntry], layout: Layout) -> Iterator[tuple[
     """
     of_keyword = {keyword.name: section for section in layout.sections for keyword in section.keywords}
     groups: list[tuple[MessageSection, list[KeywordEntry]]] = []
+    last: dict[str, list[KeywordEntry]] = {}
     comments: list[KeywordEntry] = []
     for entry in entries:
         if entry.keyword == COMMENT:
@@ -79,9 +80,9 @@ def _grouped(entries: Iterable[KeywordEntry], layout: Layout) -> Iterator[tuple[
         if section is None:
             reason = f"{entry.place}: {shown(entry.keyword)} is no keyword of an {layout.kind.upper()}"
             raise RecordError("bad_field", reason)
-        group = next((found for known, found in reversed(groups) if known.name == section.name), None)
+        group = last.get(section.name)
         if group is None or (section.repeats and entry.keyword == section.keywords[0].name):
-            group = []
+            group = last[section.name] = []
             groups.append((section, group))
         group += [*comments, entry]
         comments = []

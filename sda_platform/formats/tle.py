@@ -10,7 +10,7 @@ from typing import Final
 from sda_platform.formats.designators import ALPHA_5, alpha_5_number
 from sda_platform.formats.element_set import ElementSet, require_sgp4
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.json_fields import encodable, finite
+from sda_platform.formats.json_fields import column_text, finite
 from sda_platform.formats.records import RawRecord
 from sda_platform.units import DAY_NS
 
@@ -80,7 +80,7 @@ def _checked_line(line: str, number: int) -> str:
 
 
 def _name(line: str) -> str | None:
-    return encodable(line.removeprefix("0 ").strip().removeprefix("0 "), "name") or None
+    return column_text(line.removeprefix("0 ").strip().removeprefix("0 "), "name") or None
 
 
 def designator(field: str) -> str | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.formats.designators import ALPHA_5
-from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, content_of, trimmed
+from sda_platform.formats.element_columns import USUAL, Columns, are_short, are_within_limits, content_of, trimmed
 from sda_platform.formats.element_set import SGP4
 from sda_platform.formats.tle import LINE_LENGTH, PIVOT_YEAR, designator, year_start_ns
 from sda_platform.units import DAY_NS
@@ -62,7 +62,10 @@ def _names(lines: pa.Array, text: bytes) -> pa.Array:
     is_ended = pc.all(pc.ends_with(lines, b"\n")).as_py()
     if text.count(b"\n") != len(lines) or not is_ended or text.translate(None, USUAL):
         raise _UnusualError
-    return trimmed(pc.replace_substring_regex(lines.cast(pa.string()), "^0 ", ""))
+    names = trimmed(pc.replace_substring_regex(lines.cast(pa.string()), "^0 ", ""))
+    if not are_short(names):
+        raise _UnusualError
+    return names
 
 
 def _classifications(letters: ByteArray) -> pa.Array:

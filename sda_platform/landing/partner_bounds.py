@@ -7,11 +7,10 @@ from typing import Final
 
 from upath import UPath
 
+from sda_platform.formats.cutting import LEAST_RECORD_BYTES, most_records
 from sda_platform.landing.listing import is_local
 
-_FEW_RECORDS: Final = 100_000
 _FEW_BYTES: Final = 16 * 2**20
-_LEAST_RECORD_BYTES: Final = 16
 
 
 class BoundExceeded(ValueError):
@@ -40,8 +39,8 @@ class PartnerBounds:
 
     def check_records(self, size: int, records: int, records_in_all: int) -> None:
         """Raises BoundExceeded for ``size`` bytes of a file that hold ``records``."""
-        if records > _FEW_RECORDS and records * _LEAST_RECORD_BYTES > size:
-            raise BoundExceeded(f"has {records:,} records in {size:,} bytes, fewer than {_LEAST_RECORD_BYTES} for each")
+        if records > most_records(size):
+            raise BoundExceeded(f"has {records:,} records in {size:,} bytes, fewer than {LEAST_RECORD_BYTES} for each")
         if records_in_all > self.records:
             raise BoundExceeded(f"has more than {self.records:,} records; land it in parts")
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.formats.cutting import most_records, split_records
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import Origin, Sender, ranks
@@ -38,6 +39,10 @@ class Refusal:
 
 def accepted_sets(data: bytes, segment_format: str, now_ns: int) -> tuple[list[ElementSet], list[Refusal]]:
     """Split a request into usable sets and refusals; a bad record does not affect its neighbours."""
+    most = most_records(len(data))
+    # Counted one by one: decoded, some megabytes of records of two bytes would take gigabytes.
+    if len(data) > most and next(islice(split_records(data, segment_format), most, None), None) is not None:
+        return [], [Refusal(most, "bad_length", f"{len(data):,} bytes have more than {most:,} records")]
     rows = decode_element_sets(data, segment_format=segment_format)
     kinds, reasons = rows.column("error_kind").to_pylist(), rows.column("error").to_pylist()
     refused = [Refusal(n, kind, reason) for n, (kind, reason) in enumerate(zip(kinds, reasons, strict=True)) if kind]

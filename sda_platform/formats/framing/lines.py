@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Final
 
 import numpy as np
@@ -16,12 +17,13 @@ _NUMBERED: Final = re.compile(
     rb"(?:1 (?=.{0,4}\d)[ A-Za-z\d][ \d]{4}[A-Za-z ]|2 (?=.{0,4}\d)[ A-Za-z\d][ \d]{4})(?: |\Z)"
 )
 _LONGEST_NAME: Final = 40
+_BLANK_OR_END: Final = BLANK + b"\n"
 
 
 def _split_lines(data: bytes) -> Iterator[RawRecord]:
     number = 0
-    for line, content in enumerate(data.split(b"\n"), 1):
-        payload = content.strip(BLANK)
+    for line, content in enumerate(BytesIO(data), 1):
+        payload = content.strip(_BLANK_OR_END)
         if payload:
             yield RawRecord(number, None, payload, line=line)
             number += 1

@@ -5,6 +5,7 @@ Sizes are such that a quadratic way would need hours; a linear one needs millise
 
 import ast
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -17,15 +18,21 @@ import pytest
 
 import sda_platform
 from sda_platform import formats
+from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.cutting import count_records, split_records
+from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
-from sda_platform.formats.json_fields import finite, with_exponent
+from sda_platform.formats.json_fields import LONGEST_TEXT, finite, with_exponent
 from sda_platform.formats.ndm import xml_messages
+from sda_platform.formats.omm import csv_header
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.registry import FORMATS
 from sda_platform.formats.stated_radius import hard_body_radius
+from sda_platform.formats.tle import line_checksum
 from sda_platform.formats.units import converted
+from sda_platform.serving import puts
+from sda_platform.serving.puts import accepted_sets
 
 MANY = 400_000
 ALPHABET = [chr(code) for code in range(256)]
@@ -214,3 +221,67 @@ def test_measurements_repeat_a_header_of_some_kilobytes() -> None:
     records = list(split_records(data, "tdm-kvn"))
     assert len(records) > 600
     assert {record.error for record in records} == {None}
+
+
+NUMBERS = (
+    "ECCENTRICITY", "INCLINATION", "RA_OF_ASC_NODE", "ARG_OF_PERICENTER", "MEAN_ANOMALY", "BSTAR", "ELEMENT_SET_NO",
+)  # fmt: skip
+SET = {
+    "OBJECT_NAME": "A",
+    "OBJECT_ID": "1998-067A",
+    "EPOCH": "2024-10-31T00:00:00",
+    "MEAN_MOTION": "15.5",
+    "CLASSIFICATION_TYPE": "U",
+    "NORAD_CAT_ID": "25544",
+    **dict.fromkeys(NUMBERS, "0"),
+}
+LINES = (
+    "1 25544U 98067A   24305.00000000  .00000000  00000-0  00000-0 0    1",
+    "2 25544  51.6000   0.0000 0010000   0.0000   0.0000 15.50000000    1",
+)
+
+
+def with_checksum(line: str) -> str:
+    return f"{line:<68}"[:68] + str(line_checksum(f"{line:<68}"))
+
+
+@pytest.mark.parametrize("keyword", ["OBJECT_NAME", "OBJECT_ID", "ORIGINATOR", "CLASSIFICATION_TYPE"])
+@pytest.mark.parametrize("length", [LONGEST_TEXT, LONGEST_TEXT + 1])
+def test_texts_of_columns_have_a_largest_length_in_every_format(keyword: str, length: int) -> None:
+    values = {**SET, "ORIGINATOR": "X", keyword: "A" * length}
+    csv = f"{','.join(values)}\n{','.join(values.values())}\n"
+    contents = {"omm-json": f"[{json.dumps(values)}]", "omm-csv": csv}
+    if keyword == "OBJECT_NAME":
+        contents["tle"] = "\n".join([values[keyword], *map(with_checksum, LINES)])
+    for name, content in contents.items():
+        (row,) = decode_element_sets(content.encode(), segment_format=name).to_pylist()
+        assert row["error_kind"] == (None if length == LONGEST_TEXT else "bad_length"), (name, row["error"])
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "record", "end"),
+    [("tle", "", "x\n", ""), ("omm-json", "[", "1,", "1]"), ("omm-csv", "NORAD_CAT_ID,MEAN_MOTION\n", ",\n", "")],
+)
+def test_a_request_of_empty_records_is_refused_before_it_is_decoded(
+    name: str, begin: str, record: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(puts, "decode_element_sets", pytest.fail)
+    data = (begin + record * MANY + end).encode()
+    sets, refused = accepted_sets(data, name, 0)
+    assert sets == []
+    assert [each.reason for each in refused] == [f"{len(data):,} bytes have more than 100,000 records"]
+
+
+def test_a_header_line_without_an_end_is_not_kept() -> None:
+    header = b"NORAD_CAT_ID,MEAN_MOTION," + b"x" * 2**16
+    assert csv_header(header) == ()
+    (error,) = decode_element_sets(header + b"\n1,2,3\n", segment_format="omm-csv")["error"].to_pylist()
+    assert "line has 3 fields, its header has 0" in error
+
+
+@pytest.mark.parametrize("keyword", ["OBJECT_NAME", "ORIGINATOR", "MESSAGE_ID"])
+def test_names_in_messages_have_a_largest_length(keyword: str) -> None:
+    text = (Path(__file__).parents[2] / "data" / "cdm" / "leo_debris.kvn").read_text()
+    changed = re.sub(rf"(?m)^({keyword}\s*=).*", rf"\1 {'A' * (LONGEST_TEXT + 1)}", text, count=1)
+    with pytest.raises(RecordError, match=rf"line \d+: {keyword} has 257 characters, at most 256"):
+        read_cdm(changed.encode())

@@ -34,6 +34,7 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.rates import Rates
 from sda_platform.edge.sealed_log import SealedLog
 from sda_platform.edge.sealing import Sealer, SealingPlan
+from sda_platform.edge.sources.documents import UnexpectedContent
 from sda_platform.edge.sources.source import Services
 from sda_platform.edge.sources.upload import TEMPORARY
 from sda_platform.edge.supervision import Supervised
@@ -44,6 +45,7 @@ from sda_platform.lake import durable
 from sda_platform.lake.storage import location
 from sda_platform.landing.first_lines import Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.zone import LandingZone
 from sda_platform.resilience import Quotas
 
@@ -104,8 +106,8 @@ class Collector:
             self._file_executor,
             state_directory,
             HostLimits(state_directory),
-            documents=Worker(start_worker),
-            files=Worker(start_worker),
+            documents=Worker(start_worker, UnexpectedContent),
+            files=Worker(start_worker, PartnerFileError),
             bounds=PartnerBounds(least_free_bytes=service.least_free_bytes),
             sockets=sockets or Sockets(),
             quotas=Quotas(service.quota),

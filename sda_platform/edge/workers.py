@@ -1,8 +1,9 @@
 """Work that would hold up the event loop, and with it every socket: done by a process of its own, one task at a time.
 
 A thread does not help: reading a document of 10 MB keeps Python's lock for a second, in which fresh radar frames are
-lost. The process is started when it is first needed, and anew when it died. It ends when this one does, because its
-end of their socket is closed then. What goes over the socket comes from this program only.
+lost. The process is started when it is first needed, and anew when it died. It is killed in a task that takes too long,
+and ends when this one does, because its end of their socket is closed then. What goes over the socket comes from this
+program only.
 
     python -m sda_platform.edge.workers <descriptor of the socket>
 """
@@ -25,17 +26,29 @@ from typing import Any, Final, TypeVar
 Result = TypeVar("Result")
 
 _NICE: Final = 5
+DEADLINE_S: Final = 900.0
+"""Of one task. The largest file that a partner may land needs minutes; all others wait for it."""
+
+
+class TookTooLong(Exception):
+    """A task did not end in time; its process was killed."""
 
 
 class Worker:
-    """Runs functions elsewhere than in the event loop; what waits is bounded by the sources, each with few tasks."""
+    """Runs functions elsewhere than in the event loop; what waits is bounded by the sources, each with few tasks.
 
-    def __init__(self, start: Callable[[], Executor]) -> None:
-        self._executor = start()
+    ``refusal`` is what a function raises for a file that cannot be used: one that takes too long is refused as well.
+    """
+
+    def __init__(self, start: Callable[[], Executor], refusal: type[Exception] = TookTooLong) -> None:
+        self._executor, self._refusal = start(), refusal
 
     async def run(self, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
         """Return the result of a module's ``function``. Raises what it raises; OSError if the process died."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **options))
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **options))
+        except TookTooLong as error:
+            raise self._refusal(str(error)) from None
 
     def close(self) -> None:
         """End without waiting for what runs."""
@@ -45,7 +58,8 @@ class Worker:
 class ProcessExecutor(Executor):
     """One process, and the thread that waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline_s: float = DEADLINE_S) -> None:
+        self.deadline_s = deadline_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker")
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -64,16 +78,23 @@ class ProcessExecutor(Executor):
         connection = self._connection or self._start()
         try:
             connection.send(call)
+            if not connection.poll(self.deadline_s):
+                self._end(connection)
+                raise TookTooLong(f"reading it took more than {self.deadline_s:g} s and was ended; land it in parts")
             value, error = connection.recv()
         except (EOFError, ConnectionError):
-            self._connection = None
-            connection.close()
-            if self._process is not None:
-                self._process.wait()
+            self._end(connection)
             raise OSError(errno.ECHILD, "the process that reads documents died; it is started again") from None
         if error is not None:
             raise error
         return value  # type: ignore[no-any-return]
+
+    def _end(self, connection: Connection) -> None:
+        self._connection = None
+        connection.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def _start(self) -> Connection:
         ours, theirs = socket.socketpair()

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from sda_platform.clock import MissionClock
 from sda_platform.edge.metrics import CollectorMetrics
 from sda_platform.edge.sources import documents
-from sda_platform.edge.workers import ProcessExecutor, Worker
+from sda_platform.edge.workers import DEADLINE_S, ProcessExecutor, Worker
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.segments import Sender
@@ -80,6 +80,23 @@ def test_a_worker_that_dies_is_started_again() -> None:
         with pytest.raises(OSError, match="died"):
             await worker.run(os.kill, await worker.run(os.getpid), signal.SIGKILL)
         assert await worker.run(os.getpid) != os.getpid()
+        worker.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_takes_too_long_is_refused_and_the_next_one_runs() -> None:
+    async def scenario() -> None:
+        executor = ProcessExecutor()
+        worker = Worker(lambda: executor, documents.UnexpectedContent)
+        first = await worker.run(os.getpid)
+        executor.deadline_s = 0.01
+        with pytest.raises(documents.UnexpectedContent, match=r"took more than 0\.01 s"):
+            await worker.run(signal.pause)
+        executor.deadline_s = DEADLINE_S
+        assert await worker.run(os.getpid) != first
+        with pytest.raises(ProcessLookupError):
+            os.kill(first, 0)
         worker.close()
 
     asyncio.run(scenario())

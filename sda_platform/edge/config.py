@@ -218,7 +218,9 @@ class CollectorConfig(Options):
     """The whole file."""
 
     collector: ServiceConfig = Field(default_factory=ServiceConfig)
-    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = Field(default_factory=dict)
+    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = Field(
+        default_factory=dict
+    )
 
 
 def load_config(path: Path) -> CollectorConfig:

@@ -57,13 +57,9 @@ def _engine(settings: Settings, environment: Mapping[str, str]) -> Service:
         )
     except (JavaMissing, JarsMissing) as problem:
         raise PlatformError(str(problem)) from None
-    service.is_ready = lambda: _engine_answers(settings, token)
+    works = liveness.engine_answers(settings.spark_remote, "" if path else token)
+    service.is_ready = lambda: bool(works(_ENGINE_WITHIN_S))
     return service
-
-
-def _engine_answers(settings: Settings, token: str) -> bool:
-    in_file = token_file(settings.spark_remote) is not None
-    return bool(liveness.engine_answers(settings.spark_remote, "" if in_file else token)(_ENGINE_WITHIN_S))
 
 
 def _code_server(settings: Settings, environment: Mapping[str, str]) -> Service:
@@ -102,7 +98,7 @@ SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] 
     }
 )
 """What `sda service` starts, in the order of a start."""
-_READY_S: Final = 0.1
+_READY_S: Final = 0.5
 
 
 def separate_service(name: str, settings: Settings) -> Service:
@@ -139,7 +135,8 @@ def _make_ready(home: Path, settings: Settings, environment: Mapping[str, str]) 
     for line in start_tasks.await_sound(start_tasks.begin_verification(home, environment), _pause):
         sys.stdout.write(f"{line}\n")
     latest = time.monotonic() + services.ENGINE_READY_S
-    while not _engine_answers(settings, environment.get(TOKEN_VARIABLE, "")) and time.monotonic() < latest:
+    answers = liveness.engine_answers(settings.spark_remote)
+    while not answers(_ENGINE_WITHIN_S) and time.monotonic() < latest:
         _pause()
     try:
         start_tasks.await_warm(start_tasks.begin_warm_up(home, environment, settings.spark_remote), _pause)

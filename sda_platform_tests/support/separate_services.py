@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sda_platform.runtime import guardian
+from sda_platform.runtime import guardian, platform_home
 from sda_platform.spark.engine import python_path
 from sda_platform_tests.support.running_platform import eventually
 
 _START_S = 600.0
 _LAST_LINES = 20
-_WITHOUT_PORT = ("daemon", "run-workers")
+_WITHOUT_PORT = ("daemon",)
 _LISTENING = "0A"  # in /proc/net/tcp
 
 
@@ -51,11 +51,16 @@ class SeparateServices:
 
     def _await(self, name: str, other: Mapping[str, str]) -> None:
         process = self.processes[name]
-        # A check is a process of its own and costs a second, so it waits until there may be an answer.
-        if name not in _WITHOUT_PORT:
-            eventually(lambda: process.poll() is not None or bool(listening_at(process.pid)), _START_S)
-        assert eventually(lambda: process.poll() is not None or self.check(name, **other), _START_S, 1.0)
+        # A check is a process of its own and costs seconds, so it waits until there may be an answer.
+        eventually(lambda: process.poll() is not None or self._may_answer(name), _START_S)
+        assert eventually(lambda: process.poll() is not None or self.check(name, **other), _START_S, 3.0)
         assert process.poll() is None, self.log(name)
+
+    def _may_answer(self, name: str) -> bool:
+        pid = self.processes[name].pid
+        if name == "run-workers":
+            return platform_home.read_state(Path(self.environment["SDA_HOME"])).get("pid") == pid
+        return name in _WITHOUT_PORT or bool(listening_at(pid))
 
     def check(self, name: str, **other: str) -> bool:
         """Whether the running service answers, by the check of its container."""

@@ -21,9 +21,10 @@ demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when t
 up: setup  ## the platform without demo data
 	@$(BIN)/sda up
 
-test: setup-test  ## every test: those without a JVM beside Spark and processes; TESTS=path or ARGS='-m unit' narrow it
+test: setup-test  ## every test, first those without a JVM, then Spark beside processes; TESTS=path or ARGS='-m unit' narrow it
 ifeq ($(TESTS)$(ARGS),)
-	@$(BIN)/python -m $(TEST_DIR)
+	@$(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --maxprocesses 8
+	@$(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile
 else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif

@@ -1,5 +1,6 @@
 """Files in TOML that a person writes, read into a model; what is wrong with one names the file and the option."""
 
+import stat
 import tomllib
 from pathlib import Path
 from typing import TypeVar
@@ -15,8 +16,14 @@ def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
         return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as problem:
         raise error(f"{path}: cannot be read: {problem.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise error(f"{path}: is no TOML: {problem}") from None
     except ValidationError as problem:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors())
         raise error(f"{path}: {wrong}") from None
+    except (ValueError, RecursionError) as problem:  # also for a number of thousands of digits, and deep nesting
+        raise error(f"{path}: is no TOML: {problem}") from None
+
+
+def require_own(path: Path, error: type[Exception]) -> None:
+    """Raise ``error`` where others than its user may write the file at ``path``."""
+    if (mode := path.stat().st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
+        raise error(f"{path}: others may write it (mode {stat.S_IMODE(mode):04o}): chmod go-w {path}")

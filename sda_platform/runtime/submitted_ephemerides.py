@@ -154,8 +154,7 @@ class SubmittedEphemerides:
 def _numbers(live: LiveCatalogue, designator: str) -> list[int]:
     """Return the objects that the served catalogue has under exactly this designator."""
     with live.view() as view:
-        found = view.found({"designator": designator})
-        return [each.norad_id for each in found if (each.international_designator or "").upper() == designator]
+        return view.numbers_of(designator)
 
 
 def _decoded(data: bytes, segment_format: str, decode: SegmentDecoder) -> pa.Table:

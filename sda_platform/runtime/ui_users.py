@@ -12,10 +12,8 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
 import re
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -24,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.ui_roles import PROBES, Role, User
-from sda_platform.toml_file import read_toml
+from sda_platform.toml_file import read_toml, require_own
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
 _TOKEN_BYTES: Final = 32
@@ -107,8 +105,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 def _entries(path: Path) -> Mapping[str, _Entry]:
     entries = read_toml(path, _File, UsersError).users
-    if (mode := path.stat().st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UsersError(f"{path}: others may write it (mode {stat.S_IMODE(mode):04o}): chmod go-w {os.fspath(path)}")
+    require_own(path, UsersError)
     if PROBES in entries:
         raise UsersError(f"{path}: users.{PROBES} is the name of the platform's own probes: choose another")
     return entries

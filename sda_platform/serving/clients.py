@@ -27,7 +27,7 @@ from starlette.requests import Request
 
 from sda_platform.resilience import Quotas
 from sda_platform.serving.errors import ServingError
-from sda_platform.toml_file import read_toml
+from sda_platform.toml_file import read_toml, require_own
 
 LEAST_TOKEN: Final = 16
 
@@ -130,6 +130,7 @@ def load_clients(path: Path) -> KnownClients:
     """Return the clients of the file at ``path``, with the tokens of the environment. Raises ClientsError."""
     found: dict[str, Client] = {}
     file = read_toml(path, _File, ClientsError)
+    require_own(path, ClientsError)
     for name, client in file.clients.items():
         token = os.environ.get(client.token_variable, "")
         if len(token) < LEAST_TOKEN:

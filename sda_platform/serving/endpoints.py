@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
@@ -179,6 +180,8 @@ async def put_elements(request: Request) -> Response:
     async with bodies_of(request).received(request) as body:
         sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
         client.require([each.norad_id for each in sets])
+        if client.norad_ids is not None:
+            client.require(await run_in_threadpool(_bearers, live, sets))
         if sets:
             await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
         quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
@@ -187,6 +190,13 @@ async def put_elements(request: Request) -> Response:
         reasons = "; ".join(each.reason for each in refused[:_TOLD]) or "the body holds no element set"
         return _json({"error": reasons, **facts}, 422)
     return _json(facts, 200)
+
+
+def _bearers(live: LiveCatalogue, sets: Sequence[ElementSet]) -> set[int]:
+    """Return the objects that have a designator of ``sets``: who puts it for another one would be taken for them."""
+    designators = {each.international_designator for each in sets if each.international_designator}
+    with live.view() as view:
+        return {number for designator in designators for number in view.numbers_of(designator)}
 
 
 def _live(request: Request) -> LiveCatalogue:

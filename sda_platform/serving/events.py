@@ -82,7 +82,7 @@ class Changes:
         self._heads: Mapping[str, int] = {}
         self._looked_s = float("-inf")
         self._kept: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
-        self._looking = asyncio.Lock()
+        self._looking, self._reading = asyncio.Lock(), asyncio.Lock()
 
     async def heads(self) -> Mapping[str, int]:
         """Return the newest commit of each feed that may be read, as of the last `LOOK_S`."""
@@ -93,13 +93,14 @@ class Changes:
         return self._heads
 
     async def commit(self, feed: str, sequence: int) -> pa.Table:
-        """Return the rows of a commit."""
-        found = self._kept.get((feed, sequence))
-        if found is None:
-            found = await run_in_threadpool(self._source.feed_rows, feed, sequence)
-            self._kept[feed, sequence] = found
-            while len(self._kept) > _KEPT_COMMITS:
-                self._kept.popitem(last=False)
+        """Return the rows of a commit; it is read once for all that ask for it meanwhile."""
+        async with self._reading:
+            found = self._kept.get((feed, sequence))
+            if found is None:
+                found = await run_in_threadpool(self._source.feed_rows, feed, sequence)
+                self._kept[feed, sequence] = found
+                while len(self._kept) > _KEPT_COMMITS:
+                    self._kept.popitem(last=False)
         return found
 
     def require_room(self) -> None:

@@ -94,6 +94,12 @@ class View:
         current = (found for number in sorted(candidates) if (found := self.get(number)))
         return (record for record in current if _matches(record, search))
 
+    def numbers_of(self, designator: str) -> list[int]:
+        """Return the numbers of the objects that have exactly this international designator."""
+        wanted = designator.upper()
+        found = self.found({"designator": wanted})
+        return [each.norad_id for each in found if (each.international_designator or "").upper() == wanted]
+
     def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
         """Return the sets in force with an epoch in [since_ns, until_ns], ascending by number."""
         indexed = self._indexed().by_epoch(since_ns, until_ns)

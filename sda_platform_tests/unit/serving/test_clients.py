@@ -81,6 +81,17 @@ def test_a_client_writes_for_its_own_objects_only(endpoint: Endpoint) -> None:
     assert (len(endpoint.submitted), endpoint.landed) == (1, 2)
 
 
+def test_a_client_takes_no_designator_of_an_object_that_is_not_its_own(endpoint: Endpoint) -> None:
+    (own,), (other,) = (endpoint.client.get(f"/objects/{number}").json() for number in (25544, 5))
+    sent = {name: value for name, value in own.items() if value is not None} | {"OBJECT_ID": other["OBJECT_ID"].lower()}
+    of_aurora = headers(TOKENS["AURORA_TOKEN"], "application/json")
+    for content in (sent, {**sent, "OBJECT_ID": own["OBJECT_ID"]}, {**sent, "OBJECT_ID": "2031-099Z"}):
+        answer = endpoint.client.post("/elements", json=[content], headers=of_aurora)
+        is_taken = content is not sent
+        assert answer.status_code == (200 if is_taken else 403), answer.text
+        assert is_taken or "may not write for object 5" in answer.text
+
+
 def test_what_a_client_writes_states_it_with_its_address_and_rank__F1_18(endpoint: Endpoint) -> None:
     assert endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).status_code == 201
     assert endpoint.put(25544, TOKENS["AURORA_TOKEN"]).status_code == 200
@@ -183,6 +194,21 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_reason(
     assert str(error.value).startswith(str(tmp_path / "clients.toml"))
     assert reason in str(error.value)
     assert not any(token in str(error.value) for token in TOKENS.values())
+
+
+def test_a_file_that_others_may_write_names_no_clients(tmp_path: Path, clients: KnownClients) -> None:
+    path = tmp_path / "clients.toml"
+    path.chmod(0o666)
+    with pytest.raises(ClientsError, match=r"others may write it \(mode 0666\)"):
+        load_clients(path)
+    path.chmod(0o644)
+    assert load_clients(path) == clients
+
+
+@pytest.mark.parametrize("text", ["a = " + 5_000 * "9", "a = " + 100_000 * "["], ids=["a long number", "nesting"])
+def test_toml_that_python_cannot_read_is_refused_with_its_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ClientsError, match=r"clients\.toml: is no TOML"):
+        clients_of(tmp_path, text)
 
 
 def test_a_missing_file_and_a_short_token_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,8 @@ from sda_platform_tests.support.wheels import unpacked_wheel
 
 pytestmark = pytest.mark.timeout(900)
 LONG = pytest.mark.skipif(
-    "SERVICES" not in os.environ, reason="the other deaths are tested here; see `make soak SERVICES=1`"
+    "SERVICES" not in os.environ,
+    reason="takes minutes; the pipeline runs on the cluster here; see `make soak SERVICES=1`",
 )
 _ROWS, _TASKS = 40, 2
 _PARQUET_END = b"PAR1"
@@ -153,6 +154,7 @@ def test_the_pipeline_runs_on_the_cluster(cluster: SparkCluster, tmp_path: Path)
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 30
 
 
+@LONG
 def test_screening_and_fusion_have_work_on_both_workers(
     cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from sda_platform.formats.reading import read_records
 from sda_platform.formats.registry import FORMATS, known_format
 from sda_platform_tests.support.observations import decode_observations
 from sda_platform_tests.support.sample_inputs import NOW_NS, OWN_SAMPLES, SAMPLES
+from sda_platform_tests.support.sampling import sampled
 
 ALL = {**SAMPLES, **OWN_SAMPLES}
 CONTROLS = {
@@ -56,7 +57,7 @@ def test_every_text_format_has_a_sample() -> None:
     assert {each.name for each in FORMATS if each.framing.is_text} == set(ALL)
 
 
-@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("control", sampled(CONTROLS, "escape", "right to left"))
 @pytest.mark.parametrize("name", ALL)
 def test_a_control_character_in_any_word_is_refused_or_read_by_nothing__41(name: str, control: str) -> None:
     assert read(ALL[name], name)[0] == []

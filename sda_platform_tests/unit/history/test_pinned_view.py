@@ -37,6 +37,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
+from sda_platform_tests.support.sampling import number
 from sda_platform_tests.unit.history.lakes import EVENT, TABLES, add, approach, decide, elements
 
 
@@ -244,7 +245,7 @@ def with_nulls(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.mark.usefixtures("reader")
 @given(conditions=st.lists(_CONDITIONS, min_size=8, max_size=8))
 @settings(
-    max_examples=15,
+    max_examples=number(in_soak=50, in_suite=6),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it replaces the reader for all examples alike

@@ -361,13 +361,13 @@ def test_what_is_signed_anew_unchanged_is_verified(world: World, tmp_path: Path)
 def test_bytes_that_have_left_the_archive_are_said_to_be_absent(world: World, tmp_path: Path) -> None:
     archive = world.home / "landing/radar/archive"
     data = archive / described(radar_segment(2), "radar").sha256
-    data.rename(tmp_path / "kept")
+    kept = data.rename(world.home / "kept")
     data.touch()
     out = tmp_path / "b.zip"
     try:
         written = world.run("evidence", EVENT, "--out", str(out), "--key", str(world.key))
     finally:
-        (tmp_path / "kept").replace(data)
+        kept.replace(data)
     assert "of 1 segments the bytes are not in the archive any more" in written.output
     found = verify(out, world.fingerprint)
     assert (found.problems, found.is_trusted) == ([], True)

@@ -3,7 +3,7 @@
 Sensors, checks, planning and the command line read here. Only `lake.commit` writes, through Spark.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.commit_spans import committed_in, files_of
 from sda_platform.lake.commit_texts import CommitTexts
 from sda_platform.lake.errors import InvariantError, VersionGone
 from sda_platform.lake.local_copies import LocalCopies
@@ -24,7 +25,7 @@ from sda_platform.lake.manifest import GENESIS, TableWindow
 from sda_platform.lake.object_store import delta_options
 from sda_platform.lake.read_errors import gone, reading
 from sda_platform.lake.storage import arrow_directory
-from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.lake.table import Column, Table
 
 # Default length of a list of commits.
 NEWEST_COMMITS = 100
@@ -91,9 +92,10 @@ class TableLog:
 
     def find(self, sequence: int) -> Commit | None:
         """Return the commit with this sequence number, if the log holds it or it was kept."""
-        version = self.kept.version_of(sequence)
-        found = self.commits(None, after=sequence - 1) if version is None else [self.commit_at(version)]
-        return next((c for c in found if c is not None and c.sequence == sequence), None)
+        found = _of_sequence(self.commits(after=sequence - 1), sequence)  # the newest ones stay in the log
+        if found is None and (version := self.kept.version_of(sequence)) is not None:
+            found = self.commit_at(version)
+        return found or _of_sequence(self.commits(None, after=sequence - 1), sequence)
 
     def end_of(self, window: TableWindow) -> Commit | None:
         """Return the commit at which ``window`` on this table ended; None before the first."""
@@ -213,14 +215,14 @@ class TableLog:
         Where rows stay as they were written, any version with these commits has them. If the newest that was seen has,
         this does not look for a newer one.
         """
-        chosen = _committed_in(sequences)
+        chosen = committed_in(sequences)
         chosen = chosen if where is None else chosen & where
         seen, held = self._seen
         is_newest = seen == self._texts.newest_seen
         if version is None and is_newest and not self.table.replaces_rows and sequences[1] <= held:
             with suppress(VersionGone):
-                return self.rows(columns, chosen, seen, in_files=_files_of(sequences))
-        return self.rows(columns, chosen, version, in_files=_files_of(sequences))
+                return self.rows(columns, chosen, seen, in_files=files_of(sequences))
+        return self.rows(columns, chosen, version, in_files=files_of(sequences))
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
         """Return the values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
@@ -238,12 +240,12 @@ class TableLog:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        dataset = self._near(delta, self.dataset(delta, _files_of(sequences)), _committed_in(sequences))
+        dataset = self._near(delta, self.dataset(delta, files_of(sequences)), committed_in(sequences))
         with reading(self.table.name):
             found = dataset.head(
                 count,
                 columns=_stored(dataset, names),
-                filter=_committed_in(sequences),
+                filter=committed_in(sequences),
                 batch_size=_SMALL_BATCH_ROWS,
                 batch_readahead=1,
                 fragment_readahead=1,
@@ -308,13 +310,9 @@ class TableLog:
 
 
 def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in dataset.schema.names]
+    stored = set(dataset.schema.names)
+    return [name for name in names if name in stored]
 
 
-def _committed_in(sequences: tuple[int, int]) -> ds.Expression:
-    return (ds.field(COMMIT_SEQUENCE) > sequences[0]) & (ds.field(COMMIT_SEQUENCE) <= sequences[1])
-
-
-def _files_of(sequences: tuple[int, int]) -> str:
-    """Return the same in SQL, for `TableLog.dataset`."""
-    return f"{COMMIT_SEQUENCE} > {sequences[0]} AND {COMMIT_SEQUENCE} <= {sequences[1]}"
+def _of_sequence(commits: Iterable[Commit], sequence: int) -> Commit | None:
+    return next((commit for commit in commits if commit.sequence == sequence), None)

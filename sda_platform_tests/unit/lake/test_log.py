@@ -11,6 +11,7 @@ from upath import UPath
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.errors import InvariantError, UnreadableManifest
+from sda_platform.lake.kept_commits import KeptCommits
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SCHEMA_VERSION
 from sda_platform_tests.support.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
@@ -39,6 +40,20 @@ def test_commits_that_come_after_opening_are_not_seen_under_wrong_versions(lake:
     found = log.find(2)
     assert found is not None
     assert (found.version, log.find(5)) == (1, None)
+
+
+def test_a_commit_of_now_is_found_without_a_look_at_those_that_left_the_log(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit asks for itself, which in an object store would be one more listing."""
+    observe(lake, "a", "b", "c")
+
+    def asked(_kept: KeptCommits, sequence: int) -> None:
+        raise AssertionError(sequence)
+
+    monkeypatch.setattr(KeptCommits, "version_of", asked)
+    log = lake.log(OBSERVATIONS)
+    assert [found and found.version for found in map(log.find, (1, 2, 3))] == [0, 1, 2]
 
 
 def test_a_torn_commit_is_reported_by_table_and_version(lake: Lake) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import takewhile
+from pathlib import Path
 
 from upath import UPath
 
@@ -194,6 +195,12 @@ def sync(paths: Iterable[UPath]) -> None:
                 os.close(descriptor)
         elif hasattr(path.fs, "fsync"):
             path.fs.fsync(path.path)
+
+
+def sync_below(place: Path) -> None:
+    """Return once a local directory is on disk, with all that is below it. Raises OSError, with the path."""
+    for directory, _, files in os.walk(place):
+        sync(UPath(directory, name) for name in (*files, ""))
 
 
 def forget_cached(path: UPath) -> None:

@@ -21,7 +21,7 @@ import shutil
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -136,7 +136,7 @@ def back_up(settings: Settings, target: Path) -> Iterator[str]:
         failpoints.hit("backup.copied")
         made_ns = time.time_ns()
         facts = {"format": _FORMAT, "made_time_ns": made_ns, "made_by": code_version(), "versions": versions}
-        durable.sync(map(UPath, _all_below(place)))
+        durable.sync_below(place)
         durable.write(UPath(place / CONTENTS), json.dumps({**facts, "files": copies.files}).encode())
         failpoints.hit("backup.described")
         named = target / f"{datetime.fromtimestamp(made_ns / 1e9, UTC):%Y%m%dT%H%M%S.%fZ}"
@@ -265,7 +265,7 @@ def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Pa
             raise NotBackedUp(f"{backup / name} is not as it was backed up: restore an earlier backup")
         os.utime(copy, ns=(mtime_ns, mtime_ns))
     for place in places.values():
-        durable.sync(map(UPath, _all_below(place / _STAGED)))
+        durable.sync_below(place / _STAGED)
 
 
 def _backups(target: Path) -> list[Path]:
@@ -308,9 +308,3 @@ def _copied(path: Path, copy: Path) -> str:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _all_below(place: Path) -> Iterable[Path]:
-    for directory, _, files in os.walk(place):
-        yield from (Path(directory, name) for name in files)
-        yield Path(directory)

@@ -44,7 +44,7 @@ def restore(settings: Settings, backup: Path) -> Iterator[str]:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(backup, copy, ignore=shutil.ignore_patterns(LOCK_FILE, SET_ASIDE_TABLES))
     _require_sound(settings, copy)
-    durable.sync(map(UPath, _all_below(copy)))
+    durable.sync_below(copy)
     failpoints.hit("restore.copied")
     lost = dict(_lost_commits(settings, lake, copy))
     before = next(
@@ -110,9 +110,3 @@ def _as_of(settings: Settings) -> str:
 
 def _opened(settings: Settings, place: Path) -> Lake:
     return Lake(str(place), MissionClock.load(settings.home), without_session)
-
-
-def _all_below(place: Path) -> Iterator[Path]:
-    for directory, _, files in os.walk(place):
-        yield from (Path(directory, name) for name in files)
-        yield Path(directory)

@@ -1,4 +1,4 @@
-"""The platform's files are its own user's: the umask of its processes, and the mode of its home.
+"""The platform's files are its own user's: the umask of its processes, the mode of its home, files of secrets.
 
 Loopback and a home are open to all users of a machine unless they are closed. Stdlib only.
 """
@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_ALL = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_ALL = stat.S_IRWXU | _OTHERS
+
+
+class ExposedFile(Exception):
+    """Others than its user may use a file; the text says which, and how that ends."""
 
 
 @contextmanager
@@ -39,3 +44,12 @@ def make_private(home: Path) -> None:
     if mode & own_umask():
         with suppress(PermissionError):
             home.chmod(mode & ~own_umask())
+
+
+def private_content(path: Path) -> bytes:
+    """Return the content of a file that its user alone may use. Raises ExposedFile, OSError."""
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & _OTHERS:
+            raise ExposedFile(f"others may use {path} (mode {mode:04o}): chmod 600 {path}")
+        return file.read()

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import stat
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -18,10 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sda_platform.evidence.errors import EvidenceError
+from sda_platform.private_home import ExposedFile, private_content
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _MOST_PEM_BYTES = 10_000
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_key(path: Path) -> tuple[Path, str]:
@@ -42,12 +41,14 @@ def make_key(path: Path) -> tuple[Path, str]:
 
 def private_key(path: Path) -> Ed25519PrivateKey:
     """Read a private key that no other user may read. Raises EvidenceError, OSError."""
-    if stat.S_IMODE(path.stat().st_mode) & _OTHERS:
+    try:
+        pem = private_content(path)
+    except ExposedFile:
         raise EvidenceError(
             f"{path}: other users may read this key; take it from them with chmod 600, or make a new one"
-        )
+        ) from None
     try:
-        found = load_pem_private_key(_pem(path), password=None)
+        found = load_pem_private_key(_bounded(path, pem), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise EvidenceError(f"{path}: no private key in PEM without a password: {error}") from None
     if not isinstance(found, Ed25519PrivateKey):
@@ -65,7 +66,7 @@ def trusted_fingerprint(text: str) -> str:
     path = Path(text)
     if not path.exists():
         raise EvidenceError(f"{text}: neither a fingerprint (64 hexadecimal digits) nor a file")
-    return fingerprint(public_key(_pem(path), text))
+    return fingerprint(public_key(_bounded(path, path.read_bytes()), text))
 
 
 def public_key(pem: bytes, name: str) -> Ed25519PublicKey:
@@ -98,9 +99,7 @@ def is_signed_by(key: Ed25519PublicKey, signature: bytes, text: bytes) -> bool:
     return True
 
 
-def _pem(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        pem = stream.read(_MOST_PEM_BYTES + 1)
+def _bounded(path: Path, pem: bytes) -> bytes:
     if len(pem) > _MOST_PEM_BYTES:
         raise EvidenceError(f"{path}: too long for a key")
     return pem

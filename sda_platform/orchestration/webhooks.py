@@ -7,9 +7,7 @@ during a rotation, so a receiver may change its key at any moment of it. docs/re
 import base64
 import binascii
 import hmac
-import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +16,7 @@ import httpx
 
 from sda_platform.edge.address import Address
 from sda_platform.lake.errors import Misconfigured
+from sda_platform.private_home import ExposedFile, private_content
 
 ID_HEADER: Final = "Webhook-Id"
 TIME_HEADER: Final = "Webhook-Timestamp"
@@ -26,7 +25,6 @@ KEY_HEADER: Final = "Webhook-Key-Id"
 _PREFIX: Final = "whsec_"
 _LEAST_BYTES: Final = 24
 _KEY: Final = re.compile(rf"(?P<id>[A-Za-z0-9_.-]{{1,40}}):{_PREFIX}(?P<secret>[A-Za-z0-9+/]+=*)")
-_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _FORM: Final = (
     f"write id:{_PREFIX}<base64 of {_LEAST_BYTES} bytes or more>, separated by spaces, or a file's absolute path"
 )
@@ -108,11 +106,8 @@ def secret_content(path: Path, named_by: str) -> str:
     Raises Misconfigured, which begins with ``named_by``, where others may use it or it cannot be read.
     """
     try:
-        with path.open(encoding="ascii") as file:
-            facts = os.fstat(file.fileno())
-            if facts.st_mode & _FOR_OTHERS:
-                mode = f"{stat.S_IMODE(facts.st_mode):04o}"
-                raise Misconfigured(f"{named_by}: others may use {path} (mode {mode}): chmod 600 {path}")
-            return file.read()
+        return private_content(path).decode("ascii")
+    except ExposedFile as exposed:
+        raise Misconfigured(f"{named_by}: {exposed}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{named_by}: {path} cannot be read: {error}") from None

@@ -18,6 +18,8 @@ from urllib.parse import quote, unquote, urlparse
 
 import grpc
 
+from sda_platform.private_home import ExposedFile, private_content
+
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 """Spark's own name: its server demands the token that this variable holds, its client sends it."""
 _TOKEN_FILE: Final = "token_file="  # noqa: S105 - the name of a parameter
@@ -56,13 +58,13 @@ def read_token(path: Path) -> str:
     others.
     """
     try:
-        with path.open(encoding="ascii") as file:
-            is_open = bool(os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO))
-            token = file.read().strip()
+        token = private_content(path).decode("ascii").strip()
+    except ExposedFile:
+        raise ValueError(f"{path}: the token of the engine is open to other users") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the token of the engine cannot be read: {error}") from None
-    if is_open or not token:
-        raise ValueError(f"{path}: the token of the engine is {'open to other users' if is_open else 'missing'}")
+    if not token:
+        raise ValueError(f"{path}: the token of the engine is missing")
     return token
 
 

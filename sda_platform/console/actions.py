@@ -16,6 +16,9 @@ from sda_platform.formats.acknowledgements import ACKNOWLEDGE, ASSIGN, COMMENT, 
 from sda_platform.html_elements import element
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace, current_alert
+from sda_platform.serving.bodies import Bodies
+from sda_platform.serving.group_commit import Busy
+from sda_platform.serving.requests import BadRequest, TooSlow
 
 _FORM: Final = "application/x-www-form-urlencoded"
 # A comment of the longest allowed, each character as %XX of four bytes, and the other fields.
@@ -56,17 +59,21 @@ def _field(label: str, **attributes: object) -> Html:
     return element("label", element("span", label), element("input", **attributes))
 
 
-async def sent_fields(request: Request) -> Mapping[str, str]:
-    """Read the fields of a form. Raises UnusableAction for another body, and for one that is too long."""
+def forms() -> Bodies:
+    """Make the bound on forms: apart from other bodies, because anybody may send one."""
+    return Bodies(most_bytes=16 * _MOST_BYTES, largest_bytes=_MOST_BYTES)
+
+
+async def sent_fields(request: Request, bodies: Bodies) -> Mapping[str, str]:
+    """Read the fields of a form. Raises UnusableAction for another body, and for one that is too long or too slow."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise UnusableAction(f"a form is sent as {_FORM}")
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_BYTES:
-            raise UnusableAction(f"a form has at most {_MOST_BYTES:,} bytes")
     try:
-        sent = parse_qs(body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=len(_FIELDS))
+        async with bodies.received(request) as body:
+            text = body.decode()
+        sent = parse_qs(text, keep_blank_values=True, strict_parsing=True, max_num_fields=len(_FIELDS))
+    except (BadRequest, Busy, TooSlow) as error:
+        raise UnusableAction(f"the form was not taken: {error}") from None
     except ValueError:
         raise UnusableAction("the form cannot be read, or has a field too many") from None
     if wrong := sorted(name for name, values in sent.items() if name not in _FIELDS or len(values) > 1):

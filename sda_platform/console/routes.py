@@ -19,7 +19,7 @@ from sda_platform.catalog.lookup import UnknownObject
 from sda_platform.conjunction.acknowledging import UnusableAction
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_page import ORBIT_VIEW
-from sda_platform.console.actions import NotAllowedToAct, log_in, sent_fields, take_action
+from sda_platform.console.actions import NotAllowedToAct, forms, log_in, sent_fields, take_action
 from sda_platform.console.conjunctions import csv_of, listed, shown_rows
 from sda_platform.console.event import PICTURES, event_page, event_picture
 from sda_platform.console.filters import Filters, WrongFilter
@@ -65,7 +65,7 @@ class PageRoute(Route):
 def console_routes(context: ConsoleContext) -> list[BaseRoute]:
     """Return the routes of the console; they come before those of the endpoint."""
 
-    at_once = CapacityLimiter(MOST_AT_ONCE)
+    at_once, bodies = CapacityLimiter(MOST_AT_ONCE), forms()
 
     def of(make: _Page, root: str = "") -> Callable[[Request], Awaitable[Response]]:
         answer = _answered(context, make, root)
@@ -80,7 +80,7 @@ def console_routes(context: ConsoleContext) -> list[BaseRoute]:
         """Read the form outside the threads: a slow sender holds none."""
         path, headers = request.path_params["event_id"], request.headers
         try:
-            sent = await sent_fields(request)
+            sent = await sent_fields(request, bodies)
         except UnusableAction as error:
             return _wrong(context, error, "../")
         take = _answered(context, lambda known, _: take_action(known, path, headers, sent), "../")

@@ -1,4 +1,4 @@
-"""Settings of who may reach the platform, how it proves to others that it is the platform, and whom it notifies."""
+"""Settings of who may reach the platform, and how it proves to others that it is the platform."""
 
 from sda_platform.setting_sections import SettingsSection, setting
 
@@ -38,18 +38,4 @@ class AccessSettings(SettingsSection):
         "Permissions that files of the platform do not have (octal): 077 for its user alone, 027 also for its group.",
         "UMASK",
         pattern=r"^0?[0-7]{3}$",
-    )
-
-
-class NotifySettings(SettingsSection):
-    """Messages to people about alerts."""
-
-    rules: str = setting(
-        "",
-        "Rules and channels by which people are notified of alerts (TOML); empty: <home>/notify.toml, if it is there.",
-        "NOTIFY",
-        is_file=True,
-    )
-    lag_s: float = setting(
-        120.0, "Longest time for which a message to people may wait for its channel, seconds.", "NOTIFY_LAG_S", ge=0
     )

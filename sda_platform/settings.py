@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from sda_platform.access_settings import AccessSettings, NotifySettings
+from sda_platform.access_settings import AccessSettings
+from sda_platform.notify_settings import NotifySettings
 from sda_platform.retention_settings import RetentionSettings
 from sda_platform.setting_sections import (
     IS_FILE,
@@ -48,8 +49,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # In a path, delta-rs refuses or decodes some of them, Spark takes others for patterns or quotes, and SQLite's addresses
 # end at a question mark.
 _NOT_IN_A_PATH: Final = re.compile(r"[%*?\[\\\]^`{|}\x00-\x1f\x7f]")
-# A value of SDA_SCREENING_VOLUMES that is no file.
-_STANDARD = "standard"
+_STANDARD = "standard"  # a value of SDA_SCREENING_VOLUMES that is no file
 
 
 class UnknownSetting(Exception):

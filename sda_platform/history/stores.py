@@ -53,10 +53,9 @@ class Store:
 
 
 def stores(
-    lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str, retention: Retention | None = None
+    lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str, retention: Retention = RETENTION
 ) -> Iterator[Store]:
     """Every store of the platform at ``home``, with its lake and its landing zones, under ``retention``."""
-    retention = retention or RETENTION
     at, days = location(lake.uri), retention.data_files_h // 24
     nightly, archive = "nightly maintenance", "for ever: they are the archive"
     rows = _measured("rows of tables", archive, "nothing", [at], lambda p: p.suffix == ".parquet" and _is_data(p))

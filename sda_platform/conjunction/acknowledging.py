@@ -102,8 +102,12 @@ def known_acknowledgements(
 
 def acknowledgements_of(actions: Actions) -> Actions:
     """Return the acknowledgements among actions, of the alerts that have one."""
-    found = {alert: [each for each in made if each["action"] == ACKNOWLEDGE] for alert, made in actions.items()}
-    return {alert: made for alert, made in found.items() if made}
+    return {alert: found for alert, made in actions.items() if (found := acknowledgements_among(made))}
+
+
+def acknowledgements_among(actions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the acknowledgements among ``actions`` of an alert."""
+    return [each for each in actions if each["action"] == ACKNOWLEDGE]
 
 
 def assignee(actions: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.acknowledging import Actions, acknowledgements_of, assignee, known_actions
+from sda_platform.conjunction.acknowledging import Actions, acknowledgements_among, assignee, known_actions
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.currency import Currency
@@ -113,7 +113,7 @@ def _levels(lake: Lake, assessed: Sequence[Row], now_ns: int) -> Sequence[int]:
 
 def _seen(actions: Sequence[Row], alert: Row | None) -> dict[str, Any]:
     """Return who acknowledged an alert last, whether it was revised since, and to whom it is assigned."""
-    last = acknowledgements_of({"": actions}).get("", [{}])[-1]
+    last: Row = next(reversed(acknowledgements_among(actions)), {})
     is_older = bool(last and alert and last["revision"] < alert["sequence"])
     stated = {name: last.get(name, "") for name in ("acknowledged_by", "comment")}
     return {**stated, "is_revised_since": is_older, "assigned_to": assignee(actions)}

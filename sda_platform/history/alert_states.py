@@ -144,7 +144,7 @@ def _rows_read(lake: Lake, table: Table, read: Mapping[int, TableSnapshot], obje
         try:
             rows = _rows(lake, table, version, numbers)
         except VersionGone:
-            continue  # it expired before the maintenance came: nobody can keep it any more
+            continue  # it expired before the maintenance came, and cannot be kept any more
         for sequence in sequences:
             own = rows.filter(pc.is_in(rows[_OBJECT], pa.array(objects[sequence], rows[_OBJECT].type)))
             parts.append(own.append_column(_BATCH, pa.array([sequence] * own.num_rows, pa.int64())).cast(schema))

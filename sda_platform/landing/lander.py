@@ -106,9 +106,8 @@ class Lander:
     """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position.
 
     ``bounds``: what a file may cost; None for those that a person lands. ``sender``: who brings them. ``zones``: those
-    that they may reach.
-    ``mappings``: of sensors' own CSV files. ``on_segment`` gets each segment before it is sealed, its metadata, and how
-    many records of the file come before it.
+    that they may reach. ``mappings``: of sensors' own CSV files. ``on_segment`` gets each segment before it is sealed,
+    its metadata, and how many records of the file come before it.
     """
 
     def __init__(
@@ -138,7 +137,9 @@ class Lander:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError; OSError where the disk refuses."""
         file = identify(path, feed=feed, segment_format=segment_format, mappings=self._mappings)
         if file.feed not in self._zones:
-            raise PartnerFileError(f"{path}: zone {file.feed} is none of this source's: {', '.join(self._zones)}")
+            raise PartnerFileError(
+                f"{path}: its source brings no files to zone {file.feed}, only to {', '.join(self._zones)}"
+            )
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"), bounds=self._bounds)
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.

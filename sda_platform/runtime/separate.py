@@ -98,7 +98,7 @@ SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] 
     }
 )
 """What `sda service` starts, in the order of a start."""
-_READY_S: Final = 0.5
+_PAUSE_S: Final = 0.5
 
 
 def separate_service(name: str, settings: Settings) -> Service:
@@ -147,7 +147,7 @@ def _make_ready(home: Path, settings: Settings, environment: Mapping[str, str]) 
 
 
 def _pause() -> None:
-    time.sleep(_READY_S)
+    time.sleep(_PAUSE_S)
 
 
 def _hold_locks(home: Path, settings: Settings) -> None:

@@ -181,7 +181,7 @@ async def put_elements(request: Request) -> Response:
         sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
         client.require([each.norad_id for each in sets])
         if client.norad_ids is not None:
-            client.require(await run_in_threadpool(_bearers, live, sets))
+            client.require(await run_in_threadpool(_designated, live, sets))
         if sets:
             await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
         quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})
@@ -192,8 +192,11 @@ async def put_elements(request: Request) -> Response:
     return _json(facts, 200)
 
 
-def _bearers(live: LiveCatalogue, sets: Sequence[ElementSet]) -> set[int]:
-    """Return the objects that have a designator of ``sets``: who puts it for another one would be taken for them."""
+def _designated(live: LiveCatalogue, sets: Sequence[ElementSet]) -> set[int]:
+    """Return the numbers of the objects that have a designator of ``sets``, also where a set has another number.
+
+    With another's designator an object would be found, and its ephemerides read, as that other one.
+    """
     designators = {each.international_designator for each in sets if each.international_designator}
     with live.view() as view:
         return {number for designator in designators for number in view.numbers_of(designator)}

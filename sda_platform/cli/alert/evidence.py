@@ -47,7 +47,7 @@ def write_bundle(lake: Lake, settings: Settings, alert: str, out: Path, key: Pat
 def report_lines(found: Verified) -> Iterator[str]:
     """Write what was found, the verdict last."""
     yield found.alert
-    yield f"signed by {found.fingerprint or 'nobody'}"
+    yield f"signed by {found.fingerprint}" if found.fingerprint else "not signed"
     yield from found.facts
     yield from (f"problem: {problem}" for problem in found.problems)
     yield found.verdict

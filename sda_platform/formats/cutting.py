@@ -14,7 +14,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import Format
 from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
 from sda_platform.formats.registry import FORMATS, format_named, known_format
-from sda_platform.formats.text import as_text, stream_as_text
+from sda_platform.formats.text import as_text, stream_as_text, to_be_read_again
 
 LEAST_RECORD_BYTES: Final = 16
 """Fewer bytes than any format needs for a record."""
@@ -99,8 +99,8 @@ def is_segment_of_itself(payload: bytes, segment_format: str) -> bool:
 def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -> Iterator[bytes]:
     """Return the stream as segments of at most ``max_bytes``, equal for equal content however it is chunked.
 
-    A stream that fits into one segment is that segment, byte for byte; segments of a longer one are text in UTF-8.
-    Raises UnknownFormat.
+    A stream that fits into one segment is that segment, byte for byte; segments of a longer one are text in UTF-8. A
+    byte order mark, where one has to say so, comes on top of ``max_bytes``. Raises UnknownFormat.
     """
     framing, rest = known_format(segment_format).framing, iter(chunks)
     head: list[bytes] = []
@@ -108,7 +108,9 @@ def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -
         head.append(chunk)
     whole = chain([b"".join(head)], rest)
     fits = sum(map(len, head)) <= max_bytes
-    return framing.split_stream(stream_as_text(whole) if framing.is_text and not fits else whole, max_bytes)
+    if fits or not framing.is_text:
+        return framing.split_stream(whole, max_bytes)
+    return map(to_be_read_again, framing.split_stream(stream_as_text(whole), max_bytes))
 
 
 def looks_ended(tail: bytes, segment_format: str) -> bool:

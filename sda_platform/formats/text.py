@@ -41,6 +41,14 @@ def as_text(data: bytes) -> bytes:
     return _with_line_feeds(data)
 
 
+def to_be_read_again(text: bytes) -> bytes:
+    """Return bytes of which `as_text` makes ``text``, which is its result or a part of it.
+
+    A part may begin with what says another encoding at the beginning of a file; then it gets the mark of UTF-8.
+    """
+    return text if _encoding_of(text[:_HEAD_BYTES]) == (_UTF_8, 0) else codecs.BOM_UTF8 + text
+
+
 def stream_as_text(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Decode ``chunks`` piece by piece, as `as_text` decodes the whole."""
     rest = iter(chunks)

@@ -20,9 +20,12 @@ def crash_at(point: str, nth: int = 1) -> Iterator[None]:
         yield
 
 
-def crashes() -> Iterator[AbstractContextManager[None]]:
-    """A block for each run of the code under test: the n-th ends at its n-th fault point, the last one is not ended."""
-    n, survived = 0, False
+def crashes(every: int = 1) -> Iterator[AbstractContextManager[None]]:
+    """A block for each run of the code under test: each ends at a fault point, the last one is not ended.
+
+    The first ends at the first point, the others at the next of ``every`` so many.
+    """
+    n, survived = 1, False
 
     @contextmanager
     def attempt(at: int) -> Iterator[None]:
@@ -38,8 +41,8 @@ def crashes() -> Iterator[AbstractContextManager[None]]:
             survived = True
 
     while not survived:
-        n += 1
         yield attempt(n)
+        n += every
 
 
 @contextmanager

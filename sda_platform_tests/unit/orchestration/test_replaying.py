@@ -40,6 +40,7 @@ from sda_platform.settings import Settings
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import commit, genesis_window, no_engine, with_delta_rs
+from sda_platform_tests.support.sampling import number
 from sda_platform_tests.support.segments import after, land, radar_segment
 
 TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
@@ -277,7 +278,7 @@ def test_a_restoration_of_a_file_that_a_crash_interrupts_at_any_step_is_finished
     shutil.copytree(home, original)
     sound = digest(RAW_RECORDS, _At(home, 0).open().log(RAW_RECORDS).rows())
     attempts = 0
-    for attempt in crashes():
+    for attempt in crashes(every=number(1, 3)):
         attempts += 1
         shutil.rmtree(home)
         shutil.copytree(original, home)
@@ -288,7 +289,7 @@ def test_a_restoration_of_a_file_that_a_crash_interrupts_at_any_step_is_finished
         log = _At(home, 0).open().log(RAW_RECORDS)
         assert digest(RAW_RECORDS, log.rows()) == sound
         assert examine(log, Depth.COLUMNS).is_sound
-    assert attempts > 3
+    assert attempts > number(9, 3)
 
 
 @pytest.mark.usefixtures("without_engine")

@@ -8,7 +8,7 @@ compared as the field is: as a number, an instant, a day, or a text of any case.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cmp_to_key
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from sda_platform.clock import parse_iso_ns
@@ -95,8 +95,8 @@ class Query:
     def chosen(self, rows: Iterable[T]) -> list[T]:
         """Return the rows that the query asks for, in its order."""
         found = [row for row in rows if all(each.is_met(each.field.value(row)) for each in self.conditions)]
-        if self.order:
-            found.sort(key=cmp_to_key(self._compared))
+        for each, is_descending in reversed(self.order):  # a sort keeps the order of what is equal
+            found.sort(key=partial(_order_of, each), reverse=is_descending)
         if self.is_distinct:
             found = list({tuple(each.stated(row) for each in self.fields): row for row in reversed(found)}.values())[
                 ::-1
@@ -107,15 +107,6 @@ class Query:
         """Return the condition on a field, where there is one alone."""
         found = [each for each in self.conditions if each.field.name == name]
         return found[0] if len(found) == 1 else None
-
-    def _compared(self, a: Any, b: Any) -> int:
-        for each, is_descending in self.order:
-            x, y = (_folded(each.value(row)) for row in (a, b))
-            if x != y:
-                # Nothing is before everything.
-                is_before = y is not None and (x is None or x < y)
-                return -1 if is_before != is_descending else 1
-        return 0
 
 
 def parsed(path: Sequence[str], classes: Mapping[str, Sequence[QueryField]], now_ns: int) -> Query:
@@ -187,6 +178,12 @@ def _equals(of: QueryField, wanted: Set[Any]) -> Test:
 
 def _compared_as(of: QueryField, value: Any) -> Any:
     return value // DAY_NS * DAY_NS if of.kind == DAY else _folded(value)
+
+
+def _order_of(of: QueryField, row: Any) -> tuple[bool, Any]:
+    """Return what a row is sorted by; nothing is before everything."""
+    value = _folded(of.value(row))
+    return value is not None, 0 if value is None else value
 
 
 def _folded(value: Any) -> Any:

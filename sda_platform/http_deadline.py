@@ -11,6 +11,8 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sda_platform.fair_share import is_fair, peer_of
+
 HEADERS_S: Final = 10.0
 """Within this time of a connection, or of the first byte of a later request, the headers must be complete."""
 HEADER_BYTES: Final = 65_536
@@ -34,8 +36,8 @@ class DeadlineProtocol(HttpToolsProtocol):
     """Answers 408 and closes the connection where headers are not complete within ``headers_s``; 431 above
     `HEADER_BYTES`.
 
-    A connection whose peer stops to read its answer is closed after ``stalled_s``. Bounded: the server's limit of
-    requests at once, twice, is how many connections may be open. More are closed.
+    A connection whose peer stops to read its answer is closed after ``stalled_s``. Bounded: as many connections as the
+    server's limit may be open, of which a peer has a fair share. More are closed.
     """
 
     headers_s: float = HEADERS_S
@@ -46,9 +48,12 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         super().connection_made(transport)
-        if self.limit_concurrency is not None and len(self.connections) > 2 * self.limit_concurrency:
-            transport.abort()
-            return
+        if self.limit_concurrency is not None:
+            peer = peer_of(self.client)
+            own = sum(peer_of(each.client) == peer for each in self.connections)
+            if not is_fair(own, len(self.connections), self.limit_concurrency):
+                transport.abort()
+                return
         self._begin()
 
     def data_received(self, data: bytes) -> None:

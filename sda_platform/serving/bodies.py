@@ -7,12 +7,13 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 
+from sda_platform.fair_share import FairShare, peer_of
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.puts import MOST_BYTES
 from sda_platform.serving.requests import BadRequest, TooSlow
 
 MOST_AT_ONCE: Final = 4 * MOST_BYTES
-"""Bound of the bodies of all requests together."""
+"""Bound of the bodies of all requests together, of which each peer has a fair share."""
 WITHIN_S: Final = 30.0
 """Within this time a body must have arrived."""
 
@@ -26,13 +27,12 @@ def media_type_of(request: Request, formats: Mapping[str, str]) -> str:
 
 
 class Bodies:
-    """The bodies that are being received and used: bounded together and each alone, and each has a deadline."""
+    """The bodies that are being received and used: bounded together, of each peer and each alone, with a deadline."""
 
     def __init__(
         self, most_bytes: int = MOST_AT_ONCE, within_s: float = WITHIN_S, largest_bytes: int = MOST_BYTES
     ) -> None:
-        self._most_bytes, self._within_s, self._largest_bytes = most_bytes, within_s, largest_bytes
-        self._held = 0
+        self._share, self._within_s, self._largest_bytes = FairShare(most_bytes), within_s, largest_bytes
 
     @asynccontextmanager
     async def received(self, request: Request) -> AsyncIterator[bytes]:
@@ -42,14 +42,15 @@ class Bodies:
         others take up the bound.
         """
         parts: list[bytes] = []
+        peer = peer_of(request.client)
         try:
-            await self._receive(request, parts)
+            await self._receive(request, peer, parts)
             parts[:] = [b"".join(parts)]
             yield parts[0]
         finally:
-            self._held -= sum(map(len, parts))
+            self._share.give_back(peer, sum(map(len, parts)))
 
-    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+    async def _receive(self, request: Request, peer: str, parts: list[bytes]) -> None:
         size = 0
         try:
             async with asyncio.timeout(self._within_s):
@@ -58,9 +59,8 @@ class Bodies:
                     if size > self._largest_bytes:
                         more = "; use `sda land` for large files" if self._largest_bytes == MOST_BYTES else ""
                         raise BadRequest(f"the body is larger than {self._largest_bytes:,} bytes{more}")
-                    if self._held + len(part) > self._most_bytes:
+                    if not self._share.takes(peer, len(part)):
                         raise Busy("bodies of other requests take up the memory for them; try again")
-                    self._held += len(part)
                     parts.append(part)
         except TimeoutError:
             raise TooSlow(f"the body did not arrive within {self._within_s:g} s") from None

@@ -5,10 +5,12 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sda_platform.fair_share import FairShare, peer_of
 from sda_platform.serving.requests import problem
 
 MOST_BYTES: Final = 256 * 2**20
-"""Bound of the large answers that are on their way; beyond it a request is answered 503."""
+"""Bound of the large answers that are on their way, of which each peer has a fair share; beyond it a request is
+answered 503."""
 _PIECE_BYTES: Final = 2**16
 _BUSY: Final = "too many large answers are on their way to slow clients; try again"
 
@@ -20,13 +22,13 @@ class BoundedAnswers:
     """
 
     def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES) -> None:
-        self._app, self._most_bytes = app, most_bytes
-        self._leaving: dict[int, tuple[int, int]] = {}  # by identity of the bytes: their length, how many clients
+        self._app, self._share = app, FairShare(most_bytes)
+        self._leaving: dict[int, tuple[str, int]] = {}  # by identity of the bytes: for whom they count, clients
 
     @property
     def bytes_leaving(self) -> int:
         """The bytes of large answers that are on their way."""
-        return sum(length for length, _ in self._leaving.values())
+        return self._share.held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""
@@ -39,7 +41,7 @@ class BoundedAnswers:
                 return
             body = message.get("body", b"")
             if start is not None and len(body) > _PIECE_BYTES:
-                if self._has_room_for(body):
+                if self._is_leaving(body, peer_of(scope.get("client"))):
                     await self._in_pieces(start, body, message, send)
                 else:
                     await problem(_BUSY, 503, {"Retry-After": "1"})(scope, receive, send)
@@ -51,12 +53,15 @@ class BoundedAnswers:
 
         await self._app(scope, receive, steadily if scope["type"] == "http" else send)
 
-    def _has_room_for(self, body: bytes) -> bool:
-        return id(body) in self._leaving or self.bytes_leaving + len(body) <= self._most_bytes
+    def _is_leaving(self, body: bytes, peer: str) -> bool:
+        """Count one client more for ``body``, if there is room for it; return whether there is."""
+        payer, clients = self._leaving.get(id(body), (peer, 0))
+        if not (clients or self._share.takes(peer, len(body))):
+            return False
+        self._leaving[id(body)] = payer, clients + 1
+        return True
 
     async def _in_pieces(self, start: Message, body: bytes, message: Message, send: Send) -> None:
-        length, clients = self._leaving.get(id(body), (len(body), 0))
-        self._leaving[id(body)] = length, clients + 1
         try:
             await send(start)
             view = memoryview(body)
@@ -66,6 +71,8 @@ class BoundedAnswers:
                 await send({**piece, "more_body": not is_last or message.get("more_body", False)})
                 await asyncio.sleep(0)  # others have their turn
         finally:
-            length, clients = self._leaving.pop(id(body))
+            payer, clients = self._leaving.pop(id(body))
             if clients > 1:
-                self._leaving[id(body)] = length, clients - 1
+                self._leaving[id(body)] = payer, clients - 1
+            else:
+                self._share.give_back(payer, len(body))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -18,7 +17,7 @@ from sda_platform.serving.conditional import of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, chosen, rendered
-from sda_platform.serving.requests import BadRequest, parsed_number, view_of
+from sda_platform.serving.requests import BadRequest, in_thread, parsed_number, view_of
 from sda_platform.serving.satellites import CataloguedObject
 from sda_platform.serving.view import View
 from sda_platform.units import DAY_NS
@@ -35,7 +34,7 @@ _PROTECTED_INCLINATION_DEG: Final = 15.0
 
 async def gp(request: Request) -> Response:
     """Element sets by catalogue number, launch, name or group."""
-    return await run_in_threadpool(_gp, request)
+    return await in_thread(request, _gp, request)
 
 
 def _gp(request: Request) -> Response:

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,6 +27,7 @@ from sda_platform.serving.requests import (
     BadRequest,
     NotFound,
     as_of,
+    in_thread,
     instant,
     numbers_of,
     object_number,
@@ -58,7 +58,7 @@ _TOLD: Final = 10
 
 async def health(request: Request) -> Response:
     """Return the version that is served, what waits, and the engine's counters."""
-    facts = await run_in_threadpool(_live(request).health)
+    facts = await in_thread(request, _live(request).health)
     return of_this_moment(request, _json(facts, 200))
 
 
@@ -70,7 +70,7 @@ async def one_object(request: Request) -> Response:
 
 async def objects(request: Request) -> Response:
     """Return the sets in force of many objects, ascending by number, page by page."""
-    return await run_in_threadpool(_objects, request)
+    return await in_thread(request, _objects, request)
 
 
 def _objects(request: Request) -> Response:
@@ -101,7 +101,7 @@ def _objects(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """Every set of an object, by epoch."""
-    return await run_in_threadpool(_history, request)
+    return await in_thread(request, _history, request)
 
 
 def _history(request: Request) -> Response:
@@ -119,12 +119,12 @@ def _history(request: Request) -> Response:
 async def object_states(request: Request) -> Response:
     """States of one object at times."""
     number = object_number(request)
-    return await run_in_threadpool(_states, request, number)
+    return await in_thread(request, _states, request, number)
 
 
 async def all_states(request: Request) -> Response:
     """States of several objects, or of a page of all, at times."""
-    return await run_in_threadpool(_states, request, None)
+    return await in_thread(request, _states, request, None)
 
 
 def _states(request: Request, number: int | None) -> Response:
@@ -151,7 +151,7 @@ def _states(request: Request, number: int | None) -> Response:
 async def conjunctions(request: Request) -> Response:
     """Return the current assessments of an object's conjunctions."""
     number = object_number(request)
-    found = await run_in_threadpool(_live(request).source.conjunctions, number, as_of(request))
+    found = await in_thread(request, _live(request).source.conjunctions, number, as_of(request))
     return of_content(request, _rows(found))
 
 
@@ -161,7 +161,7 @@ async def alerts(request: Request) -> Response:
     if level not in (None, *RISK_LEVELS[1:]):
         raise BadRequest(f"risk is {level[:40]!r}, must be one of {', '.join(RISK_LEVELS[1:])}")
     number = whole_number(request, "norad_id", 0, least=1)
-    found = await run_in_threadpool(_live(request).source.alerts, as_of(request))
+    found = await in_thread(request, _live(request).source.alerts, as_of(request))
     selected = [
         row
         for row in found
@@ -178,10 +178,10 @@ async def put_elements(request: Request) -> Response:
     segment_format = media_type_of(request, PUT_FORMATS)
     live, puts = _live(request), _puts(request)
     async with bodies_of(request).received(request) as body:
-        sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
+        sets, refused = await in_thread(request, accepted_sets, body, segment_format, live.now_ns())
         client.require([each.norad_id for each in sets])
         if client.norad_ids is not None:
-            client.require(await run_in_threadpool(_designated, live, sets))
+            client.require(await in_thread(request, _designated, live, sets))
         if sets:
             await asyncio.wrap_future(puts.put(sets, sender_of(request, client)))
         quotas_of(request).spend(client.name, bytes=len(body), records=len(sets), **{REFUSED: len(refused)})

@@ -2,16 +2,19 @@
 
 import json
 import re
+from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from math import ceil
-from typing import Final
+from typing import Any, Final, TypeVar
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.clock import iso, parse_iso_ns
+from sda_platform.fair_share import PeerTurns, peer_of
 from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.resilience import OverQuota, Quotas
@@ -27,7 +30,10 @@ from sda_platform.serving.rendering import NotAcceptable
 from sda_platform.serving.states import TooMany
 from sda_platform.serving.view import Place, View
 
+Found = TypeVar("Found")
 Handler = Callable[[Request], Awaitable[Response]]
+AT_ONCE: Final = 8
+"""So many of the server's threads (40) work for one peer. Its other requests wait without one."""
 LONGEST_PAGE: Final = 10_000
 AS_OF, SNAPSHOT = "as_of", "snapshot"
 """Parameters of reads of the catalogue: a mission time in the past, and the view that further pages are of."""
@@ -111,6 +117,18 @@ def _require_known(request: Request, parameters: Mapping[str, Parameter]) -> Non
         if declared in given and not parameters[declared].is_repeated:
             raise BadRequest(f"{name[:40]} is given twice")
         given.add(declared)
+
+
+async def in_thread(request: Request, work: Callable[..., Found], *arguments: Any) -> Found:
+    """Return what ``work`` returns, done in a thread when the peer of ``request`` has its turn."""
+    async with turn_of(request):
+        return await run_in_threadpool(work, *arguments)
+
+
+def turn_of(request: Request) -> Semaphore:
+    """Return what is entered while something is done for the peer of a request."""
+    turns: PeerTurns = request.app.state.turns
+    return turns.of(peer_of(request.client))
 
 
 def client_of(request: Request) -> Client:

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,7 +10,7 @@ from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.conditional import of_content
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.rendering import LEFT_OUT, element_set, json_rows
-from sda_platform.serving.requests import BadRequest, as_of, instant, view_of
+from sda_platform.serving.requests import BadRequest, as_of, in_thread, instant, view_of
 from sda_platform.serving.source import Rows
 from sda_platform.serving.view import View
 
@@ -22,7 +21,7 @@ FRAME_S: Final = 0.001, 3600.0
 
 async def schedule(request: Request) -> Response:
     """Return the scheduled observations that end after ``since``, by their beginning."""
-    return await run_in_threadpool(_schedule, request)
+    return await in_thread(request, _schedule, request)
 
 
 def _schedule(request: Request) -> Response:

@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from sda_platform.code_version import code_version
+from sda_platform.fair_share import PeerTurns
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate
 from sda_platform.serving.bodies import Bodies, bodies_of_logins
@@ -26,14 +27,14 @@ from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
-from sda_platform.serving.requests import answering, problem
+from sda_platform.serving.requests import AT_ONCE, answering, problem
 from sda_platform.serving.routes import ROUTES, openapi
 from sda_platform.serving.submissions import Submissions
 
 FOLLOW_S = 1.0
 """How often a newer version of the catalogue is looked up; the index lags by this, and by the update itself."""
 MOST_REQUESTS = 512
-"""Connections from which requests are answered 503; twice as many may be open."""
+"""Connections that may be open, of which a peer has a fair share."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -66,6 +67,7 @@ def application(
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.bodies, app.state.logins, app.state.answers = Bodies(), bodies_of_logins(), KeptAnswers()
+    app.state.turns = PeerTurns(AT_ONCE)
     app.state.groups, app.state.changes = groups, Changes(live.source)
     app.state.quotas = clients.quota.quotas()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients

@@ -12,7 +12,6 @@ from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 from xml.sax.saxutils import escape
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -27,7 +26,7 @@ from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.query import Query, parsed
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
-from sda_platform.serving.requests import BadRequest, as_of, view_of
+from sda_platform.serving.requests import BadRequest, as_of, in_thread, view_of
 from sda_platform.serving.satellites import CataloguedObject
 from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns
 from sda_platform.serving.view import View
@@ -74,7 +73,7 @@ async def model(request: Request) -> Response:
 
 async def query(request: Request) -> Response:
     """Return rows of a class by conditions on any field."""
-    return await run_in_threadpool(_query, request)
+    return await in_thread(request, _query, request)
 
 
 def _query(request: Request) -> Response:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,7 +20,7 @@ from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
 from sda_platform.serving.puts import Refusal
 from sda_platform.serving.rendering import NotAcceptable, json_rows
-from sda_platform.serving.requests import NotFound, client_of, quotas_of, sender_of, writer_of
+from sda_platform.serving.requests import NotFound, client_of, in_thread, quotas_of, sender_of, writer_of
 
 EPHEMERIS_FORMATS: Final = {
     "application/x-ccsds-kvn": "oem-kvn",
@@ -79,21 +78,21 @@ async def put_ephemerides(request: Request) -> Response:
 async def _taken(request: Request, client: Client, body: bytes, segment_format: str) -> Response:
     live, submissions = request.app.state.live, _submissions(request)
     if client.norad_ids is not None:
-        client.require(await run_in_threadpool(submissions.objects, body, segment_format, live))
-    refused = await run_in_threadpool(submissions.refusals, body, segment_format, live)
+        client.require(await in_thread(request, submissions.objects, body, segment_format, live))
+    refused = await in_thread(request, submissions.refusals, body, segment_format, live)
     if refused:
         quotas_of(request).spend(client.name, bytes=len(body), **{REFUSED: len(refused)})
         reasons = "; ".join(each.reason for each in refused)
         return _json({"error": reasons, "refused": [asdict(each) for each in refused]}, 422)
     quotas_of(request).spend(client.name, bytes=len(body), records=1)
-    submission_id, is_new = await run_in_threadpool(submissions.take, body, segment_format, sender_of(request, client))
+    submission_id, is_new = await in_thread(request, submissions.take, body, segment_format, sender_of(request, client))
     where = f"/ephemerides/{submission_id}"
     return _json({"id": submission_id, "status": where, "is_new": is_new}, 201 if is_new else 200, Location=where)
 
 
 async def submission(request: Request) -> Response:
     """Return the state of a submission and its conjunctions; the CDMs of these in KVN or XML."""
-    return await run_in_threadpool(_submission, request)
+    return await in_thread(request, _submission, request)
 
 
 def _submission(request: Request) -> Response:

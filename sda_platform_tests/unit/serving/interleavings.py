@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
+from sda_platform.serving import events, requests
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
@@ -151,8 +151,8 @@ async def _here(run: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    """An endpoint over objects 1 to 8, whose handlers run in the thread that asks."""
+def world(*, in_threads: bool = False) -> Iterator[World]:
+    """An endpoint over objects 1 to 8, whose handlers run in the thread that asks, unless ``in_threads``."""
     with tempfile.TemporaryDirectory() as home:
         source = MemorySource()
         source.commit(*(row(number) for number in range(1, 9)))
@@ -162,7 +162,7 @@ def world() -> Iterator[World]:
         puts = Puts(live, lambda name, data, origins: NOW_NS)
         app = application(live, puts, SubmittedEphemerides(lake_at(Path(home) / "lake"), f"{home}/landing"))
         with ExitStack() as patched:
-            for module in (endpoints, celestrak, events, scheduled, spacetrack, submissions):
+            for module in () if in_threads else (requests, events):
                 patched.enter_context(patch.object(module, "run_in_threadpool", _here))
             yield World(app, live, source)
         puts.close()

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
+import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,13 +13,13 @@ from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.kept_answers import KeptAnswers
-from sda_platform.serving.requests import BadRequest, TooSlow
+from sda_platform.serving.requests import AT_ONCE, BadRequest, TooSlow
 from sda_platform_tests.unit.serving.interleavings import World, asked, world
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "POST", "path": "/elements", "query_string": b"", "headers": []}
 
 
-def stalled(received: list[bytes]) -> Request:
+def stalled(received: list[bytes], peer: str = "192.0.2.1") -> Request:
     """A request whose body stops after ``received``."""
 
     async def receive() -> dict[str, Any]:
@@ -27,14 +28,14 @@ def stalled(received: list[bytes]) -> Request:
         await asyncio.Event().wait()
         raise AssertionError
 
-    return Request(SCOPE, receive)
+    return Request({**SCOPE, "client": (peer, 1)}, receive)
 
 
-def whole(body: bytes) -> Request:
+def whole(body: bytes, peer: str = "192.0.2.1") -> Request:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return Request(SCOPE, receive)
+    return Request({**SCOPE, "client": (peer, 1)}, receive)
 
 
 async def taken(bodies: Bodies, request: Request) -> int:
@@ -44,17 +45,17 @@ async def taken(bodies: Bodies, request: Request) -> int:
 
 def test_bodies_are_bounded_together_and_each_has_a_deadline__44() -> None:
     async def scenario() -> None:
-        bodies, parts = Bodies(100, within_s=1e-3), [[b"x" * 40], [b"x" * 40]]
+        bodies, parts = Bodies(160, within_s=1e-3), [[b"x" * 40], [b"x" * 40]]
         waiting = [asyncio.ensure_future(taken(bodies, stalled(each))) for each in parts]
         while any(parts):
             await asyncio.sleep(0)
         with pytest.raises(Busy, match="other requests"):
-            await taken(bodies, whole(b"x" * 40))
-        assert await taken(bodies, whole(b"x" * 20)) == 20
+            await taken(bodies, whole(b"x"))
+        assert await taken(bodies, whole(b"x" * 40, "192.0.2.2")) == 40, "another peer has a share"
         for each in waiting:
             with pytest.raises(TooSlow, match="did not arrive within"):
                 await each
-        assert await taken(bodies, whole(b"x" * 100)) == 100, "what was held is free again"
+        assert await taken(bodies, whole(b"x" * 80)) == 80, "what was held is free again"
 
     asyncio.run(scenario())
 
@@ -75,9 +76,10 @@ def test_answers_on_their_way_are_bounded_and_equal_ones_count_once__44() -> Non
         await Response(body if scope["path"] == "/same" else other)(scope, receive, send)
 
     async def scenario() -> None:
-        bounded, free = BoundedAnswers(app, most_bytes=500_000), asyncio.Event()
+        nonlocal other
+        bounded, free = BoundedAnswers(app, most_bytes=800_000), asyncio.Event()
 
-        async def ask(path: str, *, is_stalled: bool) -> list[Any]:
+        async def ask(path: str, *, is_stalled: bool, peer: str = "192.0.2.1") -> list[Any]:
             sent: list[Any] = []
 
             async def send(message: Any) -> None:
@@ -85,13 +87,16 @@ def test_answers_on_their_way_are_bounded_and_equal_ones_count_once__44() -> Non
                 if is_stalled and len(sent) > 1:
                     await free.wait()
 
-            await bounded({**SCOPE, "path": path, "method": "GET"}, stalled([]).receive, send)
+            scope = {**SCOPE, "path": path, "method": "GET", "client": (peer, 1)}
+            await bounded(scope, stalled([]).receive, send)
             return sent
 
         slow = [asyncio.ensure_future(ask("/same", is_stalled=True)) for _ in range(100)]
         await asyncio.sleep(0)
         assert bounded.bytes_leaving == len(body), "a hundred clients share its bytes"
         assert (await ask("/other", is_stalled=False))[0]["status"] == 503
+        other = b"b" * 200_000
+        assert (await ask("/other", is_stalled=False, peer="192.0.2.2"))[0]["status"] == 200, "it has a share"
         free.set()
         for sent in await asyncio.gather(*slow):
             assert b"".join(each["body"] for each in sent[1:]) == body
@@ -100,6 +105,34 @@ def test_answers_on_their_way_are_bounded_and_equal_ones_count_once__44() -> Non
         assert (await ask("/other", is_stalled=False))[0]["status"] == 200
 
     asyncio.run(scenario())
+
+
+def test_a_peer_that_asks_for_much_holds_no_thread_of_others() -> None:
+    """Sixty requests at once, each of which takes long, were more than the server has threads."""
+    place: World
+    begun, may_end = list[int](), threading.Event()
+
+    def slow(_as_of_ns: int | None) -> list[Any]:
+        begun.append(1)
+        assert may_end.wait(30)
+        return []
+
+    def client(peer: str) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=place.app, client=(peer, 1))
+        return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=30)
+
+    async def scenario() -> None:
+        async with client("2001:db8::1") as greedy, client("2001:db8::2") as same, client("2001:db8:1::1") as other:
+            sent = [asyncio.ensure_future((greedy, same)[n % 2].get("/alerts")) for n in range(60)]
+            assert (await other.get("/objects")).status_code == 200
+            assert len(begun) <= AT_ONCE
+            may_end.set()
+            assert {(await each).status_code for each in sent} == {200}
+
+    with world(in_threads=True) as place:
+        place.source.alerts = slow  # type: ignore[method-assign]
+        asyncio.run(scenario())
+    assert len(begun) == 60
 
 
 def test_a_large_answer_is_made_once_for_all_that_ask_meanwhile__44() -> None:

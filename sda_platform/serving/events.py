@@ -1,7 +1,7 @@
 """What commits changed, as events: a stream (server-sent events) that a client resumes, or pages in JSON.
 
-A cursor states up to which commit of each feed a client has everything. It is the id of an event that completes a
-commit. A client that reconnects with it is sent what came later: each row at least once, with an id of its own.
+A cursor states what of each feed a client has: everything up to a commit, and so many rows of the next one. A client
+that reconnects with the id of its last event is sent what came later: each row at least once, with an id of its own.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,22 +18,24 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sda_platform.fair_share import FairShare, peer_of
 from sda_platform.formats.omm import encode_omm_json
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.negotiation import best
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import NotAcceptable, element_set, json_rows
-from sda_platform.serving.requests import BadRequest, page_length
+from sda_platform.serving.requests import BadRequest, page_length, turn_of
 from sda_platform.serving.source import ELEMENT_SETS, FEEDS, CatalogueSource
 
 MEDIA_TYPES: Final = ("application/json", "text/event-stream")
 FIRST: Final = "first"
-CURSOR_PATTERN: Final = rf"({FIRST}|({'|'.join(FEEDS)}):[0-9]{{1,18}}(,({'|'.join(FEEDS)}):[0-9]{{1,18}})*)"
+_PLACE: Final = rf"({'|'.join(FEEDS)}):[0-9]{{1,18}}(\.[0-9]{{1,9}})?"
+CURSOR_PATTERN: Final = rf"({FIRST}|{_PLACE}(,{_PLACE})*)"
 LOOK_S: Final = 1.0
 """How often streams look for newer commits."""
 MOST_STREAMS: Final = 100
-"""Streams beyond this number are answered 503."""
+"""Streams that may be open, of which a peer has a fair share; more are answered 503."""
 _QUIET_S: Final = 15.0
 # Rows that are rendered at once: what a stream holds beside the commit.
 _ROWS: Final = 500
@@ -44,24 +46,33 @@ _RETRY_MS: Final = 2_000
 
 @dataclass(frozen=True)
 class FeedCursor:
-    """The newest commit of each feed of which a client has everything."""
+    """What a client has: everything of each feed up to a commit, and so many ``rows`` of the next one."""
 
     commits: Mapping[str, int]
+    rows: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def parsed(cls, text: str, feeds: Sequence[str]) -> "FeedCursor":
         """Read a cursor; `FIRST` is before all commits. Raises BadRequest."""
         if not re.fullmatch(CURSOR_PATTERN, text):
             raise BadRequest(f"the cursor {text[:80]!r} is none that an event has, nor {FIRST}")
-        given = {} if text == FIRST else {name: int(at) for name, _, at in (e.partition(":") for e in text.split(","))}
-        return cls({feed: given.get(feed, 0) for feed in feeds})
+        given = {} if text == FIRST else dict(each.split(":") for each in text.split(","))
+        places = {feed: given.get(feed, "0").partition(".") for feed in feeds}
+        return cls(
+            {feed: int(sequence) for feed, (sequence, _, _) in places.items()},
+            {feed: int(rows) for feed, (_, _, rows) in places.items() if rows},
+        )
 
-    def after(self, feed: str, sequence: int) -> "FeedCursor":
-        """Return the cursor with everything of a commit."""
-        return FeedCursor({**self.commits, feed: sequence})
+    def after(self, feed: str, sequence: int, rows: int = 0) -> "FeedCursor":
+        """Return the cursor with everything of a commit, and so many rows of the next one."""
+        others = {name: count for name, count in self.rows.items() if name != feed}
+        return FeedCursor({**self.commits, feed: sequence}, {**others, feed: rows} if rows else others)
 
     def __str__(self) -> str:
-        return ",".join(f"{feed}:{sequence}" for feed, sequence in self.commits.items())
+        return ",".join(
+            f"{feed}:{sequence}.{self.rows[feed]}" if feed in self.rows else f"{feed}:{sequence}"
+            for feed, sequence in self.commits.items()
+        )
 
 
 class Changes:
@@ -74,11 +85,10 @@ class Changes:
         clock_s: Callable[[], float] = time.monotonic,
         most_streams: int = MOST_STREAMS,
     ) -> None:
-        self._source, self._clock_s, self._most_streams = source, clock_s, most_streams
-        self._pause = pause
+        self._source, self._clock_s, self._pause = source, clock_s, pause
+        self._streams = FairShare(most_streams)
         self.is_over: Callable[[], bool] = lambda: False
         """Whether streams shall end."""
-        self.streams = 0
         self._heads: Mapping[str, int] = {}
         self._looked_s = float("-inf")
         self._kept: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
@@ -103,14 +113,16 @@ class Changes:
                     self._kept.popitem(last=False)
         return found
 
-    def require_room(self) -> None:
-        """Raise Busy where as many streams are open as may be."""
-        if self.streams >= self._most_streams:
-            raise Busy(f"{self.streams} streams of events are open; no more are served")
+    def require_room(self, peer: str) -> None:
+        """Raise Busy where as many streams are open as may be, or as ``peer`` may have."""
+        if not self._streams.takes(peer):
+            raise Busy(f"{self._streams.held} streams of events are open; no more are served")
+        self._streams.give_back(peer)
 
-    async def stream(self, cursor: FeedCursor) -> AsyncIterator[bytes]:
+    async def stream(self, cursor: FeedCursor, peer: str = "") -> AsyncIterator[bytes]:
         """Send what is after ``cursor`` and whatever comes, until `is_over`."""
-        self.streams += 1
+        if not self._streams.takes(peer):
+            return  # another one came first: the client connects again
         try:
             # The id of the beginning, so that a client which is cut off before the first event resumes here.
             yield f"retry: {_RETRY_MS}\nid: {cursor}\nevent: begin\ndata: {{}}\n\n".encode()
@@ -118,40 +130,42 @@ class Changes:
             while not self.is_over():
                 heads = await self.heads()
                 for feed, upto in heads.items():
-                    for sequence in range(cursor.commits.get(feed, upto) + 1, upto + 1):
-                        before, cursor = cursor, cursor.after(feed, sequence)
-                        async for piece in self._events(feed, sequence, before, cursor):
-                            yield piece
+                    while cursor.commits.get(feed, upto) < upto:
+                        found, cursor = await self._events(feed, cursor, _ROWS)
+                        if found:
+                            yield b"".join(b"id: %s\nevent: %s\ndata: %s\n\n" % each for each in found)
                             quiet_since_s = self._clock_s()
                 if self._clock_s() - quiet_since_s >= _QUIET_S:
                     yield b": nothing new\n\n"
                     quiet_since_s = self._clock_s()
                 await self._pause(LOOK_S)
         finally:
-            self.streams -= 1
+            self._streams.give_back(peer)
 
     async def page(self, cursor: FeedCursor, limit: int) -> bytes:
-        """Return what is after ``cursor`` as JSON: whole commits, the first and as many as have ``limit`` rows."""
+        """Return what is after ``cursor`` as JSON, at most ``limit`` rows."""
         events: list[bytes] = []
         for feed, upto in (await self.heads()).items():
-            for sequence in range(cursor.commits.get(feed, upto) + 1, upto + 1):
-                rows = await self.commit(feed, sequence)
-                if events and len(events) + rows.num_rows > limit:
+            while cursor.commits.get(feed, upto) < upto:
+                if len(events) >= limit:
                     return _page(cursor, events, is_complete=False)
-                cursor = cursor.after(feed, sequence)
-                for first in range(0, rows.num_rows, _ROWS):
-                    events += await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, _ROWS))
+                found, cursor = await self._events(feed, cursor, min(_ROWS, limit - len(events)))
+                events += [text for _, _, text in found]
         return _page(cursor, events, is_complete=True)
 
-    async def _events(self, feed: str, sequence: int, before: FeedCursor, after: FeedCursor) -> AsyncIterator[bytes]:
+    async def _events(
+        self, feed: str, cursor: FeedCursor, most: int
+    ) -> tuple[list[tuple[bytes, bytes, bytes]], FeedCursor]:
+        """Return the cursor, feed and JSON of at most ``most`` events after ``cursor``, of one commit, and the cursor
+        then. All but the last have the cursor of the beginning.
+        """
+        sequence, first = cursor.commits[feed] + 1, cursor.rows.get(feed, 0)
         rows = await self.commit(feed, sequence)
-        for first in range(0, rows.num_rows, _ROWS):
-            texts = await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, _ROWS))
-            ids = [before] * len(texts)
-            if first + _ROWS >= rows.num_rows:
-                ids[-1] = after
-            pairs = zip(ids, texts, strict=True)
-            yield b"".join(b"id: %s\nevent: %s\ndata: %s\n\n" % (str(i).encode(), feed.encode(), t) for i, t in pairs)
+        end = max(first, min(first + most, rows.num_rows))
+        texts = await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, end - first))
+        after = cursor.after(feed, sequence) if end >= rows.num_rows else cursor.after(feed, sequence - 1, end)
+        ids = [*[cursor] * (len(texts) - 1), after]
+        return [(str(each).encode(), feed.encode(), text) for each, text in zip(ids, texts, strict=False)], after
 
 
 async def events(request: Request) -> Response:
@@ -166,13 +180,15 @@ async def events(request: Request) -> Response:
     text = request.headers.get("last-event-id") or request.query_params.get("since")
     cursor = FeedCursor({feed: heads[feed] for feed in feeds}) if text is None else FeedCursor.parsed(text, feeds)
     for feed, sequence in cursor.commits.items():
-        if sequence > heads[feed]:
+        if sequence + (feed in cursor.rows) > heads[feed]:
             raise NotKept(f"the cursor has commit {sequence} of {feed}, whose newest is {heads[feed]}: read it anew")
     nowhere = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if media_type == MEDIA_TYPES[0]:
-        return Response(await changes.page(cursor, limit), 200, nowhere, media_type)
-    changes.require_room()
-    return StreamingResponse(changes.stream(cursor), 200, nowhere, media_type)
+        async with turn_of(request):
+            return Response(await changes.page(cursor, limit), 200, nowhere, media_type)
+    peer = peer_of(request.client)
+    changes.require_room(peer)
+    return StreamingResponse(changes.stream(cursor, peer), 200, nowhere, media_type)
 
 
 def _feeds(request: Request) -> list[str]:

@@ -50,7 +50,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if self.limit_concurrency is not None:
             peer = peer_of(self.client)
-            own = sum(peer_of(each.client) == peer for each in self.connections)
+            own = sum(peer_of(getattr(each, "client", None)) == peer for each in self.connections)
             if not is_fair(own, len(self.connections), self.limit_concurrency):
                 transport.abort()
                 return

@@ -26,6 +26,7 @@ from sda_platform.console.filters import Filters, WrongFilter
 from sda_platform.console.objects import object_page, search_page
 from sda_platform.console.page import HEADERS, STATIC, ConsoleContext, currency, page
 from sda_platform.console.readers import ConsoleReader
+from sda_platform.fair_share import PeerTurns, peer_of
 from sda_platform.formats.listings import ListingError
 from sda_platform.html_elements import element
 from sda_platform.http_gate import headers_of
@@ -42,7 +43,8 @@ _FILES: Final = {
 }
 _GREATEST_ID: Final = 2**63 - 1
 MOST_AT_ONCE: Final = 4
-"""Pages and pictures that are made at once. Others wait and hold no thread, so lookups beside them keep theirs."""
+"""Pages and pictures that are made at once, half of them for one peer. Others wait and hold no thread, so lookups beside
+them keep theirs."""
 _STATUS: Final = {
     UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, UnusableAction: 400, NotAllowedToAct: 403,
     ListingError: 500,
@@ -65,16 +67,20 @@ class PageRoute(Route):
 def console_routes(context: ConsoleContext) -> list[BaseRoute]:
     """Return the routes of the console; they come before those of the endpoint."""
 
-    at_once, bodies = CapacityLimiter(MOST_AT_ONCE), forms()
+    at_once, turns, bodies = CapacityLimiter(MOST_AT_ONCE), PeerTurns(MOST_AT_ONCE // 2), forms()
+
+    async def in_turn(answer: Callable[[Request], Response], request: Request) -> Response:
+        async with turns.of(peer_of(request.client)):
+            return await to_thread.run_sync(partial(answer, request), limiter=at_once)
 
     def of(make: _Page, root: str = "") -> Callable[[Request], Awaitable[Response]]:
         answer = _answered(context, make, root)
 
         @wraps(make)
-        async def in_turn(request: Request) -> Response:
-            return await to_thread.run_sync(partial(answer, request), limiter=at_once)
+        async def made(request: Request) -> Response:
+            return await in_turn(answer, request)
 
-        return in_turn
+        return made
 
     async def action(request: Request) -> Response:
         """Read the form outside the threads: a slow sender holds none."""
@@ -84,7 +90,7 @@ def console_routes(context: ConsoleContext) -> list[BaseRoute]:
         except UnusableAction as error:
             return _wrong(context, error, "../")
         take = _answered(context, lambda known, _: take_action(known, path, headers, sent), "../")
-        return await to_thread.run_sync(partial(take, request), limiter=at_once)
+        return await in_turn(take, request)
 
     return [
         Route("/login", of(_log_in)),

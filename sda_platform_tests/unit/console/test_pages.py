@@ -87,7 +87,7 @@ def console(home: Path, lake: Lake, **facts: Any) -> Iterator[tuple[Client, Cons
         yield client, context
 
 
-def test_pages_that_take_long_leave_threads_to_lookups_beside_them(tmp_path: Path) -> None:
+def test_pages_that_take_long_leave_threads_to_lookups_and_pages_to_other_peers(tmp_path: Path) -> None:
     """As many requests for pages as a server takes; each waits for a page that takes long."""
     landing, go, begun = str(tmp_path / "landing"), Event(), []
 
@@ -100,9 +100,15 @@ def test_pages_that_take_long_leave_threads_to_lookups_beside_them(tmp_path: Pat
     lookup = Route("/health", lambda _: Response("sound"))
     app = Starlette(routes=[*console_routes(context), lookup])
 
+    def peer(address: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(address, 1)), base_url="http://localhost")
+
     async def asked() -> None:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        async with peer("192.0.2.1") as client, peer("192.0.2.2") as other:
             waiting = [asyncio.create_task(client.get("/", headers=HTML, timeout=60)) for _ in range(100)]
+            while len(begun) < MOST_AT_ONCE // 2:
+                await asyncio.sleep(0)
+            waiting += [asyncio.create_task(other.get("/", headers=HTML, timeout=60)) for _ in range(9)]
             while len(begun) < MOST_AT_ONCE:
                 await asyncio.sleep(0)
             assert (await client.get("/health", timeout=60)).text == "sound"

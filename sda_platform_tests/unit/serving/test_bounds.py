@@ -14,6 +14,7 @@ from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.group_commit import Busy
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.requests import AT_ONCE, BadRequest, TooSlow
+from sda_platform.serving.source import Rows
 from sda_platform_tests.unit.serving.interleavings import World, asked, world
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "POST", "path": "/elements", "query_string": b"", "headers": []}
@@ -112,7 +113,7 @@ def test_a_peer_that_asks_for_much_holds_no_thread_of_others() -> None:
     place: World
     begun, may_end = list[int](), threading.Event()
 
-    def slow(_as_of_ns: int | None) -> list[Any]:
+    def slow(_as_of_ns: int | None = None) -> Rows:
         begun.append(1)
         assert may_end.wait(30)
         return []

@@ -1,4 +1,4 @@
-"""Pictures inside Markdown, as Dagster's UI shows them."""
+"""Pictures: inside Markdown, as Dagster's UI shows them, and as SVG, for pages."""
 
 import base64
 import io
@@ -13,6 +13,14 @@ def figure_in_markdown(figure: Figure, caption: str) -> str:
     with mpl.rc_context({"font.size": 8}):
         figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
     return picture_in_markdown(out.getvalue(), caption)
+
+
+def svg_of(figure: Figure) -> str:
+    """Return ``figure`` as an element of a page."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
 
 
 def picture_in_markdown(png: bytes, caption: str) -> str:

@@ -13,7 +13,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.czml import czml
 from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.encounter_facts import action_row, encounter_rows, message_row, object_rows
-from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
+from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import Html
@@ -36,7 +36,7 @@ _OF_MESSAGE: Final = (
 OF_ACTIONS: Final = ("at (UTC)", "by", "what", "comment")
 """The header of a table of `action_row`."""
 _OF_OBJECTS: Final = ("", "primary", "secondary")
-_TITLES: Final = {"plane": "Encounter plane", "orbits": "Orbits about TCA"}
+_TITLES: Final = {"plane": "Encounter plane", "dilution": "Pc by scale of the covariance", "orbits": "Orbits about TCA"}
 _PROBABILITIES: Final = ("collision_probability", "stated_probability")
 Row = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ class AlertReport:
 
     ``entries`` are its rows of `conjunction_alerts`, none where it was no alert; ``lineage`` names what it rests on,
     down to segments, and ``rests_on`` counts it; ``origins`` whose data that is; ``objects`` what else is known of
-    either object, by title; ``actions`` what people did about it.
+    either object, by title; ``actions`` what people did about it; ``more`` further sections, by title.
     """
 
     alert_id: str
@@ -58,6 +58,7 @@ class AlertReport:
     rests_on: str = ""
     origins: Mapping[Key, DataOrigin] = field(default_factory=dict)
     objects: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    more: Mapping[str, Html] = field(default_factory=dict)
 
     @property
     def names(self) -> str:
@@ -82,6 +83,7 @@ class AlertReport:
             script = Html(f"<script>{ORBIT_VIEW.read_text(encoding='utf-8')}</script>")
             pictures |= {
                 "plane": Html(plane_figure(self.history.last)),
+                "dilution": Html(dilution_figure(self.history)),
                 "orbits": joined(orbit_viewer(self.history.last), script),
             }
         head = joined(element("meta", charset="utf-8"), element("title", self.names), Html(f"<style>{_STYLE}</style>"))
@@ -96,7 +98,7 @@ class AlertReport:
         return bool(self.history.last["state_1"])
 
     def sections(self, pictures: Mapping[str, Html]) -> Html:
-        """Make the sections of the page; ``pictures``: history, and of an event with states plane and orbits."""
+        """Make the sections of the page; ``pictures``: history, and of an event with states those of _TITLES."""
         last = self.history.last
         messages = (message_row(message, last["tca_time_ns"]) for message in self.history.opinions)
         of_entry = ("as of (UTC)", "revision", "entry", "level", "own Pc", "stated Pc", "miss km", "TCA (UTC)", "why")
@@ -105,7 +107,8 @@ class AlertReport:
             section("Encounter", table("Encounter", (), encounter_rows(last))),
             section("Risk and miss over time", pictures["history"], *_note_on_levels(self.history)),
             section("Objects and data used", table("Objects", _OF_OBJECTS, objects)),
-            *(section(_TITLES[name], pictures[name]) for name in ("plane", "orbits") if name in pictures),
+            *(section(_TITLES[name], pictures[name]) for name in _TITLES if name in pictures),
+            *(section(title, content, class_="whole") for title, content in self.more.items()),
             _long("Received conjunction data messages", _OF_MESSAGE, messages),
             _long("What changed and why", of_entry, self._changes()),
             _long("Hand-over log", OF_ACTIONS, map(action_row, self.actions)),
@@ -123,7 +126,10 @@ class AlertReport:
         return element("details", element("summary", summary), element("ul", *lines))
 
     def _changes(self) -> Iterable[Sequence[str]]:
+        revised = {row["sequence"] - 1 for row in self.entries if row["op"] == "insert"}
         for row in sorted(self.entries, key=lambda each: (each["sequence"], each["op"])):
+            if row["op"] == "retract" and row["sequence"] in revised:
+                continue  # the insert that follows says it
             why = (row["change"] or "") if row["op"] == "insert" else ""
             yield (
                 iso(row["as_of_ns"]),

@@ -1,6 +1,5 @@
-"""Figures of an alert's report as SVG: Pc and miss over time with their uncertainty, and the encounter plane."""
+"""Figures of an alert's report as SVG: Pc and miss over time, the encounter plane, Pc by scale of the covariance."""
 
-import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,9 +14,12 @@ from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.orbits.risk.probability import assess
+from sda_platform.plots import svg_of
 
 LEAST_PROBABILITY = 1e-12
 """Lower probabilities are drawn as this one."""
+_SIGMA_FACTORS = np.geomspace(0.05, 20, 121)
 _PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"
 
 
@@ -36,10 +38,7 @@ def history_figure(history: EventHistory) -> str:
     if trials.any():
         risk.errorbar(hours, pc, yerr=trials, fmt="none", color=_SECONDARY, label="standard error of trials")
     draw_received(risk, history, reported_probability)
-    for level, threshold in history.thresholds.items():
-        risk.axhline(threshold, color=LEVEL_COLOURS[level], linestyle="--", linewidth=1.2)
-        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 2)}
-        risk.annotate(f"{level} from {threshold:.0e}", (0, threshold), color=LEVEL_COLOURS[level], fontsize=8, **place)
+    _draw_levels(risk, history)
     risk.set(yscale="log", ylabel="probability of collision")
     distance = np.array(history.values("miss_distance_km"), dtype=float)
     sigma = np.array([miss_sigma_km(row) for row in history.assessments])
@@ -52,7 +51,14 @@ def history_figure(history: EventHistory) -> str:
     for axes in (risk, miss):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    return _svg(figure)
+    return svg_of(figure)
+
+
+def _draw_levels(axes: Axes, history: EventHistory) -> None:
+    for level, threshold in history.thresholds.items():
+        axes.axhline(threshold, color=LEVEL_COLOURS[level], linestyle="--", linewidth=1.2)
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 2)}
+        axes.annotate(f"{level} from {threshold:.0e}", (0, threshold), color=LEVEL_COLOURS[level], fontsize=8, **place)
 
 
 def draw_received(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
@@ -95,7 +101,34 @@ def plane_figure(assessment: Mapping[str, Any]) -> str:
     axes.set_aspect("equal")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    return _svg(figure)
+    return svg_of(figure)
+
+
+def dilution_figure(history: EventHistory) -> str:
+    """2D Pc of the last assessment against a factor on all its sigmas, with the levels: right of the maximum it is
+    diluted, so better data may raise it.
+    """
+    last = history.last
+    dr, _, covariances = encounter_geometry(last)
+    dv = np.subtract(last["state_2"][3:], last["state_1"][3:])
+    factors = np.append(1.0, _SIGMA_FACTORS)
+    scaled = factors[:, None, None] ** 2 * (covariances[0] + covariances[1])
+    rows = (len(factors), 3)
+    risk = assess(np.broadcast_to(dr, rows), np.broadcast_to(dv, rows), scaled, last["hard_body_radius_m"])
+    pc = np.maximum(risk.probability, LEAST_PROBABILITY)
+    figure = Figure(figsize=(6.5, 4.0))
+    axes = figure.subplots()
+    axes.plot(factors[1:], pc[1:], color=_SECONDARY, label="2D Pc")
+    axes.plot(1.0, pc[0], "o", color=_SECONDARY, label=f"with our sigmas, {risk.probability[0]:.1e}")
+    factor, largest = float(risk.maximum_sigma_scale[0]), float(risk.maximum_probability[0])
+    axes.plot(factor, max(largest, LEAST_PROBABILITY), "^", color=_COMBINED,
+              label=f"largest, {largest:.1e} at {factor:.2g} times the sigmas")  # fmt: skip
+    _draw_levels(axes, history)
+    axes.set(xscale="log", yscale="log", xlim=(_SIGMA_FACTORS[0], _SIGMA_FACTORS[-1]),
+             xlabel="factor on the sigmas of both objects", ylabel="probability of collision")  # fmt: skip
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return svg_of(figure)
 
 
 def encounter_geometry(assessment: Mapping[str, Any]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
@@ -127,10 +160,3 @@ def _ellipse(centre: tuple[float, float], covariance: FloatArray, sigmas: int, c
     return Ellipse(
         centre, float(width), float(height), angle=angle, fill=False, edgecolor=colour, linestyle=style, label=label
     )
-
-
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

@@ -101,7 +101,7 @@ def take_action(context: ConsoleContext, event_id: str, headers: Headers, sent: 
         raise UnusableAction(f"{revision[:20]!r} is no revision of alert {alert['event_id']}")
     act(
         context.lake,
-        context.landing_uri,
+        context.settings.landing_uri,
         alert_id=alert["event_id"],
         revision=int(revision),
         by=reader.name or sent.get("by", ""),

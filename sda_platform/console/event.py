@@ -1,7 +1,6 @@
 """The page of one conjunction: the sections of its report, with pictures and scripts as files of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Final
 
 from starlette.responses import Response
@@ -10,31 +9,34 @@ from sda_platform.catalog.lookup import UnknownObject, one_object
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row, orbit_viewer
+from sda_platform.conjunction.burn_options import BurnOption, burn_options
 from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.encounter_facts import action_row
-from sda_platform.conjunction.encounter_figures import history_figure, plane_figure
+from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.resource import policy_in_force
 from sda_platform.console.actions import action_form
-from sda_platform.console.object_facts import fleet_facts, orbit_facts
-from sda_platform.console.page import HEADERS, ConsoleContext, ahead, badge, object_link, page
+from sda_platform.console.object_facts import fleet_facts, orbit_facts, space_weather_table
+from sda_platform.console.observing import observing_facts
+from sda_platform.console.page import ConsoleContext, ahead, badge, fleet_of, object_link, page
 from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, section, table
+from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace, trace_event, trace_lines
+from sda_platform.settings import Settings
 
 PICTURES: Final[Mapping[str, Callable[[EventHistory], str]]] = {
     "history": history_figure,
     "plane": lambda history: plane_figure(history.last),
+    "dilution": dilution_figure,
 }
 """Pictures of an assessed conjunction by name."""
-_PICTURE_HEADERS: Final = {**HEADERS, "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-"""A picture that a page shows loads nothing; its own styles stand in it."""
 _TEXTS: Final = {
     "history": "Probability of collision and miss distance against hours to the closest approach, with the levels",
     "plane": "Encounter plane: both objects with their covariance ellipses, and the combined one",
+    "dilution": "Probability of collision against a factor on the sigmas, with ours, the largest, and the levels",
 }
-_DRAWING: Final = Lock()
 
 
 def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) -> Response:
@@ -42,8 +44,12 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
     story = trace_event(context.lake, event_id)
     now_ns, newest = context.lake.clock.now_ns(), story.newest
     names = " – ".join(newest[f"object_name_{n}"] or "unnamed" for n in (1, 2))
-    actions = known_actions(context.lake, context.landing_uri, [story.alert_id]).get(story.alert_id, ())
-    report = _report(context, story, actions, reader)
+    actions = known_actions(context.lake, context.settings.landing_uri, [story.alert_id]).get(story.alert_id, ())
+    report = (
+        alert_report(context.lake, context.settings, story, actions, with_contact=reader.may_act)
+        if story.assessments
+        else None
+    )
     level, status = report.state if report else (newest["risk"], newest["status"] or "open")
     title = element("h1", object_link(newest, 1, "../"), " – ", object_link(newest, 2, "../"))
     state = element(
@@ -60,21 +66,24 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
     return page(context, names, title, state, as_of, notice, form, body, script, root="../", event=event_id)
 
 
-def event_picture(context: ConsoleContext, event_id: str, name: str) -> Response | None:
-    """Answer with a picture of PICTURES as SVG; None where the conjunction has none. Raises UnknownAlert."""
+def event_picture(context: ConsoleContext, event_id: str, name: str) -> str | None:
+    """Return a picture of PICTURES as SVG; None where the conjunction has none. Raises UnknownAlert."""
     history = event_history(context.lake, event_id)
-    if name == "plane" and not history.last["state_1"]:
-        return None
-    with _DRAWING:  # matplotlib shares fonts between threads
-        text = PICTURES[name](history)
-    return Response(text, 200, _PICTURE_HEADERS, "image/svg+xml")
+    return PICTURES[name](history) if name == "history" or history.last["state_1"] else None
 
 
-def _report(context: ConsoleContext, story: Trace, actions: Sequence[Row], reader: ConsoleReader) -> AlertReport | None:
-    """Return the report of a conjunction that we have assessed."""
-    if not story.assessments:
-        return None
-    history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(context.lake))
+def alert_report(
+    lake: Lake, settings: Settings, story: Trace, actions: Sequence[Row], *, with_contact: bool
+) -> AlertReport:
+    """Return the report of a conjunction that we have assessed, for its page and for a file."""
+    history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
+    last, members = history.last, {each.norad_id: each for each in fleet_of(settings)}
+    numbers = {n: last[f"norad_id_{n}"] for n in (1, 2)}
+    movable = [n for n in numbers if numbers[n] in members and members[numbers[n]].manoeuvrable is not False]
+    more = {"Space weather": space_weather_table(settings, lake.clock.now_ns(), last["tca_time_ns"])}
+    if movable and last["state_1"]:
+        options = burn_options(last, history.thresholds["yellow"], lake.clock.now_ns(), movable)
+        more = {"Burn options": _burns(options, history.thresholds["yellow"])} | more
     return AlertReport(
         story.alert_id,
         story.alerts,
@@ -82,18 +91,45 @@ def _report(context: ConsoleContext, story: Trace, actions: Sequence[Row], reade
         actions,
         list(trace_lines(story))[1:],
         story.rests_on,
-        data_origins(context.lake, [history.last]),
-        {number: _facts(context, number, reader) for n in (1, 2) if (number := history.last[f"norad_id_{n}"])},
+        data_origins(lake, [last]),
+        {
+            number: {
+                **_orbit(lake, number),
+                **observing_facts(lake, number),
+                **fleet_facts(members.values(), number, with_contact=with_contact),
+            }
+            for number in filter(None, numbers.values())
+        },
+        more,
     )
 
 
-def _facts(context: ConsoleContext, norad_id: int, reader: ConsoleReader) -> Mapping[str, str]:
-    """Return what else is known of an object: orbit, size, operator, contact."""
+def _orbit(lake: Lake, norad_id: int) -> Mapping[str, str]:
     try:
-        orbit = orbit_facts(context.lake, one_object(context.lake, norad_id))
+        return orbit_facts(lake, one_object(lake, norad_id))
     except UnknownObject:
-        orbit = {}
-    return {**orbit, **fleet_facts(context.members(), norad_id, with_contact=reader.may_act)}
+        return {}
+
+
+def _burns(options: Sequence[BurnOption], goal: float) -> Html:
+    rows = (
+        (
+            f"{iso(each.time_ns)[:19]}Z",
+            f"{each.revolutions:g}",
+            each.norad_id,
+            f"{each.dv_m_s:+.3f}",
+            f"{each.miss_km:.3f}",
+            f"{each.probability:.1e}",
+            element("code", f"sda whatif --primary {each.norad_id} --burn {iso(each.time_ns)},0,{each.dv_m_s:.4f},0"),
+        )
+        for each in sorted(options, key=lambda each: each.time_ns)
+    )
+    header = ("burn at (UTC)", "revolutions before TCA", "satellite", "in-track m/s", "miss km", "2D Pc", "verify by")
+    note = (
+        f"The smallest burn along the track that brings this encounter to Pc {goal:.0e}, by two-body motion with the "
+        "covariances as they are. Only the command regards all other objects."
+    )
+    return joined(element("p", note), table("Burn options", header, rows))
 
 
 def _pictures(report: AlertReport, event_id: str) -> dict[str, Html]:

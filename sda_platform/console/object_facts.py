@@ -1,12 +1,17 @@
-"""What pages say of an object: its orbit and age, size and owner, and its operator in the fleet."""
+"""What pages say of an object: its orbit and age, size and owner, its operator in the fleet, and space weather."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sda_platform.catalog.lookup import satellite
-from sda_platform.clock import iso
+from sda_platform.catalog.space_weather import SpaceWeatherResource
+from sda_platform.clock import iso, utc
 from sda_platform.conjunction.fleet import ProtectedObject
+from sda_platform.foreign_text import Html
+from sda_platform.html_elements import element, joined, table
 from sda_platform.lake.lake import Lake
+from sda_platform.orbits.dynamics.space_weather import SpaceWeatherError
+from sda_platform.settings import Settings
 from sda_platform.units import DAY_MIN
 
 _SATELLITE = {
@@ -27,6 +32,31 @@ def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
         "by": found["originator"] or "not stated",
         **{_SATELLITE.get(name, name.replace("_", " ")): value for name, value in stated.items()},
     }
+
+
+def space_weather_table(settings: Settings, now_ns: int, until_ns: int) -> Html:
+    """Make the table of the space weather that density rests on, of each day up to ``until_ns``."""
+    try:
+        weather = SpaceWeatherResource(**settings.weather.model_dump()).near(now_ns)
+    except SpaceWeatherError as error:
+        return element("p", str(error), role="alert")
+    first, last = (utc(time_ns).date().isoformat() for time_ns in (now_ns, until_ns))
+    days = {day: known for day, known in (weather.days or {}).items() if first <= day <= last}
+    rows = (
+        (day, *(_shown(known.get(name)) for name in ("f107", "f107_mean")), _shown(max(_ap(known), default=None)))
+        for day, known in days.items()
+    )
+    header = ("day", "F10.7", "81-day mean", "largest Ap")
+    note = element("p", f"{weather.stated()}. ", element("code", "SDA_SPACE_WEATHER"), " names its file.")
+    return joined(note, table("Space weather", header, rows) if days else None)
+
+
+def _ap(day: Mapping[str, float]) -> list[float]:
+    return [value for name, value in day.items() if name.startswith("ap")]
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
 
 
 def fleet_facts(members: Iterable[ProtectedObject], norad_id: int, *, with_contact: bool = False) -> dict[str, str]:

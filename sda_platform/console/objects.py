@@ -9,6 +9,7 @@ from sda_platform.catalog.tables import ELEMENTS, IN_FORCE
 from sda_platform.conjunction.selection import EventSelection, sort_key
 from sda_platform.console.conjunctions import conjunction_table
 from sda_platform.console.object_facts import fleet_facts, orbit_facts
+from sda_platform.console.observing import observing_facts
 from sda_platform.console.page import ConsoleContext, currency, page
 from sda_platform.console.readers import ConsoleReader
 from sda_platform.html_elements import element, section, table
@@ -61,7 +62,7 @@ def object_page(context: ConsoleContext, norad_id: int, reader: ConsoleReader) -
     selection = EventSelection(satellite=str(norad_id))
     rows = sorted(filter(selection.has, overview.rows), key=lambda row: sort_key("tca", row))
     known = fleet_facts(context.members(), norad_id, with_contact=reader.may_act)
-    facts = {**known, **orbit_facts(context.lake, found)}
+    facts = {**known, **orbit_facts(context.lake, found), **observing_facts(context.lake, norad_id)}
     if found["merged"]:
         facts["with the sets of"] = ", ".join(map(str, found["merged"]))
     facts["record"] = f"{found['segment_name']} record {found['record_number']}"

@@ -10,11 +10,13 @@ from starlette.responses import Response
 from sda_platform.clock import iso
 from sda_platform.conjunction.currency import words_of
 from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.console.overview import Overview, Overviews
 from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined
 from sda_platform.lake.lake import Lake
+from sda_platform.settings import Settings
 from sda_platform.units import SECOND_NS
 
 STATIC: Final = Path(__file__).with_name("static")
@@ -31,34 +33,55 @@ HEADERS: Final = {
 """Of every page: it loads its own files alone, and runs no script that stands in it."""
 
 
+_PAGES: Final = {
+    "": "Conjunctions", "waiting": "What waits", "objects": "Catalogue", "sensors": "Sensors", "schedule": "Schedule",
+}  # fmt: skip
+"""The pages that each page leads to, by path."""
+
+
 @dataclass(frozen=True)
 class ConsoleContext:
     """What pages are made from. ``is_running``: whether the platform of the home runs; ``ui_url``: of Dagster, or None.
 
-    ``fleet``: the file of the fleet, read anew for each page; empty: the shipped one. ``reader``: who sends a request
-    with this header `Authorization`.
+    The files of the fleet and of the sensors that ``settings`` name are read anew for each page. ``reader``: who sends
+    a request with this header `Authorization`.
     """
 
     lake: Lake
-    landing_uri: str
+    settings: Settings
     overviews: Overviews
     is_running: Callable[[], bool]
     ui_url: Callable[[], str | None]
-    fleet: str = ""
     reader: Callable[[str], ConsoleReader] = lambda _: ConsoleReader()
 
     def members(self) -> Sequence[ProtectedObject]:
         """Return the fleet. Raises ListingError."""
-        return protected_fleet(Path(self.fleet) if self.fleet else None)
+        return fleet_of(self.settings)
+
+    def asset_url(self, asset: str) -> str | None:
+        """Return the address of an asset in Dagster; None where no UI is known."""
+        ui_url = self.ui_url()
+        return f"{ui_url}/assets/{asset}" if ui_url else None
+
+
+def fleet_of(settings: Settings) -> Sequence[ProtectedObject]:
+    """Return the fleet that the settings name. Raises ListingError."""
+    return protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
 
 
 def page(
-    context: ConsoleContext, title: str, *content: object, root: str = "", status: int = 200, event: str | None = None
+    context: ConsoleContext,
+    title: str,
+    *content: object,
+    root: str = "",
+    status: int = 200,
+    event: str | None = None,
+    asset: str = CONJUNCTION_ALERTS.name,
 ) -> Response:
     """Answer with a page; ``root`` leads from it to the console's first page: "", or "../" from one folder below.
 
-    ``event``: the id of the conjunction that it is about, whose revisions its script reports. All links are relative,
-    so that a proxy may serve the console below any path.
+    ``event``: the id of the conjunction that it is about, whose revisions its script reports. ``asset``: what it shows,
+    in Dagster. All other links are relative, so that a proxy may serve the console below any path.
     """
     head = element(
         "head",
@@ -69,11 +92,10 @@ def page(
         element("link", rel="stylesheet", href=f"{root}console/console.css"),
         element("script", src=f"{root}console/console.js", defer=True),
     )
-    ui_url = context.ui_url()
+    asset_url = context.asset_url(asset)
     links = [
-        element("a", "Conjunctions", href=root or "./"),
-        element("a", "Catalogue", href=f"{root}objects"),
-        element("a", "Dagster", href=f"{ui_url}/assets/conjunction_alerts") if ui_url else None,
+        *(element("a", text, href=f"{root}{path}" or "./") for path, text in _PAGES.items()),
+        element("a", "Dagster", href=asset_url) if asset_url else None,
     ]
     body = element(
         "body",
@@ -121,7 +143,7 @@ def currency(context: ConsoleContext, overview: Overview) -> Html:
     lines = (element("li", text) for text in warnings)
     return joined(
         element("dl", *pairs, class_="currency"),
-        element("ul", *lines, class_="warnings", role="alert") if warnings else None,
+        element("div", element("ul", *lines), class_="warnings", role="alert") if warnings else None,
     )
 
 

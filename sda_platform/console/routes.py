@@ -5,6 +5,7 @@ A page of an object has the address of the object's element set: what accepts HT
 
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
+from threading import Lock
 from typing import Final
 
 from anyio import CapacityLimiter, to_thread
@@ -26,6 +27,9 @@ from sda_platform.console.filters import Filters, WrongFilter
 from sda_platform.console.objects import object_page, search_page
 from sda_platform.console.page import HEADERS, STATIC, ConsoleContext, currency, page
 from sda_platform.console.readers import ConsoleReader
+from sda_platform.console.schedule import schedule_page, schedule_picture
+from sda_platform.console.sensors import UnknownSensor, sensor_page, sensor_picture, sensors_page
+from sda_platform.console.waiting import waiting_page
 from sda_platform.fair_share import PeerTurns, peer_of
 from sda_platform.formats.listings import ListingError
 from sda_platform.html_elements import element
@@ -42,12 +46,14 @@ _FILES: Final = {
     "orbit_view.js": (ORBIT_VIEW, "text/javascript"),
 }
 _GREATEST_ID: Final = 2**63 - 1
+_LONGEST: Final = 200
+_DRAWING: Final = Lock()
 MOST_AT_ONCE: Final = 4
 """Pages and pictures that are made at once, half of them for one peer. Others wait and hold no thread, so lookups beside
 them keep theirs."""
 _STATUS: Final = {
-    UnknownAlert: 404, UnknownObject: 404, WrongFilter: 400, UnusableAction: 400, NotAllowedToAct: 403,
-    ListingError: 500,
+    UnknownAlert: 404, UnknownObject: 404, UnknownSensor: 404, WrongFilter: 400, UnusableAction: 400,
+    NotAllowedToAct: 403, ListingError: 500,
 }  # fmt: skip
 _Page = Callable[[ConsoleContext, Request], Response]
 
@@ -100,6 +106,12 @@ def console_routes(context: ConsoleContext) -> list[BaseRoute]:
         Route("/conjunctions/{event_id}", of(_event, "../")),
         Route("/conjunctions/{event_id}/{name}.svg", of(_picture, "../../")),
         Route("/console/{name}", _file),
+        Route("/waiting", of(_waiting)),
+        Route("/sensors", of(_sensors)),
+        Route("/sensors/{source_id}", of(_sensor, "../")),
+        Route("/sensors/{source_id}/{name}.svg", of(_sensor_picture, "../../")),
+        PageRoute("/schedule", of(_schedule)),
+        Route("/schedule/sensors.svg", of(_schedule_picture, "../")),
         PageRoute("/objects", of(_search)),
         PageRoute("/objects/{norad_id}", of(_object, "../")),
     ]
@@ -155,12 +167,50 @@ def _reader(context: ConsoleContext, request: Request) -> ConsoleReader:
 
 def _picture(context: ConsoleContext, request: Request) -> Response:
     name = request.path_params["name"]
-    found = event_picture(context, request.path_params["event_id"], name) if name in PICTURES else None
-    return found or Response("there is no such picture", 404, HEADERS, "text/plain")
+    is_known = name in PICTURES
+    return _svg((lambda: event_picture(context, request.path_params["event_id"], name)) if is_known else lambda: None)
+
+
+def _svg(draw: Callable[[], str | None]) -> Response:
+    """Answer with a picture; it loads nothing, and its own styles stand in it."""
+    with _DRAWING:  # matplotlib shares fonts between threads
+        text = draw()
+    if text is None:
+        return Response("there is no such picture", 404, HEADERS, "text/plain")
+    headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    return Response(text, 200, headers, "image/svg+xml")
+
+
+def _waiting(context: ConsoleContext, request: Request) -> Response:
+    return waiting_page(context, _text(request, "person"), _reader(context, request))
+
+
+def _sensors(context: ConsoleContext, request: Request) -> Response:
+    return sensors_page(context, _text(request, "text"))
+
+
+def _sensor(context: ConsoleContext, request: Request) -> Response:
+    return sensor_page(context, request.path_params["source_id"])
+
+
+def _sensor_picture(context: ConsoleContext, request: Request) -> Response:
+    return _svg(lambda: sensor_picture(context, request.path_params["source_id"], request.path_params["name"]))
+
+
+def _schedule(context: ConsoleContext, request: Request) -> Response:
+    return schedule_page(context, _text(request, "sensor"), _text(request, "object"))
+
+
+def _schedule_picture(context: ConsoleContext, _: Request) -> Response:
+    return _svg(lambda: schedule_picture(context))
 
 
 def _search(context: ConsoleContext, request: Request) -> Response:
-    return search_page(context, request.query_params.get("text", "")[:200].strip())
+    return search_page(context, _text(request, "text"))
+
+
+def _text(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")[:_LONGEST].strip()
 
 
 def _object(context: ConsoleContext, request: Request) -> Response:

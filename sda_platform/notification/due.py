@@ -31,6 +31,11 @@ class FollowedAlert:
     sent_sequence: int = _NOTHING_SENT
     sent_level: str = ""
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether anything was sent of it."""
+        return self.sent_sequence != _NOTHING_SENT
+
 
 @dataclass(frozen=True)
 class DueAlert:
@@ -69,7 +74,7 @@ def _of_selected(
     if is_quiet(rule.quiet, rule.timezone, now.now_ns) or not _is_time(rule, alert["event_id"], followed, now):
         return followed, None
     sent = replace(followed, sent_sequence=sequence, sent_level=level)
-    if followed.sent_sequence == _NOTHING_SENT:
+    if not followed.is_sent:
         return sent, "begun"
     if level != followed.sent_level:
         return sent, "raised" if _rank(level) > _rank(followed.sent_level) else "lowered"
@@ -80,7 +85,7 @@ def _of_other(
     rule: RuleEntry, alert: Mapping[str, Any], before: FollowedAlert | None, now: AlertsNow
 ) -> tuple[FollowedAlert | None, Change | None]:
     """Of an alert that is withdrawn or selected no more, the end is sent where anything was sent."""
-    if before is None or before.sent_sequence == _NOTHING_SENT:
+    if before is None or not before.is_sent:
         return None, None
     if is_quiet(rule.quiet, rule.timezone, now.now_ns):
         return before, None
@@ -92,5 +97,10 @@ def _of_other(
 def _is_time(rule: RuleEntry, event_id: str, followed: FollowedAlert, now: AlertsNow) -> bool:
     if rule.unacknowledged_for is None:
         return True
-    is_acknowledged = now.acknowledged.get(event_id, _NOTHING_SENT) >= followed.since_sequence
-    return not is_acknowledged and now.now_ns - followed.since_ns >= rule.unacknowledged_for
+    is_late = now.now_ns - followed.since_ns >= rule.unacknowledged_for
+    return is_late and not is_acknowledged(event_id, followed, now)
+
+
+def is_acknowledged(event_id: str, followed: FollowedAlert, now: AlertsNow) -> bool:
+    """Return whether somebody has acknowledged an alert since it came to its level."""
+    return now.acknowledged.get(event_id, _NOTHING_SENT) >= followed.since_sequence

@@ -93,7 +93,7 @@ def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) ->
         iso(now_ns),
         table_states(lake),
         tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
-        tuple(_letters(lake, now_ns)),
+        tuple(letters_of_day(lake, now_ns)),
         tuple(vitals),
         red_tables(lake),
     )
@@ -123,7 +123,8 @@ def _watermarks(head: Head) -> Mapping[str, int]:
     return head.commit.manifest.watermarks if head.commit else {}
 
 
-def _letters(lake: Lake, now_ns: int) -> Iterator[DeadLetterStatus]:
+def letters_of_day(lake: Lake, now_ns: int) -> Iterator[DeadLetterStatus]:
+    """Count the dead letters of the day before ``now_ns`` by kind, the most first."""
     columns = ["error_kind", "feed", "source_id", "received_time_ns"]
     rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - DAY_NS).to_pylist()
     for kind, count in Counter(row["error_kind"] for row in rows).most_common():

@@ -94,11 +94,10 @@ def _console(settings: Settings, clock: MissionClock, *, is_open: bool) -> Conso
 
     return ConsoleContext(
         lake,
-        settings.landing_uri,
+        settings,
         Overviews(lake, settings.landing_uri),
         lambda: running_platform(home) is not None,
         ui_url,
-        settings.screening.fleet,
         console_readers(settings, is_open=is_open),
     )
 

@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sda_platform.plots import figure_in_markdown
 from sda_platform.units import HOUR_NS
 
 _COLOURS = {0: "#c62828", 1: "#f9a825", 2: "#607d8b"}
 _NAMES = {0: "class 0: red alerts", 1: "class 1", 2: "class 2: upkeep"}
 
 
-def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
-    """Markdown of the observations of each sensor over the hours from ``as_of_ns``; ``tasks`` are scheduled rows."""
+def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> Figure:
+    """Draw the observations of each sensor over the hours from ``as_of_ns``; ``tasks`` are scheduled rows."""
     sensors = sorted({task["source_id"] for task in tasks})
     figure = Figure(figsize=(9.0, 1.2 + 0.22 * len(sensors)), layout="constrained")
     axes = figure.subplots()
     for priority_class, colour in _COLOURS.items():
         chosen = [task for task in tasks if task["priority_class"] == priority_class]
+        if not chosen:
+            continue
         start_h = [(task["start_time_ns"] - as_of_ns) / HOUR_NS for task in chosen]
         length_h = [(task["end_time_ns"] - task["start_time_ns"]) / HOUR_NS for task in chosen]
         place = [sensors.index(task["source_id"]) for task in chosen]
@@ -29,11 +30,11 @@ def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
     axes.set_xlabel("hours ahead")
     axes.grid(axis="x", linewidth=0.3)
     axes.legend(fontsize=7, ncols=3, loc="upper right")
-    return figure_in_markdown(figure, "observations of each sensor")
+    return figure
 
 
-def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown of where the antennas begin, culminate and end, north up, the zenith in the middle."""
+def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw where the antennas begin, culminate and end, north up, the zenith in the middle."""
     figure = Figure(figsize=(4.6, 4.6), layout="constrained")
     axes: Any = figure.add_subplot(projection="polar")
     for task in tasks:
@@ -43,11 +44,11 @@ def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
     axes.set_rlim(0, 90)
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
-    return figure_in_markdown(figure, "directions of the observations")
+    return figure
 
 
-def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
-    """Markdown of the requested objects that each sensor can see in each hour ahead; numbers: observations booked."""
+def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> Figure:
+    """Draw the requested objects that each sensor can see in each hour ahead; numbers: observations booked."""
     sensors = sorted({each["source_id"] for each in (*windows, *tasks)})
     hours = max(1, -(-max(window["los_time_ns"] - as_of_ns for window in windows) // HOUR_NS))
     seen = np.zeros((len(sensors), hours))
@@ -68,7 +69,7 @@ def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[s
         axes.text(hour + 0.5, sensor, str(count), ha="center", va="center", fontsize=6, color=colour)
     axes.set_yticks(range(len(sensors)), sensors)
     axes.set_xlabel("hours ahead; numbers: observations that begin then")
-    return figure_in_markdown(figure, "coverage of the requested objects")
+    return figure
 
 
 def _hour(time_ns: int, as_of_ns: int) -> int:

@@ -18,6 +18,7 @@ def shown_schedule(
     """Return the metadata of a schedule for the UI: ``rows`` of `pass_schedule`, and the ``windows`` that it
     could use.
     """
+    from sda_platform.plots import figure_in_markdown
     from sda_platform.tasking.pictures import coverage_map, gantt_chart, sky_plot
 
     scheduled = [row for row in rows if row["status"] == SCHEDULED]
@@ -26,15 +27,16 @@ def shown_schedule(
     facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {requested[c]}" for c in sorted(requested)}
     reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
     facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
+    drawn = {}
     if rows:
         facts["fairness"] = shown_table(owner_shares(rows))
     if windows:
         facts["coverage"] = shown_table(sensor_use(windows, scheduled))
-        facts["coverage_map"] = dg.MetadataValue.md(coverage_map(windows, scheduled, as_of_ns))
+        drawn["coverage_map"] = coverage_map(windows, scheduled, as_of_ns), "coverage of the requested objects"
     if scheduled:
-        facts["gantt_chart"] = dg.MetadataValue.md(gantt_chart(scheduled, as_of_ns))
-        facts["sky_plot"] = dg.MetadataValue.md(sky_plot(scheduled))
-    return facts
+        drawn["gantt_chart"] = gantt_chart(scheduled, as_of_ns), "observations of each sensor"
+        drawn["sky_plot"] = sky_plot(scheduled), "directions of the observations"
+    return facts | {name: dg.MetadataValue.md(figure_in_markdown(*each)) for name, each in drawn.items()}
 
 
 def owner_shares(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +81,10 @@ def acting_console(home: Path, *, has_users: bool = False, is_open: bool = True)
         settings = settings.model_copy(
             update={"access": settings.access.model_copy(update={"webserver_users": str(users)})}
         )
-    landing = str(home / "landing")
-    known = ConsoleContext(lake, landing, Overviews(lake, landing), lambda: True, lambda: None, str(fleet))
-    context = replace(known, reader=console_readers(settings, is_open=is_open))
+    screening = settings.screening.model_copy(update={"fleet": str(fleet)})
+    settings = settings.model_copy(update={"screening": screening})
+    overviews, reader = Overviews(lake, settings.landing_uri), console_readers(settings, is_open=is_open)
+    context = ConsoleContext(lake, settings, overviews, lambda: True, lambda: None, reader)
     app = Starlette(routes=console_routes(context), middleware=[Middleware(HttpGate)])
     with Client(app) as client:
         yield ActingConsole(home, client, lake, tokens)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -49,6 +49,11 @@ class Page:
     def goto(self, path: str) -> None:
         """Open a page of the UI."""
         self._tab.goto(self._url + path, wait_until="domcontentloaded")
+
+    def prefer(self, width: int, scheme: Literal["light", "dark"]) -> None:
+        """Show pages from now on this wide, to a person who prefers light or dark ones."""
+        self._tab.set_viewport_size({"width": width, "height": 900})
+        self._tab.emulate_media(color_scheme=scheme)
 
     def sees(self, *texts: str) -> None:
         """Wait until all these texts are on the page; fails the test, with what is there, where one never comes."""

@@ -222,19 +222,13 @@ def _act(settings: Settings, alert_id: str, *, by: str, **facts: str) -> None:
 def report(settings: Settings, alert_id: str, out: Path, czml: Path | None) -> None:
     """Write a report of ALERT (an id or its beginning): one HTML page that needs no network."""
     from sda_platform.conjunction.acknowledging import known_actions
-    from sda_platform.conjunction.alert_page import AlertReport
-    from sda_platform.conjunction.data_origins import data_origins
-    from sda_platform.conjunction.history import EventHistory
-    from sda_platform.conjunction.resource import policy_in_force
-    from sda_platform.observability.trace import trace_alert, trace_lines
+    from sda_platform.console.event import alert_report
+    from sda_platform.observability.trace import trace_alert
 
     lake = lake_of(settings)
     story = trace_alert(lake, alert_id)
     actions = known_actions(lake, settings.landing_uri, [story.alert_id]).get(story.alert_id, ())
-    history = EventHistory.of_correction_log(story.assessments, story.messages, policy_in_force(lake))
-    origins = data_origins(lake, [history.last])
-    lineage = list(trace_lines(story))[1:]
-    page = AlertReport(story.alert_id, story.alerts, history, actions, lineage, story.rests_on, origins)
+    page = alert_report(lake, settings, story, actions, with_contact=True)
     files = {out: page.html()} | ({czml: page.czml()} if czml else {})
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

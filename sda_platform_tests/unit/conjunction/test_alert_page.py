@@ -43,7 +43,7 @@ def test_the_page_says_what_happened_and_why_and_loads_nothing(report: AlertRepo
     for words in ("ISS &lt;ZARYA&gt;", "risk level, probability by dilution", "own track", "sets.csv record 7",
                   "&lt;b&gt;looking&lt;/b&gt;", iso(TCA_NS), "1.000e-03"):  # fmt: skip
         assert words in page, words
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     assert not re.search(r"""(src|href)=["'](?!#|data:)|@import|url\((?!#)""", page), "nothing is loaded from elsewhere"
 
 

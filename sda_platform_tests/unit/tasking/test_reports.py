@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from sda_platform.tasking.pictures import coverage_map
 from sda_platform.tasking.reports import owner_shares, sensor_use, shown_schedule
 from sda_platform_tests.support.segments import START_NS
@@ -57,4 +59,5 @@ def test_a_materialization_shows_fairness_coverage_and_pictures() -> None:
 
 
 def test_a_window_that_began_before_the_plan_counts_from_its_first_hour() -> None:
-    assert coverage_map([window(1, "radar-1", -5)], [], START_NS).startswith("![coverage of the requested objects]")
+    (in_view,) = coverage_map([window(1, "radar-1", -5)], [], START_NS).axes[0].images
+    assert np.asarray(in_view.get_array()).tolist() == [[1.0]]

@@ -1,0 +1,252 @@
+"""The sensors: a list with what each observed, and a page of each."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.dataset as ds
+from starlette.responses import Response
+
+from sda_platform.arrays import IntArray
+from sda_platform.clock import iso
+from sda_platform.conjunction.currency import words_of
+from sda_platform.console.observing import (
+    SensorState,
+    biases,
+    booked,
+    names_of,
+    network,
+    observed_times,
+    requests_ahead,
+    sensor_states,
+)
+from sda_platform.console.page import ConsoleContext, ahead, currency, page
+from sda_platform.console.schedule import task_table
+from sda_platform.console.sensor_figures import bias_figure, sky_figure, times_figure
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.foreign_text import Html
+from sda_platform.html_elements import element, joined, section, table
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.orbits.sensing.sensors import Sensor
+from sda_platform.tasking.reports import sensor_use
+from sda_platform.tasking.stored_outcomes import task_outcomes
+from sda_platform.tasking.stored_rows import StoredRows
+from sda_platform.tasking.tables import PASS_WINDOWS
+from sda_platform.units import DAY_NS, SECOND_NS
+
+NONE: Final = "–"
+_MOST: Final = 500
+_MOST_TASKS: Final = 20
+_MOST_GAPS: Final = 20
+_LISTED: Final = (
+    "sensor", "state", "last observation", "observations, 24 h", "time-tag bias ms", "residuals, sigmas", "booked",
+    "next",
+)  # fmt: skip
+_WINDOW: Final = ["norad_id", "source_id", "aos_time_ns", "los_time_ns"]
+Row = Mapping[str, Any]
+
+
+class UnknownSensor(Exception):
+    """No sensor of this name is listed or has reported."""
+
+
+def sensors_page(context: ConsoleContext, text: str) -> Response:
+    """Answer with the sensors whose name contains ``text``, the silent ones first."""
+    lake, sensors = context.lake, network(context)
+    found = [each for each in sensor_states(lake, sensors) if text.casefold() in _searched(each, sensors).casefold()]
+    counts, offsets = {name: len(times) for name, times in observed_times(lake).items()}, biases(lake)
+    ahead_of = _by_sensor(booked(requests_ahead(lake)))
+    now_ns = lake.clock.now_ns()
+
+    def row(each: SensorState) -> Sequence[object]:
+        name, tasks = each.source_id, ahead_of.get(each.source_id)
+        newest = offsets[name][-1] if name in offsets else None
+        return (
+            _link(name, sensors.get(name)),
+            _state(each, now_ns),
+            NONE if each.heard_ns is None else ahead(each.heard_ns, now_ns).removeprefix("passed "),
+            f"{counts.get(name, 0):,}",
+            _bias(newest),
+            f"{newest['residual_rms']:.2f}" if newest else NONE,
+            f"{len(tasks):,}" if tasks else NONE,
+            ahead(tasks[0]["start_time_ns"], now_ns) if tasks else NONE,
+        )
+
+    silent = sum(each.silence is not None for each in found)
+    cut = f" The first {_MOST} are shown." if len(found) > _MOST else ""
+    search = element("input", type="search", name="text", value=text, maxlength=200)
+    form = element(
+        "form",
+        element("label", element("span", "Sensor"), search),
+        element("button", "Search", type="submit"),
+        method="get",
+        role="search",
+    )
+    return page(
+        context,
+        "Sensors",
+        element("h1", "Sensors"),
+        currency(context, context.overviews.now()),
+        form,
+        element("p", f"{len(found):,} sensors, {silent:,} silent.{cut}", class_="count"),
+        table("Sensors", _LISTED, map(row, found[:_MOST]), class_="listed"),
+        asset=OBSERVATIONS.name,
+    )
+
+
+def sensor_page(context: ConsoleContext, source_id: str) -> Response:
+    """Answer with the page of a sensor. Raises UnknownSensor."""
+    lake, sensors = context.lake, network(context)
+    state = _one(context, source_id)
+    times, now_ns = observed_times(lake, source_id).get(source_id, _NO_TIMES), lake.clock.now_ns()
+    tasks = _by_sensor(booked(requests_ahead(lake))).get(source_id, [])
+    names = names_of(lake, {row["norad_id"] for row in tasks[:_MOST_TASKS]})
+    offsets = biases(lake, source_id).get(source_id, [])
+    own = sensors.get(source_id)
+    pictures = [
+        section("Observations of the last day", _picture(source_id, "times"), _gaps(times, state, now_ns)),
+        section("Where it looked", _picture(source_id, "sky")) if own and own.kind == "radar" and len(times) else None,
+        section("Time-tag bias and residuals", _picture(source_id, "biases")) if offsets else None,
+    ]
+    return page(
+        context,
+        source_id,
+        element("h1", f"{source_id}{f', {own.name}' if own else ''}"),
+        element("p", _state(state, now_ns), f"; as of {iso(now_ns)[:19]}Z"),
+        element(
+            "div",
+            section("Sensor", table("Sensor", (), _facts(context, state, own, times, offsets))),
+            section("Coverage ahead", _coverage(context, source_id, tasks)),
+            *pictures,
+            section("Next observations", task_table(tasks[:_MOST_TASKS], names, now_ns, "../"), class_="whole"),
+            section("Outcomes of the last day", _outcomes(context, source_id), class_="whole"),
+            section("Refused records of the last day", _refused(context, source_id), class_="whole"),
+            class_="report",
+        ),
+        root="../",
+        asset=OBSERVATIONS.name,
+    )
+
+
+def sensor_picture(context: ConsoleContext, source_id: str, name: str) -> str | None:
+    """Return a picture of a sensor as SVG; None where there is none of that name."""
+    lake, now_ns = context.lake, context.lake.clock.now_ns()
+    if name == "times":
+        return times_figure(observed_times(lake, source_id).get(source_id, _NO_TIMES), now_ns)
+    if name == "biases":
+        return bias_figure(biases(lake, source_id).get(source_id, []), now_ns)
+    if name == "sky" and (own := network(context).get(source_id)):
+        where = (ds.field("sensor_time_ns") > now_ns - DAY_NS) & (ds.field("source_id") == source_id)
+        rows = lake.log(OBSERVATIONS).rows(["azimuth_rad", "elevation_rad"], where)
+        return sky_figure(rows["azimuth_rad"].to_numpy(), rows["elevation_rad"].to_numpy(), own.min_elevation_deg)
+    return None
+
+
+_NO_TIMES: Final = np.empty(0, np.int64)
+
+
+def _one(context: ConsoleContext, source_id: str) -> SensorState:
+    for state in sensor_states(context.lake, network(context)):
+        if state.source_id == source_id:
+            return state
+    raise UnknownSensor(f"no sensor is named {source_id[:60]!r}")
+
+
+def _by_sensor(tasks: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for task in tasks:
+        found.setdefault(task["source_id"], []).append(task)
+    return found
+
+
+def _searched(state: SensorState, sensors: Mapping[str, Sensor]) -> str:
+    return f"{state.source_id} {sensors[state.source_id].name if state.source_id in sensors else ''}"
+
+
+def _link(name: str, sensor: Sensor | None) -> Html:
+    return joined(element("a", name, href=f"sensors/{name}"), element("small", sensor.name) if sensor else None)
+
+
+def _state(state: SensorState, now_ns: int) -> Html:
+    if state.silence:
+        return element("em", f"silent for {words_of(state.silence.lasted_s(now_ns))}", class_="differs")
+    return element("span", "never reported" if state.heard_ns is None else "reports")
+
+
+def _bias(row: Row | None) -> str:
+    if row is None:
+        return NONE
+    applied = ", corrected" if row["is_applied"] else ""
+    return f"{1000 * row['offset_s']:+.1f} ± {1000 * row['sigma_s']:.1f}{applied}"
+
+
+def _picture(source_id: str, name: str) -> Html:
+    return element("img", src=f"{source_id}/{name}.svg", alt=_TEXTS[name], class_="figure")
+
+
+_TEXTS: Final = {
+    "times": "Observations per quarter of an hour of the last day",
+    "sky": "Directions of the observations of the last day, azimuth and elevation, with the lowest elevation",
+    "biases": "Time-tag bias with one sigma, and residuals in sigmas, of each term of the last day",
+}
+
+
+def _facts(
+    context: ConsoleContext, state: SensorState, own: Sensor | None, times: IntArray, offsets: Sequence[Row]
+) -> Iterator[tuple[str, object]]:
+    now_ns = context.lake.clock.now_ns()
+    yield "kind", state.kind
+    if own:
+        yield "site", f"{own.latitude_deg:.4f}°, {own.longitude_deg:.4f}°, {own.altitude_m:.0f} m"
+        yield "lowest elevation", f"{own.min_elevation_deg:g}°"
+        yield "largest range", f"{own.max_range_km:,.0f} km"
+        noises = {"azimuth": own.azimuth_sigma_rad, "elevation": own.elevation_sigma_rad, "angles": own.angle_sigma_rad}
+        angles = [f"{name} {np.degrees(sigma):.4f}°" for name, sigma in noises.items() if not np.isnan(sigma)]
+        lengths = [f"range {own.range_sigma_m:g} m"] if not np.isnan(own.range_sigma_m) else []
+        yield "noise, 1 sigma", ", ".join([*angles, *lengths])
+    if state.heard_ns is not None:
+        yield "last observation", f"{iso(state.heard_ns)[:19]}Z, {words_of((now_ns - state.heard_ns) / SECOND_NS)} ago"
+    yield "observations of the last day", f"{len(times):,}"
+    if offsets:
+        newest = offsets[-1]
+        yield "time-tag bias", f"{_bias(newest)} ms, from {newest['readings']:,} observations"
+        yield "bias that its clock allows", f"{1000 * newest['bound_s']:g} ms"
+        yield "residuals", f"{newest['residual_rms']:.2f} sigmas"
+
+
+def _gaps(times: IntArray, state: SensorState, now_ns: int) -> Html:
+    """List the spans without an observation that are longer than the feed allows, the longest first."""
+    limit_ns = next((feed.max_silence_ns for feed in OBSERVATION_FEEDS if feed.name == state.kind), DAY_NS)
+    edges = np.concatenate([times, [now_ns]])
+    long = np.flatnonzero(np.diff(edges) > limit_ns)
+    first = sorted(long, key=lambda place: edges[place] - edges[place + 1])[:_MOST_GAPS]
+    rows = (
+        (f"{iso(int(edges[n]))[:19]}Z", "now" if n + 1 == len(times) else f"{iso(int(edges[n + 1]))[:19]}Z",
+         words_of((edges[n + 1] - edges[n]) / SECOND_NS))
+        for n in first
+    )  # fmt: skip
+    title = f"Silent for more than {words_of(limit_ns / SECOND_NS)}"
+    return joined(element("h3", title), table(title, ("from", "until", "for"), rows))
+
+
+def _coverage(context: ConsoleContext, source_id: str, tasks: Sequence[Row]) -> Html:
+    where = (ds.field("source_id") == source_id) & (ds.field("los_time_ns") > context.lake.clock.now_ns())
+    windows = StoredRows(context.lake).current(PASS_WINDOWS, _WINDOW, where).to_pylist()
+    return table("Coverage ahead", (), [fact for use in sensor_use(windows, tasks) for fact in list(use.items())[1:]])
+
+
+def _outcomes(context: ConsoleContext, source_id: str) -> Html:
+    found = task_outcomes(context.lake, context.lake.clock.now_ns() - DAY_NS)
+    states = Counter(each.state for each in found if each.task.source_id == source_id)
+    return table("Outcomes", ("state", "observations booked"), [(name, f"{n:,}") for name, n in states.most_common()])
+
+
+def _refused(context: ConsoleContext, source_id: str) -> Html:
+    recent = ds.field("received_time_ns") > context.lake.clock.now_ns() - DAY_NS
+    log = context.lake.log(DEAD_LETTERS)
+    rows = log.rows(["error_kind", "error"], recent & (ds.field("source_id") == source_id)).to_pylist()
+    examples = {row["error_kind"]: row["error"] for row in rows}
+    counts = Counter(row["error_kind"] for row in rows).most_common()
+    return table("Refused records", ("kind", "records", "such as"), [(k, f"{n:,}", examples[k]) for k, n in counts])

@@ -49,8 +49,8 @@ _GREATEST_ID: Final = 2**63 - 1
 _LONGEST: Final = 200
 _DRAWING: Final = Lock()
 MOST_AT_ONCE: Final = 4
-"""Pages and pictures that are made at once, half of them for one peer. Others wait and hold no thread, so lookups beside
-them keep theirs."""
+"""Pages and pictures that are made at once, half of them for one peer. Others wait and hold no thread, so that lookups
+beside them keep theirs."""
 _STATUS: Final = {
     UnknownAlert: 404, UnknownObject: 404, UnknownSensor: 404, WrongFilter: 400, UnusableAction: 400,
     NotAllowedToAct: 403, ListingError: 500,

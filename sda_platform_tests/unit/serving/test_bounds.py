@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -130,8 +131,7 @@ def test_a_peer_that_asks_for_much_holds_no_thread_of_others() -> None:
             may_end.set()
             assert {(await each).status_code for each in sent} == {200}
 
-    with world(in_threads=True) as place:
-        place.source.alerts = slow  # type: ignore[method-assign]
+    with world(in_threads=True) as place, patch.object(place.source, "alerts", slow):
         asyncio.run(scenario())
     assert len(begun) == 60
 

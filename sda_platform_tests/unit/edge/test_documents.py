@@ -13,6 +13,8 @@ from collections import namedtuple
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from starlette.responses import JSONResponse, Response
@@ -97,6 +99,24 @@ def test_a_task_that_takes_too_long_is_refused_and_the_next_one_runs() -> None:
         assert await worker.run(os.getpid) != first
         with pytest.raises(ProcessLookupError):
             os.kill(first, 0)
+        worker.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_needs_too_much_memory_or_crashes_is_refused_and_the_next_one_runs(tmp_path: Path) -> None:
+    """The file has some hundred bytes: each of its rows has the one text in its dictionary."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), pa.array(["x" * 200_000]))
+    path = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"obs_id": texts}), path, compression="zstd")
+
+    async def scenario() -> None:
+        worker = Worker(lambda: ProcessExecutor(most_bytes=2**29), PartnerFileError)
+        with pytest.raises(PartnerFileError, match=r"needs more memory|alloc of size \d+ failed"):
+            await worker.run(Lander(str(tmp_path / "landing"), CLOCK).land, path)
+        with pytest.raises(PartnerFileError, match="crashed the process"):
+            await worker.run(os.abort)
+        assert await worker.run(abs, -3) == 3
         worker.close()
 
     asyncio.run(scenario())

@@ -1,7 +1,8 @@
 """The file of an evidence bundle: a ZIP whose signed table of contents has the SHA-256 of every other member.
 
 Reading trusts nothing: names are few known forms, none may come twice, sizes are bounded by what the contents say, and
-nothing is ever unpacked to a file.
+nothing is ever unpacked to a file. The signature is judged first: of what another than a trusted key signed, nothing
+else is read.
 """
 
 import base64
@@ -15,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from sda_platform.bounded_zip import open_zip
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.keys import is_signed_by, public_key, public_pem
+from sda_platform.evidence.keys import fingerprint, is_signed_by, public_key, public_pem
 
 CONTENTS, SIGNATURE = "contents.json", "signature.json"
 FORMAT, FORMAT_VERSION = "sda-evidence", 1
@@ -28,7 +30,8 @@ _NAMES = re.compile(
 )
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MOST_MEMBERS, _MOST_BYTES = 100_000, 16 * 2**30
-_MOST_CONTENTS_BYTES, _MOST_MEMBER_BYTES = 64 * 2**20, 512 * 2**20
+_MOST_DIRECTORY_BYTES = _MOST_CONTENTS_BYTES = 16 * 2**20
+_MOST_SIGNATURE_BYTES, _MOST_JSON_BYTES, _MOST_MEMBER_BYTES = 10_000, 64 * 2**20, 512 * 2**20
 _CHUNK_BYTES = 2**20
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, KeyError)
 
@@ -71,14 +74,19 @@ class BundleWriter:
 
 
 class Bundle:
-    """The bundle in a file, opened for reading. ``problems`` are those of the container: nothing of it is hidden."""
+    """The bundle in a file, opened for reading. ``problems`` are those of the container: nothing of it is hidden.
 
-    def __init__(self, path: Path) -> None:
+    ``signer``: the fingerprint of the key that signed it; empty: it is not signed. ``is_read``: whether the contents
+    are known, because the key ``trusted`` signed them, or none is named.
+    """
+
+    def __init__(self, path: Path, trusted: str | None = None) -> None:
         """Raise EvidenceError where the file is no ZIP or has no contents that can be read, OSError."""
         if path.stat().st_size > _MOST_BYTES:
             raise EvidenceError(f"{path}: more than {_MOST_BYTES:,} bytes")
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._file = path.open("rb")
+            self._archive = open_zip(self._file, _MOST_DIRECTORY_BYTES)
         except _DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -92,13 +100,23 @@ class Bundle:
         self._contents = self._content(CONTENTS, _MOST_CONTENTS_BYTES)
         if self._contents is None:
             raise EvidenceError(f"{path}: no evidence bundle: {'; '.join(self.problems)}")
+        self.signer = self._signer()
+        self.facts: dict[str, Any] = {}
+        self.members: dict[str, tuple[str, int]] = {}
+        self.is_read = trusted in (None, self.signer)
+        if self.is_read:
+            self._read(path, self._contents)
+        elif self.signer:
+            self.problems.append(f"signed by another key, {self.signer}, than the trusted one")
+
+    def _read(self, path: Path, contents: bytes) -> None:
         try:
-            self.facts: dict[str, Any] = json.loads(self._contents)
+            self.facts = json.loads(contents)
             self.members = {
                 str(name): (str(each["sha256"]), int(each["bytes"])) for name, each in self.facts["members"].items()
             }
             known = (self.facts["format"], self.facts["version"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise EvidenceError(f"{path}: {CONTENTS} cannot be read: {error!r}") from None
         if known != (FORMAT, FORMAT_VERSION):
             raise EvidenceError(f"{path}: {CONTENTS} is of the format {known}, this version reads {FORMAT} 1")
@@ -113,10 +131,11 @@ class Bundle:
 
     def __exit__(self, *_of: object) -> None:
         self._archive.close()
+        self._file.close()
 
-    def signer(self) -> Ed25519PublicKey | None:
-        """Return the key that signed the contents; None, and a problem more, where they are not signed."""
-        content = self._content(SIGNATURE, _MOST_CONTENTS_BYTES)
+    def _signer(self) -> str:
+        """Return the fingerprint of the key that signed the contents; empty, and a problem more, where none did."""
+        content = self._content(SIGNATURE, _MOST_SIGNATURE_BYTES)
         try:
             signed = json.loads(content or b"")
             key = public_key(signed["public_key"].encode(), SIGNATURE)
@@ -125,11 +144,11 @@ class Bundle:
             is_sound &= set(signed) == {"algorithm", "public_key", "signature"} and signed["algorithm"] == "Ed25519"
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             self.problems.append(f"{SIGNATURE} cannot be read: {error}")
-            return None
+            return ""
         if not is_sound:
             self.problems.append(f"{CONTENTS} or {SIGNATURE} was changed: the signature is not that of the contents")
-            return None
-        return key
+            return ""
+        return fingerprint(key)
 
     def check(self) -> None:
         """Add to the problems each member that was changed, added or is missing."""
@@ -145,13 +164,13 @@ class Bundle:
     def json(self, name: str) -> Any:
         """Read a member of JSON. Raises EvidenceError."""
         try:
-            return json.loads(self.text(name))
+            return json.loads(self.text(name, _MOST_JSON_BYTES))
         except (ValueError, RecursionError) as error:
             raise EvidenceError(f"{name} cannot be read: {error}") from None
 
-    def text(self, name: str) -> bytes:
+    def text(self, name: str, most_bytes: int = _MOST_MEMBER_BYTES) -> bytes:
         """Read a member whole. Raises EvidenceError."""
-        content = self._content(name, min(self.members.get(name, ("", 0))[1], _MOST_MEMBER_BYTES))
+        content = self._content(name, min(self.members.get(name, ("", 0))[1], most_bytes))
         if content is None:
             raise EvidenceError(self.problems.pop())
         return content

@@ -13,7 +13,6 @@ from sda_platform.conjunction.alerting import rounded
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.evidence.bundle import Bundle
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.keys import fingerprint
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.errors import UnreadableManifest
@@ -62,23 +61,22 @@ class Verified:
 def verify(path: Path, trusted: str | None = None) -> Verified:
     """Verify the bundle at ``path``; ``trusted``: the fingerprint of the key that must have signed it.
 
-    A bundle with damaged members is judged by these alone. Raises EvidenceError where it is no bundle, OSError.
+    A bundle with damaged members is judged by these alone, and one that another key signed by its signature. Raises
+    EvidenceError where it is no bundle, OSError.
     """
-    with Bundle(path) as bundle:
-        key = bundle.signer()
-        bundle.check()
-        found = Verified(_named(bundle), bundle.problems)
-        if key is not None:
-            found.fingerprint = fingerprint(key)
-            found.is_trusted = found.fingerprint == trusted
-            if trusted is not None and not found.is_trusted:
-                found.problems.append(f"signed by another key, {found.fingerprint}, than the trusted one")
+    with Bundle(path, trusted) as bundle:
+        if bundle.is_read:
+            bundle.check()
+        is_trusted = bool(bundle.signer) and bundle.signer == trusted
+        found = Verified(_named(bundle), bundle.problems, bundle.signer, is_trusted)
         if not found.problems:
             _Content(bundle, found).verify()
         return found
 
 
 def _named(bundle: Bundle) -> str:
+    if not bundle.is_read:
+        return "its contents were not read"
     names = ("alert_id", "revision", "made_by", "made_time_ns")
     alert_id, revision, made_by, made_ns = (bundle.facts.get(name) for name in names)
     when = iso(made_ns) if isinstance(made_ns, int) and 0 < made_ns < 2**63 else "unknown time"

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from sda_platform.bounded_zip import open_zip
 from sda_platform.formats.format import Format
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.registry import FORMATS, format_named
@@ -48,6 +49,7 @@ _MAGIC: Mapping[bytes, str] = {
 _CHUNK_BYTES = 2**20
 ZIP = ".zip"
 _MOST_MEMBERS = 10_000
+_MOST_DIRECTORY_BYTES = 4 * 2**20
 # What one read of an archive can expand to is bounded by how much of it is read.
 _ZST_READ_BYTES = 4096
 _ZST_MAX_WINDOW_BYTES = 2**27
@@ -71,7 +73,7 @@ def without_compression(path: Path) -> Path:
     if path.suffix.lower() != ZIP:
         return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
     with _readable(path) as file:
-        first = Path(_members(zipfile.ZipFile(file))[0].filename)
+        first = Path(_members(open_zip(file, _MOST_DIRECTORY_BYTES))[0].filename)
     # Two files with members of one name are two files.
     return Path(f"{path.stem}{first.suffix}")
 
@@ -101,7 +103,7 @@ def read_chunks(
         if suffix == PARQUET:
             chunks = _rows_as_text(file, segment_format)
         elif suffix == ZIP and known is not None and known.is_named:
-            chunks = _unzipped(zipfile.ZipFile(file), _with_its_name)
+            chunks = _unzipped(open_zip(file, _MOST_DIRECTORY_BYTES), _with_its_name)
         else:
             chunks = _unpacked(file, suffix)
             if first_line:
@@ -167,7 +169,7 @@ def _unpacked(file: IO[bytes], suffix: str) -> Iterator[bytes]:
     if suffix in _ARCHIVES:
         return _plain(_ARCHIVES[suffix](file))
     if suffix == ZIP:
-        return _unzipped(zipfile.ZipFile(file))
+        return _unzipped(open_zip(file, _MOST_DIRECTORY_BYTES))
     return _zst(file) if suffix == ".zst" else _plain(file)
 
 

@@ -212,7 +212,9 @@ def test_a_bundle_that_another_signed_is_not_verified(world: World, tmp_path: Pa
     make_key(tmp_path / "forger.pem")
     forged = signed(world.members, tmp_path / "forged.zip", tmp_path / "forger.pem")
     assert verify(forged).problems == []
-    (problem,) = verify(forged, world.fingerprint).problems
+    found = verify(forged, world.fingerprint)
+    assert (found.alert, found.is_trusted) == ("its contents were not read", False), "they may be a bomb"
+    (problem,) = found.problems
     assert "signed by another key" in problem
 
 
@@ -273,6 +275,16 @@ def test_a_member_is_not_read_beyond_the_size_that_the_contents_say(world: World
     assert bomb.stat().st_size < 200_000
     (problem,) = verify(bomb, world.fingerprint).problems
     assert problem.startswith("decision.json was changed")
+
+
+@pytest.mark.parametrize("size", [b"1e999", b"-1", b"1" * 5000, b"[]"], ids=len)
+def test_contents_that_state_no_size_are_refused(world: World, tmp_path: Path, size: bytes) -> None:
+    contents = (
+        b'{"format": "sda-evidence", "version": 1, "members": {"decision.json": {"sha256": "", "bytes": %s}}}' % size
+    )
+    path = packed({CONTENTS: contents, SIGNATURE: world.members[SIGNATURE]}, tmp_path / "b.zip")
+    with pytest.raises(EvidenceError, match=r"cannot be read|less than none"):
+        verify(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no zip", b"PK\x05\x06" + bytes(18)], ids=len)

@@ -52,7 +52,7 @@ FROM_FRAMES_TO_DELIVERY = (
     CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, RECEIVED_CDMS,
 )  # fmt: skip
 TO_ALERTS = {table.name for table in FROM_FRAMES_TO_DELIVERY} - {"dead_letters", "alert_deliveries", "received_cdms"}
-ON_SPARK = sampled(TABLES, OBSERVATIONS, ORBITAL_CATALOG, FUSED_TRACKS, CONJUNCTION_ASSESSMENTS)
+ON_SPARK = sampled(TABLES, OBSERVATIONS, ORBITAL_CATALOG, FUSED_TRACKS)
 BY_RADARS = "probability,data_quality"
 NAMED = ("risk", "collision_probability", "miss_distance_km", "tca_time_ns")
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)

@@ -1,5 +1,5 @@
 # The platform in a container: docker build --build-arg REVISION=$(git rev-parse --short=12 HEAD) -t sda-platform . && docker run --rm -p 3000:3000 -v sda:/data sda-platform sda demo
-# No entry point: Dagster's Helm chart starts `dagster` in the same image.
+# No entry point: each service names its own command.
 # Any Debian or Ubuntu with Python 3.11 to 3.13, or without a Python.
 ARG BASE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 

@@ -47,9 +47,14 @@ def make_private(home: Path) -> None:
 
 
 def private_content(path: Path) -> bytes:
-    """Return the content of a file that its user alone may use. Raises ExposedFile, OSError."""
+    """Return the content of a file that its user alone may use. Raises ExposedFile, OSError.
+
+    What root owns a group may read as well: so Kubernetes hands a secret to the group of a pod, which is no user's.
+    """
     with path.open("rb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        if mode & _OTHERS:
+        found = os.fstat(file.fileno())
+        mode = stat.S_IMODE(found.st_mode)
+        is_handed_over = found.st_uid == 0 and os.geteuid() != 0
+        if mode & (_OTHERS & ~stat.S_IRGRP if is_handed_over else _OTHERS):
             raise ExposedFile(f"others may use {path} (mode {mode:04o}): chmod 600 {path}")
         return file.read()

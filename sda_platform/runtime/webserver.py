@@ -44,7 +44,6 @@ from sda_platform.spark.channel import kept_token
 _FACTORY: Final = "create_app_from_workspace_process_context"
 _USER: Final = "sda.user"
 _CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="SDA platform", charset="UTF-8"'),)
-_TAGS_OF_PODS: Final = "dagster-k8s/"
 MOST_BODY_BYTES: Final = 8 * 2**20
 BODY_S: Final = 30.0
 MOST_CONNECTIONS: Final = 256
@@ -252,13 +251,10 @@ def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., A
 def _of_an_admin(arguments: Any) -> str:
     """Return what in the arguments of a mutation would let a run do something else than its job; empty: nothing.
 
-    A configuration can replace the lake and the subscriber, and a tag the image of a pod.
+    A configuration can replace the lake and the subscriber.
     """
-    if isinstance(arguments, Mapping):
-        if arguments.get("runConfigData") not in (None, "", "{}", {}):
-            return "a configuration of its own"
-        if str(arguments.get("key", "")).startswith(_TAGS_OF_PODS):
-            return "tags of pods"
+    if isinstance(arguments, Mapping) and arguments.get("runConfigData") not in (None, "", "{}", {}):
+        return "a configuration of its own"
     parts = arguments.values() if isinstance(arguments, Mapping) else arguments if isinstance(arguments, list) else ()
     return next(filter(None, map(_of_an_admin, parts)), "")
 

@@ -76,6 +76,13 @@ def build(tag: str, context: Path, *arguments: str) -> None:
     docker("build", "--tag", tag, "--build-arg", f"BASE={BASE}", *arguments, str(context))
 
 
+def build_platform() -> None:
+    """Build the platform's image, and that of Postgres; what has not changed is kept by Docker."""
+    revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True)
+    build("sda-platform", ROOT, "--build-arg", f"REVISION={revision.stdout.decode().strip() or '0' * 12}")
+    build("sda-test-postgres", Path(__file__).parent / "postgres")
+
+
 def make_base(directory: Path) -> None:
     """Make the base image, if it is not there; it trusts what this machine trusts, such as a company's authority."""
     if docker("images", "--quiet", BASE).strip():

@@ -3,29 +3,25 @@
 import json
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import yaml
 
-from sda_platform.clock import MissionClock
-from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
-from sda_platform.lake.lake import Lake, without_session
-from sda_platform_tests.campaign import oracle
-from sda_platform_tests.campaign.platform import SETTINGS, standing_clock, work_left
-from sda_platform_tests.campaign.world import Delivery, World
-from sda_platform_tests.containers.engine import BASE, ROOT, build, compose_command, docker, inspected
+from sda_platform_tests.campaign.platform import SETTINGS
+from sda_platform_tests.containers.engine import (
+    BASE,
+    ROOT,
+    build,
+    build_platform,
+    compose_command,
+    docker,
+    inspected,
+)
+from sda_platform_tests.containers.landed import PASSWORD, START_S, UPLOAD_PORT, UPLOAD_TOKEN, LandedHome
 from sda_platform_tests.support.running_platform import eventually
 
 PROJECT = "sda-test"
-PASSWORD = "p@ss/w:rd#%41?&=+ \"$x'é"
-UPLOAD_TOKEN = "token-of-the-uploads-of-the-test"
-UPLOAD_PORT = 9101
-START_S = 900.0
-"""Bound for a start of all services on a machine that is busy with other work."""
-_SDA = 10001
 _COLLECT = f"""
 [collector]
 control = "collector:9100"
@@ -38,7 +34,7 @@ token_variable = "UPLOAD_TOKEN"
 """
 
 
-class Stack:
+class Stack(LandedHome):
     """The services of the Compose file, with the profiles, and what a campaign lands and judges.
 
     Args:
@@ -47,24 +43,19 @@ class Stack:
     """
 
     def __init__(self, directory: Path, data: Path) -> None:
-        self._compose, self._directory, self.home = compose_command(), directory, data
-        self.world = World(seed=33)
+        super().__init__(data)
+        self._compose, self._directory = compose_command(), directory
         self.environment: dict[str, str] = {}
         secrets = directory / "secrets"
         secrets.mkdir()
         (secrets / "collect.toml").write_text(_COLLECT)
         self._platform = ("engine", "code-server", "run-workers", "daemon", "webserver", "watchdog", "catalogue")
-        standing_clock(data)
-        self._own(data)
 
     def build(self) -> None:
         """Build all images; what has not changed is kept by Docker."""
-        revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True)
-        here = Path(__file__).parent
-        build("sda-platform", ROOT, "--build-arg", f"REVISION={revision.stdout.decode().strip() or '0' * 12}")
+        build_platform()
         build("sda-prometheus", ROOT / "monitoring")
-        build("sda-test-postgres", here / "postgres")
-        build("sda-test-nginx", here / "nginx")
+        build("sda-test-nginx", Path(__file__).parent / "nginx")
 
     def configure(self, **settings: str) -> None:
         """Write what the test adds to compose.yaml: images, the volume, and settings of the platform."""
@@ -139,6 +130,10 @@ class Stack:
         networks = inspected(self.containers()[service])["NetworkSettings"]["Networks"]
         return str(next(iter(networks.values()))["IPAddress"])
 
+    def address_of_postgres(self) -> str:
+        """Return the address of the service `postgres`."""
+        return self.address("postgres")
+
     def sda(self, *arguments: str) -> Any:
         """What a command in the webserver's container prints as JSON."""
         done = docker("exec", self.containers()["webserver"], "sda", *arguments, "--json", check=False)
@@ -148,55 +143,6 @@ class Stack:
         """The last lines of services."""
         return self.compose("logs", "--tail", "40", *services, check=False).stdout if services else ""
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> None:
-        """Put files into the landing zones, as a process of the platform's user."""
-        self.world.deliver(deliveries, str(self.home / "landing"))
-        self._own(self.home / "landing")
-
-    def drain(self) -> None:
-        """Wait until nothing is left to do."""
-        left = [""]
-
-        def is_done() -> bool:
-            with self.instance as instance:
-                left[0] = work_left(str(self.home / "landing"), instance, self.lake)
-            return not left[0]
-
-        assert eventually(is_done, START_S, 1.0), f"{left[0]}\n{self.logs('daemon', 'run-workers')}"
-
-    def problems(self) -> list[str]:
-        """What the oracle of the fault campaign has against tables, zones and subscriber."""
-        lake, landing_root = self.lake, str(self.home / "landing")
-        with self.instance as instance:
-            eventually(lambda: not oracle.at_rest(instance, landing_root), START_S)
-            return [
-                *oracle.identity(lake, self.world.written),
-                *oracle.content(lake, self.world.written),
-                *oracle.log(lake),
-                *oracle.files(lake),
-                *oracle.deliveries(lake, self.subscriber),
-                *oracle.acknowledged(lake, landing_root),
-                *oracle.at_rest(instance, landing_root),
-            ]
-
-    @property
-    def lake(self) -> Lake:
-        return Lake(str(self.home / "lake"), MissionClock.load(self.home), without_session)
-
-    @property
-    def subscriber(self) -> PostgresSubscriber:
-        return PostgresSubscriber(f"postgresql://sda@{self.address('postgres')}/subscriber?sslmode=disable")
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        """Dagster's records in the Postgres container, to be used as a context manager."""
-        os.environ["SDA_DAGSTER_POSTGRES_URL"] = f"postgresql+psycopg2://sda@{self.address('postgres')}/dagster"
-        return dg.DagsterInstance.from_config(str(self.home / "dagster"))
-
     def remove(self) -> None:
         """End it, with containers, networks and volumes."""
         self.compose("down", "--volumes", "--timeout", "5", check=False)
-
-    def _own(self, directory: Path) -> None:
-        for path in (directory, *directory.rglob("*")):
-            os.chown(path, _SDA, _SDA, follow_symlinks=False)

@@ -25,7 +25,8 @@ from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.jobs import JOBS
 from sda_platform_tests.campaign.world import Delivery
 from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base
-from sda_platform_tests.containers.stack import PASSWORD, PROJECT, START_S, UPLOAD_PORT, UPLOAD_TOKEN, Stack
+from sda_platform_tests.containers.landed import PASSWORD, START_S, UPLOAD_PORT, UPLOAD_TOKEN
+from sda_platform_tests.containers.stack import PROJECT, Stack
 from sda_platform_tests.support.proxy import USER, certify
 from sda_platform_tests.support.running_platform import eventually
 

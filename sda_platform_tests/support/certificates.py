@@ -1,4 +1,4 @@
-"""Certificates for servers at 127.0.0.1, each its own authority: a right one, another one, and an expired one."""
+"""Certificates for servers, each its own authority: a right one, another one, and an expired one."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 
-def make_certificates(directory: Path) -> None:
+def make_certificates(directory: Path, host: str = "localhost") -> None:
     """Write right, other and expired (.crt and .key) into ``directory``; skips the test without `cryptography`."""
     pytest.importorskip("cryptography", reason="the package cryptography makes the certificates")
     now = datetime.now(UTC)
     for name, until in (("right", 1), ("other", 1), ("expired", -1)):
-        _certify(directory / name, now - timedelta(days=30), now + timedelta(days=until))
+        _certify(directory / name, host, now - timedelta(days=30), now + timedelta(days=until))
 
 
-def _certify(path: Path, begin: datetime, end: datetime) -> None:
+def _certify(path: Path, host: str, begin: datetime, end: datetime) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,7 +23,7 @@ def _certify(path: Path, begin: datetime, end: datetime) -> None:
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, path.name)])
-    place = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    place = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName(host)])
     made = (
         x509.CertificateBuilder()
         .subject_name(name)

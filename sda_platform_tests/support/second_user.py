@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-_NOBODY = 65_534
+ANOTHER = 65_534
+"""The id of that user, and of the user's group."""
 
 
 def as_another_user(attempt: Callable[[], object]) -> str:
@@ -20,8 +21,8 @@ def as_another_user(attempt: Callable[[], object]) -> str:
     if child == 0:
         try:
             os.setgroups([])
-            os.setgid(_NOBODY)
-            os.setuid(_NOBODY)
+            os.setgid(ANOTHER)
+            os.setuid(ANOTHER)
             attempt()
             found = "done"
         except BaseException as error:  # whatever it is, this process ends here

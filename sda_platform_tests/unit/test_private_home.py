@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.cli.main import main
-from sda_platform.private_home import make_private, own_umask, private_files
+from sda_platform.private_home import make_private, own_umask, private_content, private_files
 from sda_platform.runtime.platform_home import prepare, take_lock, write_state
 from sda_platform.spark.channel import kept_token
-from sda_platform_tests.support.second_user import as_another_user
+from sda_platform_tests.support.second_user import ANOTHER, as_another_user
 
 TLE = (
     "ISS (ZARYA)",
@@ -93,3 +93,25 @@ def test_each_command_keeps_what_it_makes_from_others__S10(home: Path) -> None:
     assert answer.exit_code == 0, answer.output
     assert list((home / "landing/elements/pending").iterdir())
     assert open_to_others(home) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "becomes"),
+    [
+        (0, 0o440, "done"),
+        (0, 0o444, "ExposedFile"),
+        (0, 0o460, "ExposedFile"),
+        (ANOTHER, 0o440, "ExposedFile"),
+        (ANOTHER, 0o400, "done"),
+    ],
+)
+def test_a_secret_of_root_may_be_read_by_the_group_that_it_was_handed_to(
+    home: Path, owner: int, mode: int, becomes: str
+) -> None:
+    """As Kubernetes mounts a secret into a pod whose user is not root."""
+    home.mkdir(mode=0o755)
+    secret = home / "secret"
+    secret.write_bytes(b"of the test")
+    os.chown(secret, owner, ANOTHER)
+    secret.chmod(mode)
+    assert as_another_user(lambda: private_content(secret)) == becomes

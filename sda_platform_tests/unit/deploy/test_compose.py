@@ -130,7 +130,7 @@ def test_the_proxy_gets_every_variable_of_its_template_and_no_other() -> None:
 
 
 def test_the_image_has_no_entry_point_and_no_root() -> None:
-    """Dagster's chart gives arguments that begin with ``dagster``."""
+    """Compose and Kubernetes give whole commands."""
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert not [line for line in lines if line.startswith("ENTRYPOINT")]
     assert [line for line in lines if line.startswith("USER")] == ["USER sda"]

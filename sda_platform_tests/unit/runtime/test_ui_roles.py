@@ -187,7 +187,6 @@ _CONFIGURED = "with a configuration of its own"
         ({"runConfigData": "{}"}, ""),
         ({"runConfigData": {"resources": {"lake": {"config": {"uri": "/tmp"}}}}}, _CONFIGURED),
         ({"runConfigData": "resources: {}"}, _CONFIGURED),
-        ({"executionMetadata": {"tags": [{"key": "dagster-k8s/config", "value": "{}"}]}}, "with tags of pods"),
         ({"executionMetadata": {"tags": [{"key": "night", "value": "1"}]}}, ""),
     ],
 )

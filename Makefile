@@ -32,11 +32,13 @@ endif
 test-containers: setup-test  ## compose.yaml as containers, with images made of Debian's packages; skipped where dockerd cannot run
 	@$(BIN)/python -m pytest $(TEST_DIR)/containers $(ARGS)
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; UPGRADE=v0.3.0 from that revision and back, over a live lake; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
 ifdef RACE
 	@SOAK=1 RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef ATTACK
 	@ATTACK=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_hostile_partner.py
+else ifdef UPGRADE
+	@$(BIN)/python -m sda_platform_tests.campaign.upgrade $(UPGRADE) $(ARGS)
 else ifdef UNITS
 	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --hypothesis-profile soak
 else ifdef CASES

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 def open_zip(file: IO[bytes], most_directory_bytes: int) -> zipfile.ZipFile:
     """Open the archive in ``file``, a chunk of which is at most as large. Raises BadZipFile, OSError."""
-    return zipfile.ZipFile(_Bounded(file, most_directory_bytes))  # type: ignore[arg-type]  # it uses these methods
+    return zipfile.ZipFile(_Bounded(file, most_directory_bytes))
 
 
 class _Bounded:

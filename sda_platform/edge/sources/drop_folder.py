@@ -1,15 +1,17 @@
 """A folder that partners write into, used by descriptors: whatever they put there, nothing outside it is touched.
 
-A partner can replace a directory by a symbolic link at any moment. So directories are opened without following links,
-and files are named relative to them. Only regular files with one name are taken: no link, FIFO or device, and no hard
-link, which would be another file under the partner's name.
+A partner can replace a directory or a file by a symbolic link at any moment. So directories and files are opened
+without following links, and files are named relative to their directory and read by their descriptor. Only regular
+files with one name are taken: no link, FIFO or device, and no hard link, which would be another file under the
+partner's name.
 """
 
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -20,6 +22,10 @@ from sda_platform.formats.registry import ZONES
 LANDED, REFUSED = "landed", "refused"
 _PARTIAL: Final = (".tmp", ".part", ".partial", ".filepart", ".crdownload")
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DESCRIPTORS: Final = Path("/proc")
+_MOST_ENTRIES: Final = 1_000
+"""Of each directory so many entries are looked at in a scan, so that no partner holds up what else is collected."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -70,7 +76,9 @@ class DropFolder:
     def settled(self, wall_s: float, settle_s: float) -> Iterator[DroppedFile]:
         """Yield the files that have not changed for ``settle_s`` seconds at ``wall_s``, by directory and name."""
         for zone, directory in self._zones.items():
-            for name in sorted(os.listdir(directory)):  # noqa: PTH208 - of a descriptor
+            with os.scandir(directory) as entries:
+                names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
+            for name in names:
                 if name.startswith(".") or name.lower().endswith(_PARTIAL):
                     continue
                 with suppress(FileNotFoundError):  # its sender has taken it back
@@ -88,12 +96,27 @@ class DropFolder:
         except (FileNotFoundError, KeyError):
             return False
 
+    @contextmanager
+    def opened(self, file: DroppedFile, place: Path) -> Iterator[Path]:
+        """Give a path in ``place``, of the file's name, that leads to the file of this name now, and no other.
+
+        Another process of this user may read it. Where the system has no /proc, it leads to the file's path. Raises
+        OSError.
+        """
+        descriptor = os.open(file.name, _FILE, dir_fd=self._zones[file.zone])
+        try:
+            if not _is_partners_file(os.fstat(descriptor)):
+                raise FileNotFoundError(file.name)
+            link, own = place / file.name, _DESCRIPTORS / str(os.getpid()) / "fd" / str(descriptor)
+            link.symlink_to(own if _DESCRIPTORS.exists() else file.path)
+            yield link
+        finally:
+            os.close(descriptor)
+
     def put_away(self, file: DroppedFile, place: str, reason: str = "") -> None:
         """Move a file to ``place``; an earlier one of its name is kept, and the later one numbered. Raises OSError."""
-        directory, target, number = self._places[place], file.name, 1
-        while _exists(target, directory):
-            number += 1
-            target = f"{file.name}.{number}"
+        directory = self._places[place]
+        target = _free_name(file.name, directory)
         os.rename(file.name, target, src_dir_fd=self._zones[file.zone], dst_dir_fd=directory)
         if reason:
             # The reason names the file, whose name may be no text, or control a terminal.
@@ -113,6 +136,19 @@ def _opened(opened: ExitStack, name: str, root: int, *, make: bool = False) -> i
 
 def _is_partners_file(found: os.stat_result) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def _free_name(name: str, directory: int) -> str:
+    """Return ``name``, or with a number that is free; the number of looks grows with the logarithm of that number."""
+    if not _exists(name, directory):
+        return name
+    taken, free = 1, 2
+    while _exists(f"{name}.{free}", directory):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if _exists(f"{name}.{middle}", directory) else (taken, middle)
+    return f"{name}.{free}"
 
 
 def _exists(name: str, directory: int) -> bool:

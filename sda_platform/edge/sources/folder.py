@@ -11,12 +11,14 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
 from sda_platform.edge.sources.source import LONGEST_PAUSE_S, Services, Source
+from sda_platform.edge.sources.upload import TEMPORARY
 from sda_platform.formats.registry import PARTNER_ZONES
-from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, Lander, ProgressUnreadable
+from sda_platform.landing.lander import PARTNER_SEGMENT_BYTES, LandedFile, Lander, ProgressUnreadable
 from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 from sda_platform.resilience import OverQuota, pause_s
 
@@ -28,6 +30,8 @@ class _Later(NamedTuple):
     at_s: float
 
 
+_MOST_NAMED: Final = 10
+"""Of the entries that are no files so many are logged in a scan: a partner may have made a million."""
 _AT_ONCE: Final = _Later(0, 0.0)
 
 
@@ -101,8 +105,10 @@ class FolderSource(Source):
         return False
 
     def _name_foreign(self, names: set[str]) -> None:
-        for name in sorted(names - self._foreign):
-            self.errors["not_a_file"] += 1
+        found = sorted(names - self._foreign)
+        if found:
+            self.errors["not_a_file"] += len(found)
+        for name in found[:_MOST_NAMED]:
             self.log.warning("entry left alone: a link, a hard link or no regular file", entry=name)
         self._foreign = set(names)
 
@@ -112,7 +118,7 @@ class FolderSource(Source):
         if not folder.holds(file):
             return
         try:
-            landed = await self.services.files.run(self._lander.land, path, feed=file.zone or None)
+            landed = await self._landed(folder, file)
             self.count_landed(landed.sealed_records, landed.bytes)
             self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
             folder.put_away(file, LANDED)
@@ -134,6 +140,17 @@ class FolderSource(Source):
             self._try_later(path, error)
         else:
             self._later.pop(path, None)
+
+    async def _landed(self, folder: DropFolder, file: DroppedFile) -> LandedFile:
+        """Land the file as it is now. Raises PartnerFileError, with the path of the partner's file, and OSError."""
+        with (
+            TemporaryDirectory(prefix=TEMPORARY, dir=self.services.state_directory) as place,
+            folder.opened(file, Path(place)) as readable,
+        ):
+            try:
+                return await self.services.files.run(self._lander.land, readable, feed=file.zone or None)
+            except PartnerFileError as error:
+                raise type(error)(str(error).replace(f"{place}/", f"{file.path.parent}/")) from None
 
     def _refuse(self, folder: DropFolder, file: DroppedFile, reason: str) -> None:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sda_platform.edge.sources import drop_folder
 from sda_platform.edge.sources.drop_folder import LANDED, REFUSED, DropFolder, DroppedFile
 from sda_platform.foreign_text import is_plain
 
@@ -67,6 +68,50 @@ def test_a_directory_that_becomes_a_link_meanwhile_leads_nowhere_else__S3(drop: 
         assert sorted(path.name for path in moved.iterdir()) == ["sets.csv", "sets.csv.reason.txt"]
 
 
+def test_what_is_read_is_the_file_whatever_its_directory_and_name_become__S3(
+    drop: Path, home: Path, tmp_path: Path
+) -> None:
+    (drop / "elements").mkdir()
+    (drop / "elements" / "service.env").write_text("the partner's")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        with folder.opened(file, tmp_path) as readable:
+            (drop / "elements").rename(drop / "moved")
+            (drop / "elements").symlink_to(home)
+            assert (drop / "elements" / "service.env").read_text() == "the platform's"
+            assert (readable.name, readable.read_text()) == ("service.env", "the partner's")
+        readable.unlink()
+        with folder.opened(file, tmp_path) as readable:
+            assert readable.read_text() == "the partner's", "of the directory that was opened"
+
+
+@pytest.mark.parametrize("becomes", ["link", "hard link", "pipe", "nothing"])
+def test_what_is_no_file_any_more_is_not_opened__S3(drop: Path, home: Path, tmp_path: Path, becomes: str) -> None:
+    path = drop / "sets.csv"
+    path.write_text("x")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        path.unlink()
+        if becomes == "link":
+            path.symlink_to(home / "service.env")
+        elif becomes == "hard link":
+            os.link(home / "service.env", path)
+        elif becomes == "pipe":
+            os.mkfifo(path)
+        with pytest.raises(OSError), folder.opened(file, tmp_path):
+            pytest.fail("it was opened")
+    path.unlink(missing_ok=True)
+    assert not (tmp_path / "sets.csv").is_symlink()
+
+
+def test_a_scan_looks_at_so_many_entries_and_no_more(drop: Path) -> None:
+    for number in range(1_500):
+        (drop / f"{number}").symlink_to("nowhere")
+    with DropFolder(drop) as folder:
+        assert names(folder) == []
+        assert 998 <= len(folder.foreign) <= 1_000, "with the folder's own directories"
+
+
 def test_only_regular_files_of_one_name_are_taken__S3(drop: Path, home: Path) -> None:
     (drop / "link.csv").symlink_to(home / "service.env")
     (drop / "broken.csv").symlink_to(drop / "nowhere")
@@ -116,6 +161,25 @@ def test_files_of_one_name_are_kept_and_numbered(drop: Path) -> None:
             (file,) = folder.settled(FAR_S, 0.0)
             folder.put_away(file, LANDED)
     assert sorted(path.name for path in (drop / LANDED).iterdir()) == ["sets.csv", "sets.csv.2", "sets.csv.3"]
+
+
+def test_a_name_is_numbered_in_few_looks(drop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partner may send a file of one name each second, for years."""
+    looks, look = list[str](), drop_folder._exists
+    (drop / "sets.csv").write_text("x")
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        for number in range(1, 301):
+            (drop / LANDED / ("sets.csv" if number == 1 else f"sets.csv.{number}")).touch()
+
+        def counted(name: str, directory: int) -> bool:
+            looks.append(name)
+            return look(name, directory)
+
+        monkeypatch.setattr(drop_folder, "_exists", counted)
+        folder.put_away(file, LANDED)
+    assert (drop / LANDED / "sets.csv.301").read_text() == "x"
+    assert len(looks) < 20
 
 
 def test_a_file_is_settled_once_it_has_not_changed_for_a_while(drop: Path) -> None:

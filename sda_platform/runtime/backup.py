@@ -13,9 +13,11 @@ A restore copies beside the places of the platform, checks every byte, and only 
 repeated.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -59,6 +61,7 @@ _VERSION_DIGITS = 20
 _SQLITE = b"SQLite format 3\0"
 _BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")
 _CHUNK_BYTES = 2**20
+_MOST_TIME_NS = 2**63
 
 
 class NotBackedUp(PlatformError):
@@ -253,12 +256,13 @@ def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Pa
     """Copy the files of a backup beside their places, and compare each with what was taken."""
     for name, (size, sha256, mtime_ns) in files.items():
         root, _, rest = name.partition("/")
-        if root not in places or ".." in Path(rest).parts or Path(rest).is_absolute():
-            raise NotBackedUp(f"{backup / CONTENTS} names {name}, which is no place of a platform")
+        parts = rest.split("/")
+        if root not in places or {"", ".", ".."} & {*parts} or parts[0] in _OF_PROCESSES[root]:
+            raise NotBackedUp(f"{backup / CONTENTS} names {name!a}, which is no place of what a platform keeps")
         copy = places[root] / _STAGED / rest
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = _copied(backup / name, copy)
+            found = _copied(backup / name, copy, size)
         except FileNotFoundError:
             raise NotBackedUp(f"{backup / name} is missing: restore an earlier backup") from None
         if (found, copy.stat().st_size) != (sha256, size):
@@ -278,7 +282,10 @@ def _contents(backup: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((backup / CONTENTS).read_text())
         known = found["format"]
-    except (ValueError, KeyError, TypeError) as error:
+        for name, (size, sha256, mtime_ns) in found["files"].items():
+            if not (os.fsencode(name).count(b"\0") == 0 <= size and len(sha256) and abs(mtime_ns) < _MOST_TIME_NS):
+                raise ValueError(f"{name!a} has no size, hash and time")
+    except (AttributeError, ValueError, KeyError, RecursionError, TypeError) as error:
         raise NotBackedUp(f"{backup / CONTENTS} is damaged ({error!r}): use an earlier backup") from None
     if known != _FORMAT:
         raise NotBackedUp(f"{backup / CONTENTS} is of format {known}, this version of the platform reads {_FORMAT}")
@@ -295,11 +302,23 @@ def _copy_database(path: Path, copy: Path) -> None:
         source.backup(to)
 
 
-def _copied(path: Path, copy: Path) -> str:
-    """Copy a file, and return the SHA-256 of what was copied."""
+def _copied(path: Path, copy: Path, most_bytes: int | None = None) -> str:
+    """Copy a regular file, or the first ``most_bytes`` and one of it, and return the SHA-256 of what was copied.
+
+    A link, pipe or device in the place of a file may have come from another machine, and may have no end. Raises
+    FileNotFoundError for them.
+    """
     found = hashlib.sha256()
-    with path.open("rb") as source, copy.open("wb") as target:
-        while chunk := source.read(_CHUNK_BYTES):
+    left = math.inf if most_bytes is None else most_bytes + 1
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise FileNotFoundError(path) if error.errno == errno.ELOOP else error from None
+    with os.fdopen(descriptor, "rb") as source, copy.open("wb") as target:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileNotFoundError(path)
+        while chunk := source.read(int(min(_CHUNK_BYTES, left))):
+            left -= len(chunk)
             found.update(chunk)
             target.write(chunk)
     return found.hexdigest()

@@ -1,6 +1,7 @@
 """`sda backup` and `sda restore`: one consistent state while the platform works, and no step that loses one."""
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -195,7 +196,18 @@ def test_a_backup_with_a_changed_byte_or_a_missing_file_is_refused_by_name(home:
 
 
 @pytest.mark.parametrize(
-    "name", ["home/../../escaped", "lake/../../escaped", "elsewhere/escaped", "/escaped", "home//escaped"]
+    "name",
+    [
+        "home/../../escaped",
+        "lake/../../escaped",
+        "elsewhere/escaped",
+        "/escaped",
+        "home//escaped",
+        "home/./escaped",
+        "home/engine/escaped",
+        "lake/_leases/escaped",
+        "landing/.restoring/escaped",
+    ],
 )
 def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> None:
     target = made(home)
@@ -203,9 +215,41 @@ def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> 
     contents = json.loads(file.read_text())
     contents["files"][name] = contents["files"]["home/clock.json"]
     file.write_text(json.dumps(contents))
-    with pytest.raises(NotBackedUp, match="no place of a platform"):
+    with pytest.raises(NotBackedUp, match="no place of what a platform keeps"):
         list(restore(Settings(home=home.parent / "again"), target))
     assert not list(home.parent.rglob("escaped"))
+
+
+def test_what_is_no_file_or_has_no_end_is_not_restored(home: Path) -> None:
+    target = made(home)
+    (file,) = target.glob("*/home/clock.json")
+    content, same = file.read_bytes(), home.parent / "same"
+    same.write_bytes(content)
+    kinds: list[Callable[[], object]] = [
+        lambda: file.symlink_to(same),
+        lambda: file.symlink_to("/dev/zero"),
+        lambda: os.mkfifo(file),
+        lambda: file.write_bytes(content + bytes(10_000_000)),
+    ]
+    for become in kinds:
+        file.unlink()
+        become()
+        with pytest.raises(NotBackedUp, match=r"clock\.json is (missing|not as it was backed up)"):
+            list(restore(Settings(home=home.parent / "again"), target))
+    assert (home.parent / "again/.restoring/clock.json").stat().st_size == len(content) + 1
+
+
+def test_a_backup_whose_contents_are_damaged_is_refused(home: Path) -> None:
+    target = made(home)
+    (file,) = target.glob("*/backup.json")
+    contents = json.loads(file.read_text())
+    sound = contents["files"]["home/clock.json"]
+    entries = (None, [1], [-1, "a", 0], [1, None, 0], [1, "a", 10**30], [1, "a", "b"], {"a": 1})
+    broken: list[Any] = [{**contents["files"], "home/clock.json": entry} for entry in entries]
+    for files in [*broken, {"home/a\0b": sound}, {"home/\ud800": sound}, [], None]:
+        file.write_text(json.dumps({**contents, "files": files}))
+        with pytest.raises(NotBackedUp, match=r"backup\.json is damaged"):
+            list(restore(Settings(home=home.parent / "again"), target))
 
 
 def test_a_home_that_is_used_is_left_as_it_is(home: Path) -> None:

@@ -10,9 +10,12 @@ import click
 from sda_platform.cli.grammar import lists_rows
 from sda_platform.cli.listing import Output, word, words
 from sda_platform.cli.people import require_used
+from sda_platform.clock import iso
 from sda_platform.settings import Settings
+from sda_platform.units import SECOND_NS
 
 if TYPE_CHECKING:
+    from sda_platform.notification.channel_state import ChannelState
     from sda_platform.notification.rules import NotifyRules
 
 
@@ -44,7 +47,7 @@ def list_channels(settings: Settings, output: Output) -> None:
     for name, entry in rules.file.channels.items() if rules else ():
         state = channel_state.load(settings.home.absolute(), name)
         try:
-            service, problem = service_of(name, address_of(name, entry)).service_name, state.problem
+            service, problem = service_of(name, address_of(name, entry)).service_name, _problem(state)
         except Misconfigured as error:
             service, problem = "unknown", str(error)
         names = ", ".join(rule.name for rule in (rules.of_channel(name) if rules else ()))
@@ -79,10 +82,18 @@ def test(settings: Settings, names: tuple[str, ...], output: Output) -> None:
     results = []
     for name in names or channels:
         problem = send(name, channels[name], message, is_plain_allowed=settings.access.plain_http)
-        results.append({"channel": name, "result": "taken" if problem is None else f"not taken: {problem}"})
+        results.append({"channel": name, "result": "taken" if problem is None else f"not taken: {problem.reason}"})
     output.show(results, (word("channel", "channel"), words("result", lambda each: each["result"])))
     if any(each["result"] != "taken" for each in results):
         sys.exit(1)
+
+
+def _problem(state: "ChannelState") -> str:
+    """Return why a message waits, or why the last one was refused for good, and when."""
+    if state.problem or not state.refused:
+        return state.problem
+    last = state.refused[-1]
+    return f"{iso(round(last.at_s * SECOND_NS))[:19]}Z refused for good: {last.reason}"
 
 
 def _rules(settings: Settings) -> "NotifyRules | None":

@@ -17,13 +17,25 @@ from sda_platform.notification.message import PeopleMessage
 
 _FOLDER = "notify"
 SCHEMA_VERSION = 1
+MOST_REFUSALS = 20
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A message that the service refused for good: its title, why, and when, wall Unix seconds."""
+
+    title: str
+    reason: str
+    at_s: float
 
 
 @dataclass(frozen=True)
 class ChannelState:
     """What each rule follows, by its name; the message that waits, since when, and how often it was refused and why.
 
-    ``late``: the other channels that were reported to this one as silent. Times are wall, Unix seconds.
+    ``late``: the other channels that were reported to this one as silent. ``refused``: the newest messages that were
+    refused for good; ``refusals_told_s``: until when those of other channels were reported to this one. Times are wall,
+    Unix seconds.
     """
 
     followed: Mapping[str, Mapping[str, FollowedAlert]] = field(default_factory=dict)
@@ -32,6 +44,8 @@ class ChannelState:
     pending_since_s: float = 0.0
     attempts: int = 0
     problem: str = ""
+    refused: tuple[Refusal, ...] = ()
+    refusals_told_s: float = 0.0
 
     def late_s(self, now_s: float) -> float:
         """Return for how long a message has waited; 0 where none waits."""
@@ -50,7 +64,9 @@ def load(home: Path, channel: str) -> ChannelState:
         }
         pending = content.pop("pending")
         late = tuple(content.pop("late"))
-        return ChannelState(followed, late, PeopleMessage(**pending) if pending else None, **content)
+        refused = tuple(Refusal(**each) for each in content.pop("refused", ()))
+        message = PeopleMessage(**pending) if pending else None
+        return ChannelState(followed, late, message, refused=refused, **content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ChannelState()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from sda_platform.edge.address import Address
@@ -28,6 +28,10 @@ _KEYED: Final = {
 _KINDS: Final = {"red": "failure", "yellow": "warning"}
 _LEAST_SECRET: Final = 4
 _MOST_REASON: Final = 300
+_ANSWER: Final = re.compile(r"\berror=(\d{3})\b|\((5\d\d), b['\"]")
+"""The status of an HTTP answer, or the permanent failure of a mail server, in a line of the library's log."""
+_REFUSED: Final = {"400", "406", "413", "414", "415", "422", "550", "551", "552", "553", "554", "555"}
+"""Answers about the message. What is about the address, such as 401, or passes by itself, such as 429, is repeated."""
 _SERVICES: Final = "https://appriseit.com/services/"
 
 
@@ -53,7 +57,7 @@ def service_of(name: str, address: str, *, is_plain_allowed: bool = False, key: 
     asset = AppriseAsset(app_id="SDA", app_desc="Space domain awareness", app_url="", http_redirects=False)
     if key and (option := _KEYED.get(scheme)):
         address += f"{'&' if '?' in address else '?'}{option}={quote(key, safe='')}"
-    with _warnings():  # they may hold a part of the address
+    with _log_of_library():  # it may hold a part of the address
         service = Apprise.instantiate(address, asset=asset)
     if service is None:
         raise Misconfigured(f"channel {name}: its address is none that can be used; {_SERVICES} lists their forms")
@@ -66,13 +70,20 @@ def service_of(name: str, address: str, *, is_plain_allowed: bool = False, key: 
     return service
 
 
-def send(name: str, entry: ChannelEntry, message: PeopleMessage, *, is_plain_allowed: bool = False) -> str | None:
-    """Send a message; return why it was not taken, without secrets, or None. Raises nothing."""
+class NotTaken(NamedTuple):
+    """Why a message was not taken, without secrets. ``is_refused``: the service refuses this message for good."""
+
+    reason: str
+    is_refused: bool = False
+
+
+def send(name: str, entry: ChannelEntry, message: PeopleMessage, *, is_plain_allowed: bool = False) -> NotTaken | None:
+    """Send a message; return why it was not taken, or None. Raises nothing."""
     address = ""
     try:
         address = address_of(name, entry)
         service = service_of(name, address, is_plain_allowed=is_plain_allowed, key=message.key)
-        with _warnings() as reasons:
+        with _log_of_library() as log:
             is_sent = service.notify(
                 title=message.title,
                 body=f"{message.body}\nMessage {message.key}",
@@ -80,12 +91,17 @@ def send(name: str, entry: ChannelEntry, message: PeopleMessage, *, is_plain_all
                 body_format="text",
             )
     except Misconfigured as error:
-        return str(error)
+        return NotTaken(str(error))
     except Exception as error:  # of one of many services: it must not end the channel's thread
-        return f"the message could not be sent: {type(error).__name__}"
+        return NotTaken(f"the message could not be sent: {type(error).__name__}")
     if is_sent:
         return None
-    return without_secrets("; ".join(dict.fromkeys(reasons)) or "the service did not take the message", address)
+    warned = dict.fromkeys(record.getMessage() for record in log if record.levelno >= logging.WARNING)
+    answers = ["".join(found) for record in log for found in _ANSWER.findall(record.getMessage())]
+    reason = without_secrets("; ".join(warned) or "the service did not take the message", address)
+    is_refused = bool(answers) and _REFUSED.issuperset(answers)
+    codes = "" if not is_refused or all(code in reason for code in answers) else f" ({', '.join(answers)})"
+    return NotTaken(f"{reason}{codes}", is_refused)
 
 
 def without_secrets(text: str, address: str) -> str:
@@ -103,17 +119,18 @@ def _secure_schemes(service: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def _warnings() -> Iterator[list[str]]:
+def _log_of_library() -> Iterator[list[logging.LogRecord]]:
     """Collect what the library logs in this thread within the block. Its log goes nowhere else."""
-    logger, found, thread = logging.getLogger("apprise"), list[str](), get_ident()
+    logger, found, thread = logging.getLogger("apprise"), list[logging.LogRecord](), get_ident()
 
     class _Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.thread == thread:
-                found.append(record.getMessage())
+                found.append(record)
 
-    collector = _Collector(logging.WARNING)
+    collector = _Collector()
     logger.propagate = False
+    logger.setLevel(logging.DEBUG)  # the answers of a mail server are below warnings
     logger.addHandler(collector)
     try:
         yield found

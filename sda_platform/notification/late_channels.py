@@ -1,14 +1,17 @@
-"""Channels that do not take messages: what a vital and the other channels report."""
+"""Channels that do not take messages, and messages that were refused: what a vital and the other channels report."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sda_platform.conjunction.currency import words_of
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification import channel_state
+from sda_platform.notification.channel_state import Refusal
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.settings import Settings
+
+_DAY_S: Final = 86_400.0
 
 
 class LateChannel(NamedTuple):
@@ -32,12 +35,37 @@ def late_channels(home: Path, channels: Iterable[str], now_s: float, lag_s: floa
     return found
 
 
+class RefusedMessage(NamedTuple):
+    """A message that a channel refused for good; ``text`` says so."""
+
+    channel: str
+    refusal: Refusal
+
+    @property
+    def text(self) -> str:
+        """Name channel, message and reason."""
+        return f"channel {self.channel} refused a message for good, {self.refusal.title!r}: {self.refusal.reason}"
+
+
+def refusals_of(home: Path, channels: Iterable[str], after_s: float) -> list[RefusedMessage]:
+    """Return the messages that were refused for good after wall ``after_s``, Unix seconds, the oldest first."""
+    found = [RefusedMessage(name, each) for name in channels for each in channel_state.load(home, name).refused]
+    return sorted((each for each in found if each.refusal.at_s > after_s), key=lambda each: each.refusal.at_s)
+
+
 def notification_problems(settings: Settings, now_s: float) -> list[LateChannel]:
-    """Return what keeps people from being notified: late channels, or rules that cannot be used."""
+    """Return what keeps people from being notified: late channels, messages refused within a day, or rules that cannot
+    be used.
+    """
     try:
         rules = NotifyRules.load(settings)
     except Misconfigured as error:
         return [LateChannel("rules", str(error), 0.0)]
     if rules is None:
         return []
-    return late_channels(settings.home.absolute(), rules.file.channels, now_s, settings.notification.lag_s)
+    home, channels = settings.home.absolute(), rules.file.channels
+    refused = {each.channel: each for each in refusals_of(home, channels, now_s - _DAY_S)}  # of each the newest
+    return [
+        *late_channels(home, channels, now_s, settings.notification.lag_s),
+        *(LateChannel(f"message of {name}", each.text, now_s - each.refusal.at_s) for name, each in refused.items()),
+    ]

@@ -7,9 +7,9 @@ from typing import Final
 
 from sda_platform import failpoints
 from sda_platform.notification import channel_state, channels
-from sda_platform.notification.channel_state import ChannelState
+from sda_platform.notification.channel_state import MOST_REFUSALS, ChannelState, Refusal
 from sda_platform.notification.due import due
-from sda_platform.notification.late_channels import late_channels
+from sda_platform.notification.late_channels import late_channels, refusals_of
 from sda_platform.notification.message import message_of
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.notification.situation import AlertReader, AlertsNow
@@ -54,11 +54,17 @@ class ChannelSender:
         if problem is None:
             self._store(replace(state, pending=None, attempts=0, problem=""))
             return
+        if problem.is_refused:
+            self._log(f"channel {self._channel} refuses a message for good: {problem.reason}")
+            refusal = Refusal(state.pending.title, problem.reason, self._wall_s())
+            refused = (*state.refused, refusal)[-MOST_REFUSALS:]
+            self._store(replace(state, pending=None, attempts=0, problem="", refused=refused))
+            return
         attempts = state.attempts + 1
         self._again_s = self._wall_s() + doubling_s(attempts, base_s=_FIRST_PAUSE_S, cap_s=_LONGEST_PAUSE_S)
-        if problem != state.problem:
-            self._log(f"channel {self._channel}: {problem}; the message is sent again")
-        self._store(replace(state, attempts=attempts, problem=problem))
+        if problem.reason != state.problem:
+            self._log(f"channel {self._channel}: {problem.reason}; the message is sent again")
+        self._store(replace(state, attempts=attempts, problem=problem.reason))
 
     def _with_due(self, rules: NotifyRules, state: ChannelState, now: AlertsNow) -> ChannelState:
         followed, changed = {}, {}
@@ -69,9 +75,13 @@ class ChannelSender:
         late = {each.channel: each.text for each in late_channels(self._home, sorted(others), self._wall_s(), lag_s)}
         notes = [text for name, text in late.items() if name not in state.late]
         notes += [f"channel {name} takes messages again" for name in state.late if name not in late]
+        refusals = refusals_of(self._home, sorted(others), state.refusals_told_s)
+        notes += [each.text for each in refusals]
+        told_s = max((each.refusal.at_s for each in refusals), default=state.refusals_told_s)
         message = message_of(self._channel, list(changed.values()), notes, now.now_ns, rules.file.console)
         since_s = self._wall_s() if message else 0.0
-        return replace(state, followed=followed, late=tuple(late), pending=message, pending_since_s=since_s)
+        changes = {"followed": followed, "late": tuple(late), "refusals_told_s": told_s}
+        return replace(state, **changes, pending=message, pending_since_s=since_s)
 
     def _store(self, state: ChannelState) -> None:
         """Keep the state in memory while the disk takes none, so that people are notified all the same."""

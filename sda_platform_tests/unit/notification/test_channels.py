@@ -1,5 +1,7 @@
 """Channels of notification against real servers: what arrives, under which key, and what a failure reveals."""
 
+import io
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.lake.errors import Misconfigured
-from sda_platform.notification.channels import send, service_of, without_secrets
+from sda_platform.notification.channels import NotTaken, send, service_of, without_secrets
 from sda_platform.notification.due import DueAlert
 from sda_platform.notification.message import PeopleMessage, message_of
 from sda_platform.notification.notify_file import ChannelEntry
@@ -28,7 +30,7 @@ def webhook() -> Iterator[FailureWebhook]:
         yield server
 
 
-def sent(monkeypatch: pytest.MonkeyPatch, url: str, message: PeopleMessage = MESSAGE) -> str | None:
+def sent(monkeypatch: pytest.MonkeyPatch, url: str, message: PeopleMessage = MESSAGE) -> NotTaken | None:
     monkeypatch.setenv("A_CHANNEL", url)
     return send("desk", ENTRY, message)
 
@@ -46,7 +48,10 @@ def test_mail_arrives_with_the_text_and_the_key(monkeypatch: pytest.MonkeyPatch)
         assert body is not None and "red, begun: ISS (25544) – DEB (5)" in body.get_content()
         server.refusal = "554 no mail from you"
         problem = sent(monkeypatch, server.url)
-        assert problem and "desk@" not in problem
+        assert problem and "desk@" not in problem.reason and problem.is_refused and "554" in problem.reason
+        server.refusal = "451 later"
+        problem = sent(monkeypatch, server.url)
+        assert problem and not problem.is_refused
 
 
 def test_a_webhook_gets_the_key_as_a_header(monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook) -> None:
@@ -69,15 +74,19 @@ def test_a_pager_merges_repetitions_by_the_key() -> None:
     assert service.dedup == "a-key"
 
 
-@pytest.mark.parametrize("status", [301, 400, 401, 429, 500, 503])
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 413, 429, 500, 503])
 def test_a_failure_names_the_reason_and_no_part_of_the_address(
-    monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook, caplog: pytest.LogCaptureFixture, status: int
+    monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook, capfd: pytest.CaptureFixture[str], status: int
 ) -> None:
     webhook.statuses.append(status)
+    written = io.StringIO()
+    of_process = logging.StreamHandler(written)  # as a process has one for all that its libraries log
+    monkeypatch.setattr(logging.getLogger(), "handlers", [of_process])
     url = f"json://user:passw0rd@127.0.0.1:{port_of(webhook)}/a/t0ken-in-path?+X-Api-Key=k3y-in-option"
     problem = sent(monkeypatch, url)
-    assert problem and str(status) in problem and not webhook.received
-    said = problem + caplog.text
+    assert problem and str(status) in problem.reason and not webhook.received
+    assert problem.is_refused == (status in (400, 413)), "what is about the address, or passes, is repeated"
+    said = problem.reason + written.getvalue() + "".join(capfd.readouterr())
     assert not [part for part in ("passw0rd", "t0ken-in-path", "k3y-in-option") if part in said]
 
 
@@ -85,12 +94,12 @@ def test_what_cannot_be_sent_is_a_reason_and_raises_nothing(monkeypatch: pytest.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         free = silent.getsockname()[1]
     problems = [sent(monkeypatch, url) for url in (f"json://127.0.0.1:{free}/", "nonsense://x/y", "", "slack://a")]
-    assert all(problems)
+    assert all(problem and problem.reason and not problem.is_refused for problem in problems)
     readable = tmp_path / "url"
     readable.write_text("json://127.0.0.1/t0ken")
     readable.chmod(0o644)
     problem = send("desk", ChannelEntry(url_file=str(readable)), MESSAGE)
-    assert problem and "chmod 600" in problem and "t0ken" not in problem
+    assert problem and "chmod 600" in problem.reason and "t0ken" not in problem.reason
 
 
 def test_an_address_without_tls_is_refused_beyond_this_machine() -> None:
@@ -137,5 +146,5 @@ def test_html_and_chat_services_get_names_escaped(monkeypatch: pytest.MonkeyPatc
 
 def test_environment_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_CHANNEL", raising=False)
-    assert send("desk", ENTRY, MESSAGE) == "channel desk: the environment variable A_CHANNEL is not set"
+    assert send("desk", ENTRY, MESSAGE) == NotTaken("channel desk: the environment variable A_CHANNEL is not set")
     assert "A_CHANNEL" not in os.environ

@@ -188,6 +188,30 @@ def test_a_channel_that_fails_is_red_and_the_other_one_reports_it(desk: Desk) ->
     assert notification_problems(desk.settings, desk.now_s) == []
 
 
+def test_a_message_that_is_refused_for_good_is_recorded_rings_elsewhere_and_lets_the_next_pass(desk: Desk) -> None:
+    desk.alert()
+    desk.server.statuses.append(413)
+    desk.round("pager")
+    assert desk.titles == [] and "refuses a message for good" in desk.log[-1]
+    desk.start()
+    desk.round("desk")
+    (title,) = desk.titles
+    assert (
+        title.startswith("red begun")
+        and "channel pager refused a message for good" in desk.server.received[0][1]["message"]
+    )
+    desk.round("desk")
+    assert len(desk.titles) == 1, "it rings once"
+    (found,) = notification_problems(desk.settings, desk.now_s)
+    assert "413" in found.text and "red begun" in found.text
+    (row,) = json.loads(CliRunner().invoke(main, ["--home", str(desk.home), "channel", "list", "--json"]).output)[1:]
+    assert row["channel"] == "pager" and "refused for good" in row["problem"] and row["waits_s"] == 0
+    desk.alert("retract", sequence=0)
+    desk.round("pager")
+    assert desk.titles[-1].startswith("red withdrawn"), "the next one passes"
+    assert notification_problems(desk.settings, desk.now_s + 90_000) == []
+
+
 def test_rules_that_cannot_be_used_are_red_and_the_earlier_ones_stay_in_force(desk: Desk) -> None:
     (desk.home / "notify.toml").write_text("nonsense")
     (found,) = notification_problems(desk.settings, desk.now_s)

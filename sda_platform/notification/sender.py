@@ -80,8 +80,14 @@ class ChannelSender:
         told_s = max((each.refusal.at_s for each in refusals), default=state.refusals_told_s)
         message = message_of(self._channel, list(changed.values()), notes, now.now_ns, rules.file.console)
         since_s = self._wall_s() if message else 0.0
-        changes = {"followed": followed, "late": tuple(late), "refusals_told_s": told_s}
-        return replace(state, **changes, pending=message, pending_since_s=since_s)
+        return replace(
+            state,
+            followed=followed,
+            late=tuple(late),
+            refusals_told_s=told_s,
+            pending=message,
+            pending_since_s=since_s,
+        )
 
     def _store(self, state: ChannelState) -> None:
         """Keep the state in memory while the disk takes none, so that people are notified all the same."""

@@ -21,7 +21,7 @@ MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedMessage:
     """A message that the service refused for good: its title, why, and when, wall Unix seconds."""
 
     title: str
@@ -44,7 +44,7 @@ class ChannelState:
     pending_since_s: float = 0.0
     attempts: int = 0
     problem: str = ""
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedMessage, ...] = ()
     refusals_told_s: float = 0.0
 
     def late_s(self, now_s: float) -> float:
@@ -64,7 +64,7 @@ def load(home: Path, channel: str) -> ChannelState:
         }
         pending = content.pop("pending")
         late = tuple(content.pop("late"))
-        refused = tuple(Refusal(**each) for each in content.pop("refused", ()))
+        refused = tuple(RefusedMessage(**each) for each in content.pop("refused", ()))
         message = PeopleMessage(**pending) if pending else None
         return ChannelState(followed, late, message, refused=refused, **content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

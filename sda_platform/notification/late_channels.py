@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sda_platform.conjunction.currency import words_of
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification import channel_state
-from sda_platform.notification.channel_state import Refusal
+from sda_platform.notification.channel_state import RefusedMessage
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.settings import Settings
-
-_DAY_S: Final = 86_400.0
+from sda_platform.units import DAY_S
 
 
 class LateChannel(NamedTuple):
@@ -35,11 +34,11 @@ def late_channels(home: Path, channels: Iterable[str], now_s: float, lag_s: floa
     return found
 
 
-class RefusedMessage(NamedTuple):
+class ChannelRefusal(NamedTuple):
     """A message that a channel refused for good; ``text`` says so."""
 
     channel: str
-    refusal: Refusal
+    refusal: RefusedMessage
 
     @property
     def text(self) -> str:
@@ -47,9 +46,9 @@ class RefusedMessage(NamedTuple):
         return f"channel {self.channel} refused a message for good, {self.refusal.title!r}: {self.refusal.reason}"
 
 
-def refusals_of(home: Path, channels: Iterable[str], after_s: float) -> list[RefusedMessage]:
+def refusals_of(home: Path, channels: Iterable[str], after_s: float) -> list[ChannelRefusal]:
     """Return the messages that were refused for good after wall ``after_s``, Unix seconds, the oldest first."""
-    found = [RefusedMessage(name, each) for name in channels for each in channel_state.load(home, name).refused]
+    found = [ChannelRefusal(name, each) for name in channels for each in channel_state.load(home, name).refused]
     return sorted((each for each in found if each.refusal.at_s > after_s), key=lambda each: each.refusal.at_s)
 
 
@@ -64,7 +63,7 @@ def notification_problems(settings: Settings, now_s: float) -> list[LateChannel]
     if rules is None:
         return []
     home, channels = settings.home.absolute(), rules.file.channels
-    refused = {each.channel: each for each in refusals_of(home, channels, now_s - _DAY_S)}  # of each the newest
+    refused = {each.channel: each for each in refusals_of(home, channels, now_s - DAY_S)}  # of each the newest
     return [
         *late_channels(home, channels, now_s, settings.notification.lag_s),
         *(LateChannel(f"message of {name}", each.text, now_s - each.refusal.at_s) for name, each in refused.items()),

@@ -7,7 +7,7 @@ from typing import Final
 
 from sda_platform import failpoints
 from sda_platform.notification import channel_state, channels
-from sda_platform.notification.channel_state import MOST_REFUSALS, ChannelState, Refusal
+from sda_platform.notification.channel_state import MOST_REFUSALS, ChannelState, RefusedMessage
 from sda_platform.notification.due import due
 from sda_platform.notification.late_channels import late_channels, refusals_of
 from sda_platform.notification.message import message_of
@@ -56,7 +56,7 @@ class ChannelSender:
             return
         if problem.is_refused:
             self._log(f"channel {self._channel} refuses a message for good: {problem.reason}")
-            refusal = Refusal(state.pending.title, problem.reason, self._wall_s())
+            refusal = RefusedMessage(state.pending.title, problem.reason, self._wall_s())
             refused = (*state.refused, refusal)[-MOST_REFUSALS:]
             self._store(replace(state, pending=None, attempts=0, problem="", refused=refused))
             return

@@ -1,5 +1,6 @@
 """Commands for analysts that need no alert: screening, passes, and the probability of a message."""
 
+import time
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +25,9 @@ _PASS_COLUMNS: Final = (
 
 
 @click.command(short_help="Find every close approach in a file of element sets.")
-@click.option("--catalog", required=True, type=PATH, help="Element sets: OMM (.csv .json .kvn .xml) or TLE.")
-@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@click.argument("file", required=False, type=PATH)
+@click.option("--catalog", type=PATH, hidden=True)
+@click.option("--start", help="Start of the search, ISO 8601, UTC (default: now).")
 @positive("--hours", _SCREENING.horizon_h, "Length of the search.")
 @positive("--threshold-km", _SCREENING.threshold_km, "Greatest miss distance.")
 @click.option(
@@ -44,10 +46,11 @@ _PASS_COLUMNS: Final = (
 )
 @positive("--reach-km", _SCREENING.reach_km, "Greatest miss distance that --sigmas reports.")
 @click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")
-@click.option("--out", required=True, type=FILE, help="Result: .csv or .parquet.")
+@click.option("--out", type=FILE, help="Every approach: .csv or .parquet (default: print those with the largest Pc).")
 def screen(
-    catalog: Path,
-    start: str,
+    file: Path | None,
+    catalog: Path | None,
+    start: str | None,
     hours: float,
     threshold_km: float,
     fleet: Path | None,
@@ -56,11 +59,17 @@ def screen(
     sigmas: float | None,
     reach_km: float,
     processes: int | None,
-    out: Path,
+    out: Path | None,
 ) -> None:
-    """Find every close approach between objects of a file of element sets. Needs no running platform."""
+    """Find every close approach between objects of FILE, element sets in OMM (.csv .json .kvn .xml) or TLE.
+
+    Each has names, miss, radial, in-track and cross-track parts, ages, and Pc. Needs no running platform.
+    """
     from sda_platform.cli.analysis.screen import Search, run_screening
 
+    catalog = catalog or file
+    if catalog is None:
+        raise click.UsageError("Missing argument 'FILE'.")
     if fleet is None and not fleet_internal:
         raise click.UsageError("--no-fleet-internal needs --fleet")
     is_reach_given = click.get_current_context().get_parameter_source("reach_km") is ParameterSource.COMMANDLINE
@@ -69,7 +78,14 @@ def screen(
     if sigmas and volumes:
         raise click.UsageError("--sigmas belongs to a threshold, not to --volumes")
     search = Search(
-        instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal, sigmas or 0.0, reach_km
+        instant(start, "--start") if start else time.time_ns(),
+        hours,
+        threshold_km,
+        volumes,
+        fleet,
+        fleet_internal,
+        sigmas or 0.0,
+        reach_km,
     )
     run_screening(catalog, search, processes, out, console)
 

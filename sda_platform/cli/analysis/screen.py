@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 import numpy as np
@@ -14,9 +15,11 @@ from sda_platform.cli.analysis.screen_catalogue import (
     age_warning,
     available_cores,
     check_output,
+    events_of,
     read_elements,
     write_events,
 )
+from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
@@ -27,6 +30,17 @@ from sda_platform.orbits.screening.volumes import Volume, by_volume
 from sda_platform.units import HOUR_NS
 
 _SHOWN = 5
+_MOST_LISTED: Final = 40
+_COLUMNS: Final = (
+    number("Pc", lambda each: f"{each['pc_2d']:.1e}"),
+    number("largest", lambda each: f"{each['largest_pc_2d']:.1e}"),
+    word("TCA (UTC)", lambda each: each["tca_utc"][:19].replace("T", " ")),
+    number("miss km", lambda each: f"{each['miss_km']:.3f}"),
+    number("R, T, N km", lambda each: "{radial_km:+.2f} {in_track_km:+.2f} {cross_track_km:+.2f}".format(**each)),
+    number("km/s", lambda each: f"{each['rel_speed_km_s']:.2f}"),
+    number("days old", lambda each: f"{each['age_1_days']:.1f} {each['age_2_days']:.1f}"),
+    words("objects", lambda each: " – ".join(f"{each[f'norad_id_{n}']} {each[f'object_name_{n}']}" for n in (1, 2))),
+)
 
 
 @dataclass(frozen=True)
@@ -60,12 +74,15 @@ class Search:
         return f"{self.threshold_km:g} km{uncertain}"
 
 
-def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
-    """Read the objects, screen them, write the events, and print the result with all exclusions and their reasons.
+def run_screening(catalog: Path, search: Search, processes: int | None, out: Path | None, console: Console) -> None:
+    """Read the objects, screen them, and print the result with all exclusions and their reasons.
+
+    The events are written to ``out``; without it those with the largest Pc are printed.
 
     Raises ClickException and ListingError for errors that the user can correct.
     """
-    check_output(out)
+    if out is not None:
+        check_output(out)
     volumes = screening_volumes(search.volumes) if search.volumes else None
     file = read_elements(catalog, search.start_ns, search.end_ns)
     elements = file.elements
@@ -92,7 +109,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
             processes=processes or available_cores(),
             report=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    written = write_events(found, elements, out)
+    events = events_of(found, file)
     slow = int((found.events.relative_speed_km_s < SLOWEST_EVENT_KM_S).sum())
     console.print(
         f"{len(found.events):,} approaches ({slow:,} slower than 10 m/s), "
@@ -108,7 +125,12 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     _print_some(console, _planned(file), "element sets assume a planned manoeuvre")
     if len(found.failures.index):
         console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
-    console.print("written: " + ", ".join(map(str, written)))
+    if out is not None:
+        console.print("written: " + ", ".join(map(str, write_events(events, found, elements, out))))
+        return
+    largest = events.sort_by([("pc_2d", "descending"), ("tca_utc", "ascending")])
+    Output(limit=_MOST_LISTED).show(largest.slice(0, _MOST_LISTED).to_pylist(), _COLUMNS, nothing="no approach")
+    console.print("Pc: 2D, by the errors of element sets and the radius of each kind; --out writes every approach")
 
 
 def _planned(file: ElementFile) -> list[str]:

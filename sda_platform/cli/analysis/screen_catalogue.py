@@ -20,9 +20,13 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.arrow import arrays
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import identify
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
-from sda_platform.orbits.propagation import SGP4_ERRORS
+from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
+from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, assess, object_type
+from sda_platform.orbits.screening.encounter import relative_states
 from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.plain_rows import write_csv
 from sda_platform.units import DAY_NS
@@ -75,26 +79,57 @@ def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
     )
 
 
-def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -> list[Path]:
+def events_of(screening: ScreeningResult, file: ElementFile) -> pa.Table:
+    """Return the events with names, the miss in the axes of the first object, and 2D Pc by the errors of element sets.
+
+    The radii are those assumed for the kind that the name shows.
+    """
+    events, elements, tca_ns = screening.events, file.elements, screening.events.tca_time_ns
+    sides, propagator = (events.lo, events.hi), Propagator(elements)
+    states = [propagator.at(rows, tca_ns)[1:] for rows in sides]
+    relative = relative_states(*states[0], *states[1])
+    covariances = [
+        rtn_to_teme(element_covariance_rtn(propagator, rows, tca_ns, *state), *state)[:, :3, :3]
+        for rows, state in zip(sides, states, strict=True)
+    ]
+    (r1, v1), (r2, v2) = states
+    kind_radius_m = np.array([HARD_BODY_RADIUS_M[object_type(name)] for name in file.names])
+    risk = assess(
+        r2 - r1, v2 - v1, covariances[0] + covariances[1], kind_radius_m[events.lo] + kind_radius_m[events.hi]
+    )
+    miss = dict(zip(("radial_km", "in_track_km", "cross_track_km"), relative.position_rtn_km.T, strict=True))
+    names = np.array(file.names, dtype=object)
+    objects = {
+        f"{name}_{n}": values[rows]
+        for n, rows in enumerate(sides, 1)
+        for name, values in {"norad_id": elements.norad_id, "object_name": names}.items()
+    }
+    return pa.table(
+        {
+            **objects,
+            "tca_utc": [iso(t) for t in tca_ns.tolist()],
+            "miss_km": events.miss_distance_km,
+            **miss,
+            "rel_speed_km_s": events.relative_speed_km_s,
+            "pc_2d": risk.probability,
+            "largest_pc_2d": risk.maximum_probability,
+            **{f"age_{n}_days": _age_days(elements, rows, tca_ns) for n, rows in enumerate(sides, 1)},
+        }
+    )
+
+
+def write_events(found: pa.Table, screening: ScreeningResult, elements: ElementSets, out: Path) -> list[Path]:
     """Write the events to ``out`` (.csv or .parquet); write co-located pairs and objects that SGP4 refused next to it.
 
     Returns the files written. Raises ClickException for another suffix.
     """
     check_output(out)
-    norad_id, events, together, refused = elements.norad_id, screening.events, screening.colocated, screening.failures
+    norad_id, together, refused = elements.norad_id, screening.colocated, screening.failures
     tables = {
-        out: {
-            "norad_lo": norad_id[events.lo],
-            "norad_hi": norad_id[events.hi],
-            "tca_utc": [iso(t) for t in events.tca_time_ns.tolist()],
-            "miss_km": events.miss_distance_km,
-            "rel_speed_km_s": events.relative_speed_km_s,
-            "age_lo_days": _age_days(elements, events.lo, events.tca_time_ns),
-            "age_hi_days": _age_days(elements, events.hi, events.tca_time_ns),
-        },
+        out: found,
         out.with_suffix(".colocated" + out.suffix): {
-            "norad_lo": norad_id[together.lo],
-            "norad_hi": norad_id[together.hi],
+            "norad_id_1": norad_id[together.lo],
+            "norad_id_2": norad_id[together.hi],
             "first_seen_utc": [iso(t) for t in together.time_ns.tolist()],
         },
         out.with_suffix(".refused" + out.suffix): {
@@ -105,7 +140,7 @@ def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -
     }
     written = []
     for path, columns in tables.items():
-        table = pa.table(columns)
+        table = columns if isinstance(columns, pa.Table) else pa.table(columns)
         if path == out or table.num_rows:
             _write(table, path)
             written.append(path)

@@ -6,23 +6,35 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
 import sda_platform
+from sda_platform.catalog.orbits import Catalogue
 from sda_platform.cli.analysis.screen_catalogue import age_warning, read_elements
 from sda_platform.cli.main import main
 from sda_platform.clock import parse_iso_ns
+from sda_platform.conjunction.assess import assess_candidates
+from sda_platform.conjunction.best_states import Tracks
+from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.formats.omm import OMM_CSV_COLUMNS
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.units import SECOND_NS
+from sda_platform_tests.support.track_columns import SCHEMA
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 TRUTH = Path(__file__).parents[2] / "data" / "screening"
 START = "2024-11-01T00:00:00Z"
 TEN_MINUTES = "0.16666666666666666"
 
-COLUMNS = "norad_lo,norad_hi,tca_utc,miss_km,rel_speed_km_s,age_lo_days,age_hi_days"
+COLUMNS = (
+    "norad_id_1,object_name_1,norad_id_2,object_name_2,tca_utc,miss_km,radial_km,in_track_km,cross_track_km,"
+    "rel_speed_km_s,pc_2d,largest_pc_2d,age_1_days,age_2_days"
+)
 
 
 def sda_screen(*arguments: str) -> Result:
@@ -57,13 +69,42 @@ def test_ten_minutes_of_all_against_all_are_the_published_events(tmp_path: Path)
     found = pq.read_table(out)
     expected = published(1 / 6)
     assert found.column_names == COLUMNS.split(",")
-    assert [(e["norad_lo"], e["norad_hi"]) for e in found.select(["norad_lo", "norad_hi"]).to_pylist()] == [
+    assert [(e["norad_id_1"], e["norad_id_2"]) for e in found.select(["norad_id_1", "norad_id_2"]).to_pylist()] == [
         (int(row["norad_lo"]), int(row["norad_hi"])) for row in expected
     ]
     tca_s = [parse_iso_ns(t) / 1e9 for t in found.column("tca_utc").to_pylist()]
     np.testing.assert_allclose(tca_s, [parse_iso_ns(row["tca_utc"]) / 1e9 for row in expected], rtol=0, atol=0.002)
     miss_km = found.column("miss_km").to_numpy()
     np.testing.assert_allclose(miss_km, [float(row["miss_km"]) for row in expected], rtol=0, atol=1e-5)
+    parts = np.stack([found.column(f"{axis}_km").to_numpy() for axis in ("radial", "in_track", "cross_track")])
+    np.testing.assert_allclose(np.linalg.norm(parts, axis=0), miss_km, rtol=0, atol=1e-4)
+
+
+def test_without_an_output_those_with_the_largest_pc_are_listed_as_the_platform_assesses_them(
+    small_catalogue: Path, tmp_path: Path
+) -> None:
+    """Pc is that of `assess_candidates` for the same pair, sets and radii."""
+    common = [str(small_catalogue), "--start", START, "--hours", "0.25", "--processes", "1"]
+    answer = sda_screen(*common)
+    assert answer.exit_code == 0 and "Pc: 2D" in answer.output and "–" in answer.output
+    assert sda_screen(*common, "--out", str(tmp_path / "events.csv")).exit_code == 0
+    rows = list(csv.DictReader((tmp_path / "events.csv").open()))
+    first = max(rows, key=lambda row: float(row["pc_2d"]))
+    assert f"{first['norad_id_1']} {first['object_name_1']}" in answer.output
+    file = read_elements(small_catalogue, parse_iso_ns(START), parse_iso_ns(START) + 1)
+    catalogue = Catalogue(Propagator(file.elements), file.names)
+    candidate = {"event_id": "e", **{f"norad_id_{n}": int(first[f"norad_id_{n}"]) for n in (1, 2)},
+                 "tca_time_ns": parse_iso_ns(first["tca_utc"])}  # fmt: skip
+    (ours,) = assess_candidates(
+        pa.Table.from_pylist([candidate]),
+        catalogue,
+        Tracks.of(SCHEMA.empty_table()),
+        OperatorEphemerides.none(),
+        Volume.sphere(5.0),
+        ObjectSizes(),
+    ).to_pylist()
+    assert float(first["pc_2d"]) == pytest.approx(ours["probability_2d"], rel=1e-3)
+    assert float(first["in_track_km"]) == pytest.approx(ours["in_track_miss_km"], abs=1e-3)
 
 
 def test_what_was_left_out_is_reported_and_written_next_to_the_events(small_catalogue: Path, tmp_path: Path) -> None:
@@ -114,7 +155,7 @@ def test_approaches_that_errors_may_make_near_are_reported_beside_those_of_the_s
         answer = sda_screen(*common, *options, "--threshold-km", "3", "--out", str(tmp_path / f"{name}.csv"))
         assert answer.exit_code == 0, answer.output
         found[name] = {
-            (row["norad_lo"], row["norad_hi"], row["tca_utc"]): float(row["miss_km"])
+            (row["norad_id_1"], row["norad_id_2"], row["tca_utc"]): float(row["miss_km"])
             for row in csv.DictReader((tmp_path / f"{name}.csv").open())
         }
     assert "within 3 km, or 2 sigmas and 20 km" in answer.output
@@ -138,7 +179,7 @@ def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
     )  # fmt: skip
     assert answer.exit_code == 0, answer.output
     (event,) = csv.DictReader((tmp_path / "events.csv").open())
-    assert (event["norad_lo"], event["norad_hi"]) == ("22675", "24946")
+    assert (event["norad_id_1"], event["norad_id_2"]) == ("22675", "24946")
     off_ns = parse_iso_ns(event["tca_utc"]) - parse_iso_ns("2009-02-10T16:55:59.795Z")
     assert abs(off_ns) <= 20_000_000
     assert float(event["miss_km"]) == pytest.approx(0.698, abs=0.001)

@@ -50,7 +50,8 @@ def screened(tmp_path: Path, rows: Iterable[Row], start_ns: int, end_ns: int) ->
     assert answer.exit_code == 0, answer.output
     with out.open() as file:
         found = {
-            (r["norad_lo"], r["norad_hi"], r["tca_utc"], round(float(r["miss_km"]), 9)) for r in csv.DictReader(file)
+            (r["norad_id_1"], r["norad_id_2"], r["tca_utc"], round(float(r["miss_km"]), 9))
+            for r in csv.DictReader(file)
         }
     return found, answer.output
 

@@ -13,18 +13,14 @@ A restore copies beside the places of the platform, checks every byte, and only 
 repeated.
 """
 
-import errno
 import fcntl
-import hashlib
 import json
-import math
 import os
 import shutil
-import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +40,7 @@ from sda_platform.recovery.examination import Depth
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.runtime import lake_lock, platform_home, verification
 from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.file_copies import copied, copy_database, is_sqlite, sha256_of
 from sda_platform.settings import Settings
 
 CONTENTS = "backup.json"
@@ -58,9 +55,7 @@ _OF_PROCESSES = {
 }
 """At the top of each place what belongs to running processes, or is made anew by every start."""
 _VERSION_DIGITS = 20
-_SQLITE = b"SQLite format 3\0"
 _BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")
-_CHUNK_BYTES = 2**20
 _MOST_TIME_NS = 2**63
 
 
@@ -94,16 +89,16 @@ class _Copies:
             return
         copy, known = self.place / name, self.known.get(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if name.startswith(f"{_HOME}/") and _is_sqlite(path):
-            _copy_database(path, copy)
-            sha256 = _sha256(copy)
+        if name.startswith(f"{_HOME}/") and is_sqlite(path):
+            copy_database(path, copy)
+            sha256 = sha256_of(copy)
             if known and known[1] == sha256:
                 copy.unlink()
                 self._link(name, copy)
         elif known and known[0] == found.st_size and known[2] == found.st_mtime_ns and self._link(name, copy):
             sha256 = known[1]
         else:
-            sha256 = _copied(path, copy)
+            sha256 = copied(path, copy)
             self.new_bytes += copy.stat().st_size
         self.files[name] = [copy.stat().st_size, sha256, found.st_mtime_ns]
 
@@ -262,7 +257,7 @@ def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Pa
         copy = places[root] / _STAGED / rest
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = _copied(backup / name, copy, size)
+            found = copied(backup / name, copy, size)
         except FileNotFoundError:
             raise NotBackedUp(f"{backup / name} is missing: restore an earlier backup") from None
         if (found, copy.stat().st_size) != (sha256, size):
@@ -290,40 +285,3 @@ def _contents(backup: Path) -> dict[str, Any]:
     if known != _FORMAT:
         raise NotBackedUp(f"{backup / CONTENTS} is of format {known}, this version of the platform reads {_FORMAT}")
     return found
-
-
-def _is_sqlite(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(_SQLITE)) == _SQLITE
-
-
-def _copy_database(path: Path, copy: Path) -> None:
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as to:
-        source.backup(to)
-
-
-def _copied(path: Path, copy: Path, most_bytes: int | None = None) -> str:
-    """Copy a regular file, or the first ``most_bytes`` and one of it, and return the SHA-256 of what was copied.
-
-    A link, pipe or device in the place of a file may have come from another machine, and may have no end. Raises
-    FileNotFoundError for them.
-    """
-    found = hashlib.sha256()
-    left = math.inf if most_bytes is None else most_bytes + 1
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise FileNotFoundError(path) if error.errno == errno.ELOOP else error from None
-    with os.fdopen(descriptor, "rb") as source, copy.open("wb") as target:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileNotFoundError(path)
-        while chunk := source.read(int(min(_CHUNK_BYTES, left))):
-            left -= len(chunk)
-            found.update(chunk)
-            target.write(chunk)
-    return found.hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -197,6 +197,7 @@ def test_dagsters_command_serves_what_the_gate_makes(
     webserver.main([])
     assert [type(app) for app in served_apps] == [HttpGate]
     assert (options["http"], options["limit_concurrency"]) == (DeadlineProtocol, webserver.MOST_CONNECTIONS)
+    assert options["ws_max_size"] == webserver.MOST_BODY_BYTES == 2**18, "what a parser of queries reads in a second"
     text = asyncio.run(_asked(served_apps[0]))
     assert ("a login is needed" in text) is has_users
     assert ("may not stopSensor" in text) is (anyone is Role.VIEWER)

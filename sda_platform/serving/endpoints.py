@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sda_platform.formats.designators import navigation_number
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.probability import RISK_LEVELS
@@ -195,11 +196,15 @@ async def put_elements(request: Request) -> Response:
 def _designated(live: LiveCatalogue, sets: Sequence[ElementSet]) -> set[int]:
     """Return the numbers of the objects that have a designator of ``sets``, also where a set has another number.
 
-    With another's designator an object would be found, and its ephemerides read, as that other one.
+    With another's designator an object would be found, and its ephemerides read, as that other one; as with the number
+    within a navigation system, which its name states.
     """
     designators = {each.international_designator for each in sets if each.international_designator}
+    stated = {navigation_number(each.object_name or "") for each in sets} - {None}
     with live.view() as view:
-        return {number for designator in designators for number in view.numbers_of(designator)}
+        others = view.found({"name": "("}) if stated else ()
+        named = {each.norad_id for each in others if navigation_number(each.object_name or "") in stated}
+        return named.union(*map(view.numbers_of, designators))
 
 
 def _live(request: Request) -> LiveCatalogue:

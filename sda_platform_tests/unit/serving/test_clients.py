@@ -92,6 +92,25 @@ def test_a_client_takes_no_designator_of_an_object_that_is_not_its_own(endpoint:
         assert is_taken or "may not write for object 5" in answer.text
 
 
+def test_a_client_takes_no_number_of_a_navigation_satellite_that_is_not_its_own(endpoint: Endpoint) -> None:
+    """Files of precise orbits name satellites so: with two of one number they would be refused."""
+    tokens = {name: headers(TOKENS[f"{name}_TOKEN"], "application/json") for name in ("AURORA", "SURVEY")}
+    sets = {number: endpoint.client.get(f"/objects/{number}").json()[0] for number in (25544, 5)}
+    sent = {
+        number: {name: value for name, value in found.items() if value is not None} for number, found in sets.items()
+    }
+    written = (
+        ("SURVEY", 5, "GPS BIIF-2 (PRN 1)", 200),
+        ("AURORA", 25544, "GPS BIIF-9 (PRN 01)", 403),
+        ("AURORA", 25544, "GPS BIIF-9 (PRN 02)", 200),
+        ("AURORA", 25544, "GPS BIIF-9 (PRN 02)", 200),
+    )
+    for client, number, name, status in written:
+        later = {**sent[number], "OBJECT_NAME": name, "EPOCH": f"{sent[number]['EPOCH'][:-1]}9"}
+        answer = endpoint.client.post("/elements", json=[later], headers=tokens[client])
+        assert answer.status_code == status, answer.text
+
+
 def test_what_a_client_writes_states_it_with_its_address_and_rank__F1_18(endpoint: Endpoint) -> None:
     assert endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).status_code == 201
     assert endpoint.put(25544, TOKENS["AURORA_TOKEN"]).status_code == 200

@@ -60,8 +60,11 @@ class PostgresSubscriber(SqlSubscriber):
     """
 
     def __init__(self, url: str) -> None:
-        """Open nothing. Raises SubscriberMisconfigured for another ``sslmode`` or parameter, or an unusable file."""
+        """Open nothing. Raises SubscriberMisconfigured for another ``sslmode`` or parameter, or an unusable file;
+        ValueError for what is no URL."""
         parts = urlsplit(url)
+        if "@" in parts.path:
+            raise ValueError("a part of the password is where the name of the database is")
         self.name = f"postgresql://{parts.hostname}:{parts.port or 5432}{parts.path}"
         self._options: dict[str, Any] = {
             "user": unquote(parts.username or "postgres"),

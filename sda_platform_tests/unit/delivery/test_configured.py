@@ -49,7 +49,10 @@ def test_an_unknown_kind_is_refused_without_telling_the_password(tmp_path: Path)
     assert SECRET not in str(refused.value)
 
 
-@pytest.mark.parametrize("setting", [f"postgresql://me:{SECRET}/x@host/db", f"http://me:{SECRET}/x@host/db"])
+@pytest.mark.parametrize(
+    "setting",
+    [f"postgresql://me:{SECRET}/x@host/db", f"postgresql://me:5/{SECRET}@host/db", f"http://me:{SECRET}/x@host/db"],
+)
 def test_a_password_that_breaks_the_url_is_not_reported_either(tmp_path: Path, setting: str) -> None:
     with pytest.raises(SubscriberMisconfigured, match="is not a URL that can be read") as refused:
         chosen_subscriber(setting, tmp_path)

@@ -26,6 +26,12 @@ _JOINER: Final = "\u2060"
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
 
 
+# What chats read as a call of people (@everyone, <!channel>), as a link ([text](address)) or as an address.
+_CALLS: Final = re.compile(r"(?i)[@<\]]|(?<=\w):(?=//)|\bwww\.(?=\w)")
+# Spreadsheets of many countries separate cells by semicolons, and know no quotation marks within one.
+_INNER_FORMULA: Final = re.compile(rf"(;\s*|(?<=\S)\s*[\t\n]\s*)(?=[{re.escape(''.join(sorted(_FORMULA)))}])")
+
+
 def printable(text: str) -> str:
     """``text`` in which each character that controls a terminal is replaced by one that shows it; as many characters.
 
@@ -56,6 +62,11 @@ def in_markdown(text: str) -> str:
     return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}{_JOINER}&#{ord(found[0][-1])};", shown)
 
 
+def in_message(text: str) -> str:
+    """``text`` as a part of a line of a mail or a chat: it calls nobody, and no link comes from it."""
+    return _CALLS.sub(rf"\g<0>{_JOINER}", " ".join(printable(text).split()))
+
+
 def in_figure(text: str) -> str:
     """``text`` as matplotlib draws it: no formula comes from it."""
     return printable(text).replace("$", r"\$")
@@ -63,7 +74,7 @@ def in_figure(text: str) -> str:
 
 def in_csv(text: str) -> str:
     """``text`` as a cell of CSV that a spreadsheet shows and does not execute, and a terminal does not obey."""
-    shown = printable(text)
+    shown = _INNER_FORMULA.sub(r"\1'", printable(text))
     return f"'{shown}" if shown.lstrip()[:1] in _FORMULA and not _NUMBER.fullmatch(shown) else shown
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.currency import words_of
-from sda_platform.foreign_text import printable
+from sda_platform.foreign_text import in_message
 from sda_platform.notification.due import DueAlert
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.units import SECOND_NS
@@ -76,5 +76,5 @@ def _name(alert: Mapping[str, Any], n: int) -> str:
 
 def _one_line(text: str) -> str:
     """Return a text that others wrote as a part of a line."""
-    shown = " ".join(printable(text).split())
+    shown = in_message(text)
     return shown if len(shown) <= _MOST_CHARACTERS else f"{shown[: _MOST_CHARACTERS - 1]}…"

@@ -128,7 +128,7 @@ def test_a_hostile_name_is_only_text_in_every_form(name: str) -> None:
     message = message_of("desk", [DueAlert(alert, "begun")], [], START_NS)
     assert message is not None
     assert "\n" not in message.title and message.body.count("\n") == 3
-    assert all(letter.isprintable() or letter == "\n" for letter in message.title + message.body)
+    assert all(letter.isprintable() or letter in "\n\u2060" for letter in message.title + message.body)
 
 
 def test_html_and_chat_services_get_names_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

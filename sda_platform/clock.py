@@ -17,6 +17,7 @@ from sda_platform.units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
 
 CLOCK_FILE = "clock.json"
 _UNITS_NS = {"s": SECOND_NS, "min": MINUTE_NS, "h": HOUR_NS, "d": DAY_NS}
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _SPAN = re.compile(rf"([0-9]{{1,6}}(?:\.[0-9]{{1,3}})?)({'|'.join(_UNITS_NS)})")
 
 
@@ -77,6 +78,20 @@ def parse_iso_ns(text: str) -> int:
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     whole = int(moment.replace(microsecond=0).timestamp())
     return whole * SECOND_NS + moment.microsecond * 1000
+
+
+def parse_instant_ns(text: str, now_ns: int) -> int:
+    """Nanoseconds since 1970 of an ISO 8601 instant, of now, yesterday, today or tomorrow (their beginning, UTC), or of
+    a span from ``now_ns`` on: +3d, -12h. Raises ValueError.
+    """
+    text = text.strip()
+    if text in _DAYS:
+        return now_ns // DAY_NS * DAY_NS + _DAYS[text] * DAY_NS
+    if text == "now":
+        return now_ns
+    if text[:1] in ("+", "-"):
+        return now_ns + (1 if text[0] == "+" else -1) * parse_span_ns(text[1:])
+    return parse_iso_ns(text)
 
 
 def parse_span_ns(text: str) -> int:

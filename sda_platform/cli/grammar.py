@@ -194,10 +194,11 @@ def positive(name: str, default: float, text: str = "") -> Decorator:
 
 
 def instant(text: str, option: str) -> int:
-    """``text``, ISO 8601, as ns since 1970. Raises BadParameter, which names ``option``."""
-    from sda_platform.clock import parse_iso_ns
+    """``text`` as ns since 1970, by the clock of the home. Raises BadParameter, which names ``option``."""
+    from sda_platform.clock import MissionClock, parse_instant_ns
 
     try:
-        return parse_iso_ns(text)
+        return parse_instant_ns(text, MissionClock.load(click.get_current_context().obj.home).now_ns())
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
+        reason = f"{text!r} is no ISO 8601 instant, and none of now, yesterday, today, tomorrow, +3d, -12h"
+        raise click.BadParameter(reason, param_hint=option) from None

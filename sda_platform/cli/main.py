@@ -33,7 +33,10 @@ from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, decla
 @click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
-    """Turn sensor data about objects in orbit into conjunction alerts, each delivered exactly once."""
+    """Turn sensor data about objects in orbit into conjunction alerts, each delivered exactly once.
+
+    Times are ISO 8601, UTC, or now, yesterday, today, tomorrow, +3d, -12h by the clock of the home.
+    """
     collect_seldom()
     try:
         context.obj = Settings(home=home) if home else Settings()

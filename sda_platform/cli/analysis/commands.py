@@ -1,6 +1,5 @@
 """Commands for analysts that need no alert: screening, passes, and the probability of a message."""
 
-import time
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +26,7 @@ _PASS_COLUMNS: Final = (
 @click.command(short_help="Find every close approach in a file of element sets.")
 @click.argument("file", required=False, type=PATH)
 @click.option("--catalog", type=PATH, hidden=True)
-@click.option("--start", help="Start of the search, ISO 8601, UTC (default: now).")
+@default_option("--start", default="now", help="Start of the search.")
 @positive("--hours", _SCREENING.horizon_h, "Length of the search.")
 @positive("--threshold-km", _SCREENING.threshold_km, "Greatest miss distance.")
 @click.option(
@@ -50,7 +49,7 @@ _PASS_COLUMNS: Final = (
 def screen(
     file: Path | None,
     catalog: Path | None,
-    start: str | None,
+    start: str,
     hours: float,
     threshold_km: float,
     fleet: Path | None,
@@ -78,7 +77,7 @@ def screen(
     if sigmas and volumes:
         raise click.UsageError("--sigmas belongs to a threshold, not to --volumes")
     search = Search(
-        instant(start, "--start") if start else time.time_ns(),
+        instant(start, "--start"),
         hours,
         threshold_km,
         volumes,
@@ -99,7 +98,7 @@ def screen(
     "--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Longitude, degrees east."
 )
 @default_option("--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, help="Altitude, metres.")
-@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@default_option("--start", default="now", help="Start of the search.")
 @default_option(
     "--hours", type=click.FloatRange(min=0, min_open=True, max=168), default=24.0, help="Length of the search."
 )

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.main import main
-from sda_platform.clock import MissionClock
+from sda_platform.clock import MissionClock, parse_instant_ns, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
@@ -201,8 +201,8 @@ def test_a_setting_that_cannot_be_used_is_named(home: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("command", [("simulate", "world", "--start"), ("lake", "replay", "all", "--since")])
 def test_what_is_no_instant_is_a_wrong_use(home: Path, command: tuple[str, ...]) -> None:
-    answer = sda(home, *command, "yesterday")
-    assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
+    answer = sda(home, *command, "someday")
+    assert answer.exit_code == 2 and "'someday' is no ISO 8601 instant" in answer.output
 
 
 def test_what_is_no_regime_is_a_wrong_use(home: Path) -> None:
@@ -276,8 +276,8 @@ def test_reprocess_brings_letters_back_once_here_or_into_another_root(letters: P
 
 def test_reprocess_without_any_letter_and_with_a_wrong_time_prints_one_line(home: Path) -> None:
     assert "0 reprocessed, 0 skipped" in sda(home, "lake", "reprocess").output
-    wrong = sda(home, "lake", "reprocess", "--since", "yesterday")
-    assert (wrong.exit_code, "'yesterday' is no ISO 8601 instant" in wrong.output) == (2, True)
+    wrong = sda(home, "lake", "reprocess", "--since", "someday")
+    assert (wrong.exit_code, "'someday' is no ISO 8601 instant" in wrong.output) == (2, True)
 
 
 def test_status_shows_the_days_dead_letters_by_kind_and_source(letters: Path) -> None:
@@ -289,3 +289,21 @@ def test_status_shows_the_days_dead_letters_by_kind_and_source(letters: Path) ->
          "newest_utc": "2024-11-01T00:00:00.000Z"},
     ]  # fmt: skip
     assert "dead letters (24 h)" in sda(letters, "status").output
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("now", "2024-11-01T12:00:00Z"), ("today", "2024-11-01T00:00:00Z"), ("yesterday", "2024-10-31T00:00:00Z"),
+        ("tomorrow", "2024-11-02T00:00:00Z"), ("+3d", "2024-11-04T12:00:00Z"), ("-90min", "2024-11-01T10:30:00Z"),
+        ("2024-11-05", "2024-11-05T00:00:00Z"),
+    ],
+)  # fmt: skip
+def test_times_may_be_relative(text: str, meant: str) -> None:
+    assert parse_instant_ns(text, parse_iso_ns("2024-11-01T12:00:00Z")) == parse_iso_ns(meant)
+
+
+@pytest.mark.parametrize("text", ["", "+", "3d", "++3d", "-", "noon", "+3 d"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_instant_ns(text, 0)

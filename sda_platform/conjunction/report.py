@@ -45,7 +45,7 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
 
     A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
     Each of these alerts has a report, an HTML page below `<home>/reports/alerts`; `alert_…_report` is its path. While
-    the catalogue is served, `console` and `alert_…_page` lead to the pages of the console.
+    the catalogue is served, `console`, `what_waits` and `alert_…_page` lead to the pages of the console.
     """
     home = Path(lake.home)
     return report(lake.open(), home / "reports" / "alerts", published(home, CATALOGUE))
@@ -69,6 +69,7 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
     if console:
         facts["console"] = dg.MetadataValue.url(f"http://{console}/")
+        facts["what_waits"] = dg.MetadataValue.url(f"http://{console}/waiting")
     if alerts:
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]

@@ -32,6 +32,7 @@ from sda_platform.orbits.frames import teme_to_itrf
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.materialization import with_console
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import current_keys
@@ -76,7 +77,7 @@ def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     """Residuals, time-tag biases, tracks and watermarks of the last ten minutes of event time, and association
     outcomes of the last two minutes.
     """
-    return report(lake.open(), fusion.window_ns, fusion.network())
+    return with_console(report(lake.open(), fusion.window_ns, fusion.network()), lake.home, "sensors")
 
 
 def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) -> dg.MaterializeResult[Any]:

@@ -1,6 +1,7 @@
 """What Dagster shows of a table: its columns, and the metadata of its materializations."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,6 +14,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.number_rules import FINITE
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.published import CATALOGUE, published
 
 PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
@@ -27,6 +29,16 @@ _SIGNS = {
     "less_than_or_equal_to": "≤",
     "less_than": "<",
 }
+
+
+def with_console(result: dg.MaterializeResult[Any], home: str, path: str) -> dg.MaterializeResult[Any]:
+    """Add a link to the page ``path`` of the console, while the catalogue of ``home`` is served."""
+    address = published(Path(home), CATALOGUE)
+    if address is None:
+        return result
+    return result._replace(
+        metadata={"console": dg.MetadataValue.url(f"http://{address}/{path}"), **(result.metadata or {})}
+    )
 
 
 def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:

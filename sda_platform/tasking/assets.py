@@ -28,7 +28,7 @@ from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.materialization import materialized, nothing_new
+from sda_platform.orchestration.materialization import materialized, nothing_new, with_console
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_correction_logs
 from sda_platform.tasking import demand, planning, windows
@@ -139,7 +139,7 @@ def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseRes
     planned for a sensor whose agent has failed or left. Of several platforms the one that holds the lease schedules.
     """
     with leases.guarded(lake.open(), PASS_SCHEDULE.name) as store:
-        return _scheduled(store, tasking)
+        return with_console(_scheduled(store, tasking), lake.home, "schedule")
 
 
 def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[Any]:

@@ -63,7 +63,7 @@ def in_markdown(text: str) -> str:
 
 
 def in_message(text: str) -> str:
-    """``text`` as a part of a line of a mail or a chat: it calls nobody, and no link comes from it."""
+    """Return ``text`` as a part of a line of a mail or a chat, without a call of people and without a link."""
     return _CALLS.sub(rf"\g<0>{_JOINER}", " ".join(printable(text).split()))
 
 

@@ -1,19 +1,18 @@
 """A Postgres database as the subscriber."""
 
 import os
-import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, PreparedStatement
 
 from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
-from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform.edge.address import Address
+from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberUnavailable
+from sda_platform.orchestration.postgres_tls import tls_of
 
 _ANSWER_WITHIN_S = 10
 _CONTENT = "encode(sha256(convert_to(body, 'UTF8')), 'hex')"
@@ -44,9 +43,6 @@ _TRIGGERS = (
 )
 _SCHEMA_LOCK = 0x5DA_A1E27
 
-_VERIFIED, _PLAIN = "verify-full", "disable"
-_SSL_MODES = (_PLAIN, "require", "verify-ca", _VERIFIED)
-_ROOTS = "sslrootcert"
 _PASSWORD = "PGPASSWORD"  # noqa: S105 - the name of libpq's variable
 
 
@@ -60,7 +56,7 @@ class PostgresSubscriber(SqlSubscriber):
     """
 
     def __init__(self, url: str) -> None:
-        """Open nothing. Raises SubscriberMisconfigured for another ``sslmode`` or parameter, or an unusable file;
+        """Open nothing. Raises Misconfigured for another ``sslmode`` or parameter, or an unusable file;
         ValueError for what is no URL."""
         parts = urlsplit(url)
         if "@" in parts.path:
@@ -75,7 +71,7 @@ class PostgresSubscriber(SqlSubscriber):
             "timeout": _ANSWER_WITHIN_S,
             "application_name": "sda-platform",
         }
-        self._options["ssl_context"] = _tls(self._options["host"], dict(parse_qsl(parts.query, keep_blank_values=True)))
+        self._options["ssl_context"] = tls_of(self._options["host"], parts.query, "SDA_SUBSCRIBER")
 
     def _exists(self) -> bool:
         return True
@@ -113,25 +109,6 @@ class _PostgresTransaction:
         if statement not in self._prepared:
             self._prepared[statement] = self._connection.prepare(statement)
         return list(self._prepared[statement].run(**values) or ())
-
-
-def _tls(host: str, parameters: Mapping[str, str]) -> ssl.SSLContext | None:
-    """Return how a server at ``host`` is verified; None: without TLS."""
-    if unknown := sorted(parameters.keys() - {"sslmode", _ROOTS}):
-        known = f"there are sslmode and {_ROOTS}"
-        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: no parameter is named {unknown[0]!r}; {known}")
-    mode = parameters.get("sslmode", _PLAIN if Address(host, 0).is_loopback else _VERIFIED)
-    if mode not in _SSL_MODES:
-        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: sslmode is {mode!r}, must be one of {', '.join(_SSL_MODES)}")
-    if mode == _PLAIN:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=parameters.get(_ROOTS) or None)
-    except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or error
-        raise SubscriberMisconfigured(f"SDA_SUBSCRIBER: {parameters.get(_ROOTS)} cannot be used: {reason}") from None
-    context.check_hostname = mode != "verify-ca"
-    return context
 
 
 def _prepare_schema(connection: Connection) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pg8000.native
 from pg8000.exceptions import DatabaseError, InterfaceError
@@ -22,6 +22,7 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 from sda_platform.ground.promotion import ReplicaStatus, newest_leaders, why_unsafe
 from sda_platform.ground.read_routing import ReadMode, ReadSession, answering_replica
 from sda_platform.lake.errors import Unavailable
+from sda_platform.orchestration.postgres_tls import tls_of
 
 MOST_LAG_S = 1.0
 """A follower that is later leaves the pool of bounded reads, and a check warns of it."""
@@ -57,7 +58,11 @@ class FormerLeader(Unavailable):
 
 
 class StationState:
-    """Keys and values on the servers ``urls`` (postgresql://…), which are named r0, r1, … in this order."""
+    """Keys and values on the servers ``urls`` (postgresql://…), which are named r0, r1, … in this order.
+
+    Beyond this machine a connection has TLS and the server is verified, unless the address says otherwise
+    (``sslmode``).
+    """
 
     def __init__(
         self,
@@ -193,13 +198,15 @@ class StationState:
     def _run(self, name: str, statement: str, **values: object) -> list[Any]:
         if name not in self._connections:
             parts = urlsplit(self.urls[name])
+            host = parts.hostname or "127.0.0.1"
             self._connections[name] = pg8000.native.Connection(
                 unquote(parts.username or ""),
-                host=parts.hostname or "127.0.0.1",
+                host=host,
                 port=parts.port or 5432,
                 database=parts.path.lstrip("/") or None,
                 password=unquote(parts.password or ""),
                 timeout=self._timeout_s,
+                ssl_context=tls_of(host, parts.query, "SDA_STATION_STATE"),
             )
         return list(self._connections[name].run(statement, **values) or [])
 
@@ -207,7 +214,8 @@ class StationState:
         """Return how ``follower`` reaches ``leader``, quoted for libpq and within a literal of SQL."""
         parts = urlsplit(self.urls[leader])
         login = {"user": unquote(parts.username or ""), "password": unquote(parts.password or "")}
-        values = {"host": parts.hostname, "port": parts.port or 5432, **login, "application_name": follower}
+        stated = {name: value for name, value in parse_qsl(parts.query) if name == "sslmode"}
+        values = {"host": parts.hostname, "port": parts.port or 5432, **login, **stated, "application_name": follower}
         quoted = (str(value).replace("\\", "\\\\").replace("'", "\\'") for value in values.values())
         return " ".join(f"{key}='{value}'" for key, value in zip(values, quoted, strict=True)).replace("'", "''")
 

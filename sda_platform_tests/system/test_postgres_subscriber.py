@@ -195,7 +195,7 @@ def certified() -> Iterator[tuple[PostgresServer, Path]]:
     with tempfile.TemporaryDirectory(prefix="sda-postgres-") as name:
         directory = Path(name)
         directory.chmod(0o755)
-        make_certificates(directory)
+        make_certificates(directory, "db.example.org")
         with running_postgres(required_binaries(), directory, certificate=directory / "right") as started:
             yield started, directory
 

@@ -41,7 +41,8 @@ def lake(tmp_path: Path) -> Lake:
     MissionClock(START_NS, 0, 0.0).save(tmp_path)
     lake = lake_at(tmp_path / "lake")
     commit(lake, ELEMENT_SETS, [landed(7, "celestrak", norad_id=5)])
-    commit(lake, ORBITAL_CATALOG, [from_record(7, norad_id=5, originator="18 SPCS", epoch_time_ns=START_NS)])
+    orbit = {"mean_motion_rev_per_day": 10.8, "eccentricity": 0.18, "inclination_deg": 34.2}
+    commit(lake, ORBITAL_CATALOG, [from_record(7, norad_id=5, originator="18 SPCS", epoch_time_ns=START_NS, **orbit)])
     commit(lake, RAW_RECORDS, [landed(n, source) for n, source in enumerate(("radars", "teide", "radars"))])
     sensors = ("radar-31", "optical-teide", "radar-99")
     seen = [from_record(n, observation_id=f"o{n}", source_id=sensor, sensor_time_ns=START_NS + n)

@@ -236,7 +236,7 @@ def test_a_file_that_its_sender_takes_back_or_still_writes_is_no_failure(
     def change(lander: Lander, path: Path, **options: Any) -> Any:
         seen.append(path)
         if path.name == "gone.tle":
-            path.unlink()
+            (drop / path.name).unlink()
         elif len(seen) < 4:
             monkeypatch.setattr("sda_platform.landing.partner_files.stamp_of", lambda _: (len(seen), object(), 0))
         else:

@@ -1,21 +1,33 @@
-"""Dagster's Postgres storage, with check evaluations in the order in which they were made."""
+"""Dagster's Postgres storage, with check evaluations in the order in which they were made.
 
-from typing import Any
+Services that start at once on an empty database make its tables one after the other. Dagster takes a table that another
+process has made meanwhile for made, but not the type of its rows, which Postgres may report instead.
+"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import sqlalchemy as db
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.storage import DagsterPostgresStorage
-from dagster_postgres.utils import pg_url_from_config
+from dagster_postgres.utils import pg_url_from_config, retry_pg_connection_fn
+from sqlalchemy.pool import NullPool
 
 from sda_platform.runtime.check_order import OrderedEvaluations
+
+CREATION: Final = 0x5DA
+"""The advisory lock under which a process looks for the tables, and makes those that are missing."""
 
 
 class PostgresStorage(DagsterPostgresStorage):
     """The storage that the home's ``dagster.yaml`` names; ``postgres_url`` is the address of the database."""
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__(postgres_url, inst_data=inst_data)
-        self._event_log_storage = _EventLog(postgres_url, should_autocreate_tables=True)
+        with _one_at_a_time(postgres_url):
+            super().__init__(postgres_url, inst_data=inst_data)
+            self._event_log_storage = _EventLog(postgres_url, should_autocreate_tables=True)
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "PostgresStorage":
@@ -25,3 +37,12 @@ class PostgresStorage(DagsterPostgresStorage):
 
 class _EventLog(OrderedEvaluations, PostgresEventLogStorage):
     pass
+
+
+@contextmanager
+def _one_at_a_time(postgres_url: str) -> Iterator[None]:
+    """Wait until no other process is within the block. Raises DagsterPostgresException without a server."""
+    engine = db.create_engine(postgres_url, poolclass=NullPool)
+    with retry_pg_connection_fn(engine.connect) as connection, connection.begin():
+        connection.execute(db.select(db.func.pg_advisory_xact_lock(CREATION)))
+        yield

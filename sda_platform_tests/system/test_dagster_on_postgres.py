@@ -3,23 +3,30 @@ change of the leader.
 """
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+import sqlalchemy as db
 from dagster_postgres.event_log import PostgresEventLogStorage
+from sqlalchemy.pool import NullPool
 
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.postgres_storage import CREATION
 from sda_platform.runtime.supervisor import Platform
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.overlapping_runs import evaluations, newest_evaluation, newest_write, overlap
 from sda_platform_tests.support.postgres_replicas import moving_postgres
 from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
+from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = pytest.mark.timeout(300)
 _CURSOR = {"sensor": "42"}
+OPENS = "import sys; from sda_platform.runtime.postgres_storage import PostgresStorage; PostgresStorage(sys.argv[1])"
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +143,18 @@ def test_an_address_without_a_driver_is_refused_at_the_start(tmp_path: Path) -> 
     with pytest.raises(PlatformError, match=r"must begin with postgresql\+psycopg2://") as refusal:
         Platform(tmp_path, environment=environment).start()
     assert PASSWORD not in str(refusal.value)
+
+
+def test_services_that_start_at_once_make_the_tables_one_after_the_other() -> None:
+    with postgres_with_empty_database() as empty:
+        engine = db.create_engine(with_driver(empty.url), poolclass=NullPool)
+        waiting = db.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        with engine.begin() as first:
+            first.execute(db.text(f"SELECT pg_advisory_xact_lock({CREATION})"))
+            command = [sys.executable, "-c", OPENS, with_driver(empty.url)]
+            others = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+            assert eventually(lambda: first.execute(waiting).scalar_one() == len(others), 60.0)
+            assert db.inspect(first).get_table_names() == []
+        errors = [each.communicate()[1][-300:] for each in others]
+        assert [each.returncode for each in others] == [0] * len(others), errors
+        assert "event_logs" in db.inspect(engine).get_table_names()

@@ -264,7 +264,7 @@ def test_the_console_shows_the_alerts_leads_to_each_and_follows_new_commits(
         first = next(iter(screened.alerts))
         tab.goto(f"/conjunctions/{first}")
         tab.sees(first, "What changed and why", "TCA +0.00 s")
-        assert tab.run("() => [...document.images].length") == 2
+        assert tab.run("() => [...document.images].length") == 3
         tab.type("Your name", "ann")
         tab.type("Comment", "called the operator")
         tab.press("Acknowledge revision")

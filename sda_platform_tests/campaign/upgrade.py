@@ -4,7 +4,8 @@
 
 Any revision of this repository is a release; it runs with the packages of this environment. Each takes over while input
 lands and a run is under way: after a stop, and after a kill of all processes. In the end of each turn every record is
-stored once, every alert is delivered once, and all files and manifests are sound.
+stored once, every alert is delivered once, and all files and manifests are sound. Before the first change, this release
+computes beside the earlier one, from the same inputs, and what differs is printed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from rich.console import Console
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.orchestration.attempts import unfinished_run_of
 from sda_platform.orchestration.jobs import JOBS
+from sda_platform.spark.engine import python_path
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.platform import FED_TABLES, SETTINGS, standing_clock
 from sda_platform_tests.campaign.world import Delivery, Input, World
@@ -86,6 +88,8 @@ class Upgrade:
                 found = self._wrong(platform)
                 console.print(f"turn {number + 1}, {name}: {found or 'nothing lost, nothing doubled'}")
                 problems += [f"turn {number + 1}, {name}: {each}" for each in found]
+                if number == 0:
+                    problems += self._compared(platform)
                 self._land([*self._world.next_stretch(), self._world.new_element_sets()])
                 eventually(partial(_is_at_work, platform), _DRAIN_S, 0.02)
                 if number % 2:
@@ -98,6 +102,19 @@ class Upgrade:
             # What lands while none is up waits for the next.
             self._land(self._world.next_stretch())
         return problems
+
+    def _compared(self, platform: RunningPlatform) -> list[str]:
+        """Have this release compute beside the earlier one what that has committed; what differs is no problem."""
+        beside = {name: value for name, value in platform.environment.items() if name not in self._earlier}
+        done = subprocess.run(
+            [sys.executable, "-m", "sda_platform.cli.main", "lake", "replay", "all"],
+            env={**beside, "PYTHONPATH": python_path()},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        console.print(done.stdout)
+        return [] if done.returncode in (0, 1) and done.stdout else [f"a replay beside it: {done.stderr[-500:]}"]
 
     def _first(self) -> list[Delivery]:
         # Facts about satellites are left out: a release that does not know their zone leaves them to the next.

@@ -140,17 +140,10 @@ class _Lakes:
     def _problems(self, home: Path, written: Mapping[RecordId, bytes | None], struck_table: str) -> list[str]:
         """What is wrong in ``home`` after a worker was killed while it wrote ``struck_table``."""
         lake = Lake(str(home / "lake"), MissionClock.load(home), without_session)
-        found = {
-            "O1": oracle.identity(lake, written) + oracle.late(lake),
-            "O2": oracle.content(lake, written),
-            "O3": oracle.log(lake),
-            "O4": oracle.files(lake),
-            "O6": oracle.deliveries(lake, SqliteSubscriber(home / "subscriber.sqlite")),
-            "O7": oracle.acknowledged(lake, str(home / "landing")),
-            "O5": [p for table in sorted({struck_table, FUSED_TRACKS.name}) for p in self._unlike_record(home, table)],
-            "the case itself": _too_quiet(lake),
-        }
-        return [f"{rule} {problem}" for rule, problems in found.items() for problem in problems]
+        found = oracle.stored(lake, str(home / "landing"), SqliteSubscriber(home / "subscriber.sqlite"), written)
+        found["O1"] += oracle.late(lake)
+        found["O5"] = [p for each in sorted({struck_table, FUSED_TRACKS.name}) for p in self._unlike_record(home, each)]
+        return oracle.lines({**found, "the case itself": _too_quiet(lake)})
 
     def _unlike_record(self, home: Path, table: str) -> list[str]:
         """How ``table`` differs from the rows that `sda lake replay` makes of its commits at another instant."""

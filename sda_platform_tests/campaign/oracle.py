@@ -33,6 +33,7 @@ from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.twin import COMPARED, comparable
 from sda_platform_tests.campaign.world import RecordId
+from sda_platform_tests.support.running_platform import eventually
 
 _Key = TypeVar("_Key")
 _SHOWN = 3
@@ -147,6 +148,38 @@ def acknowledged(lake: Lake, landing_root: str, before: Iterable[str] = ()) -> l
 def archived(landing_root: str) -> set[str]:
     """Hashes of the segments that were acknowledged."""
     return {path.name.partition(".")[0] for path in location(landing_root).glob("*/archive/*")}
+
+
+def stored(
+    lake: Lake,
+    landing_root: str,
+    subscriber: SqlSubscriber,
+    written: Mapping[RecordId, bytes | None],
+    before: Iterable[str] = (),
+) -> dict[str, list[str]]:
+    """O1 to O4, O6 and O7, by rule: what a platform made of what was ``written``. ``before`` as in `acknowledged`."""
+    return {
+        "O1": identity(lake, written),
+        "O2": content(lake, written),
+        "O3": log(lake),
+        "O4": files(lake),
+        "O6": deliveries(lake, subscriber),
+        "O7": acknowledged(lake, landing_root, before),
+    }
+
+
+def lines(found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the problems of all rules, each with its rule."""
+    return [f"{rule} {problem}" for rule, problems in found.items() for problem in problems]
+
+
+def come_to_rest(instance: dg.DagsterInstance, landing_root: str, within_s: float) -> list[str]:
+    """O8 as soon as it holds, or after ``within_s``.
+
+    A run that was killed at its very end is repeated, seconds after everything was done: it finds nothing.
+    """
+    eventually(lambda: not at_rest(instance, landing_root), within_s)
+    return at_rest(instance, landing_root)
 
 
 def at_rest(instance: dg.DagsterInstance, landing_root: str) -> list[str]:

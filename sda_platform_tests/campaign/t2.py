@@ -17,7 +17,6 @@ from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
 from sda_platform_tests.campaign.report import Report, joined, t2_command
 from sda_platform_tests.campaign.twin import LAST_JOB, lake_of, run_twin
 from sda_platform_tests.campaign.world import Input, World
-from sda_platform_tests.support.running_platform import eventually
 
 # A kill costs a run, its detection and another run: half a minute on two idle cores, and these may be busy.
 DRAIN_S = 600.0
@@ -161,20 +160,11 @@ class Campaign:
 
     def _judge(self) -> list[str]:
         lake, landing = self._victim.platform.lake, self._victim.landing_root
-        found = {
-            "O1": oracle.identity(lake, self._world.written),
-            "O2": oracle.content(lake, self._world.written),
-            "O3": oracle.log(lake),
-            "O4": oracle.files(lake),
-            "O6": oracle.deliveries(lake, self._subscriber),
-            "O7": oracle.acknowledged(lake, landing, self._acknowledged),
-        }
+        found = oracle.stored(lake, landing, self._subscriber, self._world.written, self._acknowledged)
         with self._victim.platform.instance as instance:
-            # A run that was killed at its very end is repeated, seconds after everything was done: it finds nothing.
-            eventually(lambda: not oracle.at_rest(instance, landing), DRAIN_S)
-            found["O8"] = oracle.at_rest(instance, landing)
+            found["O8"] = oracle.come_to_rest(instance, landing, DRAIN_S)
         self._acknowledged |= oracle.archived(landing)
-        return [f"{rule} {problem}" for rule, problems in found.items() for problem in problems]
+        return oracle.lines(found)
 
     def _note(self, name: str, problems: Sequence[str], point: str = ".") -> None:
         """Enter ``problems``, with the command that tries again."""

@@ -134,18 +134,12 @@ class Upgrade:
         assert eventually(is_done, _DRAIN_S, 1.0), left
 
     def _wrong(self, platform: RunningPlatform) -> list[str]:
-        lake, written = platform.lake, self._world.written
+        subscriber = SqliteSubscriber(self._home / "subscriber.sqlite")
         with platform.instance as instance:
-            eventually(lambda: not oracle.at_rest(instance, self._landing), _DRAIN_S)
-            return [
-                *oracle.identity(lake, written),
-                *oracle.content(lake, written),
-                *oracle.log(lake),
-                *oracle.files(lake),
-                *oracle.deliveries(lake, SqliteSubscriber(self._home / "subscriber.sqlite")),
-                *oracle.acknowledged(lake, self._landing),
-                *oracle.at_rest(instance, self._landing),
-            ]
+            rest = oracle.come_to_rest(instance, self._landing, _DRAIN_S)
+        return oracle.lines(
+            {**oracle.stored(platform.lake, self._landing, subscriber, self._world.written), "O8": rest}
+        )
 
 
 def _left(platform: RunningPlatform) -> list[str]:

@@ -1,19 +1,27 @@
 """A home that containers work on, what was landed there, and what the oracle of the fault campaign has against it."""
 
 import os
+import signal
+import urllib.error
+import urllib.request
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 import dagster as dg
 
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.orchestration.attempts import unfinished_run_of
+from sda_platform.orchestration.jobs import JOBS
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.platform import standing_clock, work_left
 from sda_platform_tests.campaign.world import Delivery, World
+from sda_platform_tests.containers.engine import inspected
 from sda_platform_tests.support.running_platform import eventually
 
 PASSWORD: Final = "p@ss/w:rd#%41?&=+ \"$x'é"
@@ -37,8 +45,20 @@ class LandedHome(ABC):
         own(home)
 
     @abstractmethod
+    def containers(self) -> Mapping[str, str]:
+        """Return the id of each container, by service."""
+
+    @abstractmethod
+    def await_healthy(self) -> None:
+        """Return once every container runs and answers its check."""
+
+    @abstractmethod
     def address_of_postgres(self) -> str:
         """Return the address of the container of Postgres."""
+
+    @abstractmethod
+    def address_of_collector(self) -> str:
+        """Return the address at which the collector takes files."""
 
     @abstractmethod
     def logs(self, *services: str) -> str:
@@ -62,18 +82,44 @@ class LandedHome(ABC):
 
     def problems(self) -> list[str]:
         """What was lost, doubled or left over, in tables, zones and at the subscriber."""
-        lake = self.lake
         with self.instance as instance:
-            eventually(lambda: not oracle.at_rest(instance, self._landing), START_S)
-            return [
-                *oracle.identity(lake, self.world.written),
-                *oracle.content(lake, self.world.written),
-                *oracle.log(lake),
-                *oracle.files(lake),
-                *oracle.deliveries(lake, self.subscriber),
-                *oracle.acknowledged(lake, self._landing),
-                *oracle.at_rest(instance, self._landing),
-            ]
+            rest = oracle.come_to_rest(instance, self._landing, START_S)
+        found = oracle.stored(self.lake, self._landing, self.subscriber, self.world.written)
+        return oracle.lines({**found, "O8": rest})
+
+    @contextmanager
+    def sound(self) -> Iterator[Self]:
+        """Judge it after the block: all services answer, and nothing was lost or doubled."""
+        yield self
+        self.await_healthy()
+        self.drain()
+        assert self.problems() == []
+
+    def take(self, delivery: Delivery) -> None:
+        """Have the collector take a file, and enter it into the account."""
+        assert self.upload(delivery) == 201
+        self.world.written.update(delivery.records())
+
+    def upload(self, delivery: Delivery) -> int:
+        """The status with which the collector answers a file."""
+        url = f"http://{self.address_of_collector()}:{UPLOAD_PORT}/land/{delivery.feed}?name={delivery.name}"
+        return status_of(urllib.request.Request(url, delivery.data, {"Authorization": f"Bearer {UPLOAD_TOKEN}"}))
+
+    def await_run(self) -> None:
+        """Return once a run is under way."""
+        with self.instance as instance:
+            assert eventually(lambda: unfinished_run_of(instance, *JOBS) is not None, START_S, 0.5)
+
+    def kill_each(self) -> None:
+        """Kill one container after the other while a run is under way; each is started again."""
+        for name in self.containers():
+            self.deliver([self.world.new_element_sets()])
+            self.await_run()
+            container = self.containers()[name]
+            earlier = _restarts(container)
+            # As a crash: `docker kill` counts as the wish of an operator, after which Docker starts nothing.
+            os.kill(inspected(container)["State"]["Pid"], signal.SIGKILL)
+            assert eventually(partial(_is_restarted, container, earlier), 120.0), name
 
     @property
     def lake(self) -> Lake:
@@ -92,6 +138,23 @@ class LandedHome(ABC):
     @property
     def _landing(self) -> str:
         return str(self.home / "landing")
+
+
+def status_of(request: urllib.request.Request, **options: Any) -> int:
+    """The status with which a server answers."""
+    try:
+        with urllib.request.urlopen(request, timeout=60, **options) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
+
+
+def _is_restarted(container: str, earlier: int) -> bool:
+    return _restarts(container) > earlier
+
+
+def _restarts(container: str) -> int:
+    return int(inspected(container)["RestartCount"])
 
 
 def own(directory: Path) -> None:

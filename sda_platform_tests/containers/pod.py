@@ -25,6 +25,10 @@ token_variable = "UPLOAD_TOKEN"
 """
 _MANIFESTS: Final = list(yaml.safe_load_all((ROOT / "deploy/kubernetes.yaml").read_text()))
 (_SPEC,) = [each["spec"]["template"]["spec"] for each in _MANIFESTS if each["kind"] == "StatefulSet"]
+_CONTAINERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    each["name"]: each for each in (*_SPEC["initContainers"], *_SPEC["containers"])
+}
+"""Of the manifest, by name, in the order of their start."""
 (_SETTINGS,) = [each["data"] for each in _MANIFESTS if each["kind"] == "ConfigMap"]
 
 
@@ -99,17 +103,16 @@ class Pod(LandedHome):
             self._await(container)
         for container in _SPEC["containers"]:
             self._run(container)
-        self.await_ready()
+        self.await_healthy()
 
-    def await_ready(self) -> None:
+    def await_healthy(self) -> None:
         """Return once the startup probe of every container answers."""
-        for container in self.containers.values():
+        for container in _CONTAINERS.values():
             self._await(container)
 
-    @property
-    def containers(self) -> Mapping[str, dict[str, Any]]:
-        """The containers of the manifest, by name, in the order of their start."""
-        return {each["name"]: each for each in (*_SPEC["initContainers"], *_SPEC["containers"])}
+    def containers(self) -> Mapping[str, str]:
+        """The name of each container, by that in the manifest, in the order of their start."""
+        return {name: _name_of(name) for name in _CONTAINERS}
 
     def _run(self, container: Mapping[str, Any]) -> None:
         environment = {**_SETTINGS, **SETTINGS, "PGPASSWORD": PASSWORD, "UPLOAD_TOKEN": UPLOAD_TOKEN}
@@ -119,7 +122,7 @@ class Pod(LandedHome):
         ]
         security = _SPEC["securityContext"]
         docker(
-            "run", "--detach", "--name", name_of(container["name"]), "--restart", "always",
+            "run", "--detach", "--name", _name_of(container["name"]), "--restart", "always",
             "--network", f"container:{NETWORK}", "--pid", f"container:{NETWORK}",
             "--user", f"{security['runAsUser']}:{security['runAsGroup']}", "--group-add", str(security["fsGroup"]),
             "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
@@ -132,20 +135,20 @@ class Pod(LandedHome):
         probe = container.get("startupProbe")
         if probe is None:
             return
-        name, within_s = name_of(container["name"]), probe["periodSeconds"] * probe["failureThreshold"]
+        name, within_s = _name_of(container["name"]), probe["periodSeconds"] * probe["failureThreshold"]
         command = ["timeout", str(probe["timeoutSeconds"]), *probe["exec"]["command"], "&&", "echo", "started"]
         answers = ["exec", name, "sh", "-c", " ".join(command)]
         assert eventually(lambda: "started" in docker(*answers, check=False), within_s, probe["periodSeconds"]), (
             self.logs(container["name"])
         )
 
-    def restarts(self, name: str) -> int:
-        """How often a container was started again."""
-        return int(inspected(name_of(name))["RestartCount"])
-
     def address(self) -> str:
         """The pod's address on the network of the cluster."""
         return str(inspected(NETWORK)["NetworkSettings"]["Networks"][NETWORK]["IPAddress"])
+
+    def address_of_collector(self) -> str:
+        """Return the pod's address, which all its containers share."""
+        return self.address()
 
     def address_of_postgres(self) -> str:
         """Return the address of the server outside of the pod."""
@@ -153,26 +156,26 @@ class Pod(LandedHome):
 
     def logs(self, *services: str) -> str:
         """The last lines of containers."""
-        return "\n".join(docker("logs", "--tail", "40", name_of(each), check=False) for each in services)
+        return "\n".join(docker("logs", "--tail", "40", _name_of(each), check=False) for each in services)
 
     def stop(self) -> None:
         """End the pod as Kubernetes does: the hooks, then the signal of the image, then force."""
         grace = str(_SPEC["terminationGracePeriodSeconds"])
-        for name, container in reversed(list(self.containers.items())):
+        for name, container in reversed(list(_CONTAINERS.items())):
             hook = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
-            docker("update", "--restart", "no", name_of(name), check=False)
+            docker("update", "--restart", "no", _name_of(name), check=False)
             if hook:
-                docker("exec", name_of(name), *hook, check=False)
-            docker("stop", "--time", grace, name_of(name), check=False)
-        docker("rm", "--force", *map(name_of, self.containers), NETWORK, check=False)
+                docker("exec", _name_of(name), *hook, check=False)
+            docker("stop", "--time", grace, _name_of(name), check=False)
+        docker("rm", "--force", *self.containers().values(), NETWORK, check=False)
 
     def remove(self) -> None:
         """Remove it, the server and the network."""
-        docker("rm", "--force", *map(name_of, self.containers), NETWORK, f"{NETWORK}-postgres", check=False)
+        docker("rm", "--force", *self.containers().values(), NETWORK, f"{NETWORK}-postgres", check=False)
         docker("network", "rm", NETWORK, check=False)
 
 
-def name_of(container: str) -> str:
+def _name_of(container: str) -> str:
     """Return the name that a container of the manifest has here."""
     return f"{NETWORK}-{container}"
 

@@ -134,6 +134,10 @@ class Stack(LandedHome):
         """Return the address of the service `postgres`."""
         return self.address("postgres")
 
+    def address_of_collector(self) -> str:
+        """Return the address of the service `collector`."""
+        return self.address("collector")
+
     def sda(self, *arguments: str) -> Any:
         """What a command in the webserver's container prints as JSON."""
         done = docker("exec", self.containers()["webserver"], "sda", *arguments, "--json", check=False)

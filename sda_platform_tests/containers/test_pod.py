@@ -4,25 +4,17 @@ No cluster is here: Docker runs the containers as the manifest states them (`pod
 """
 
 import base64
-import os
-import signal
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 
 import pytest
 
-from sda_platform.edge.address import Address
-from sda_platform.orchestration.attempts import unfinished_run_of
-from sda_platform.orchestration.jobs import JOBS
-from sda_platform_tests.campaign.world import Delivery
-from sda_platform_tests.containers.engine import build_platform, docker_daemon, inspected, make_base
-from sda_platform_tests.containers.landed import PASSWORD, START_S, UPLOAD_PORT, UPLOAD_TOKEN
-from sda_platform_tests.containers.pod import Pod, name_of
-from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.containers.engine import build_platform, docker_daemon, make_base
+from sda_platform_tests.containers.landed import PASSWORD, status_of
+from sda_platform_tests.containers.pod import Pod
 
 pytestmark = [pytest.mark.timeout(3600)]
 _OF_THE_POD_ALONE = {"engine": 15002, "code server": 4000, "control of the collector": 9100}
@@ -46,15 +38,13 @@ def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pod]:
 
 @pytest.fixture
 def sound(pod: Pod) -> Iterator[Pod]:
-    """The pod; after the test all containers answer, and nothing was lost or doubled."""
-    yield pod
-    pod.await_ready()
-    pod.drain()
-    assert pod.problems() == []
+    """The pod, which is judged after the test."""
+    with pod.sound():
+        yield pod
 
 
 def test_what_is_uploaded_becomes_alerts_in_postgres_over_verified_tls(sound: Pod) -> None:
-    _take(sound, sound.world.first_catalogue())
+    sound.take(sound.world.first_catalogue())
     sound.deliver(sound.world.next_stretch())
     sound.drain()
     assert len(sound.subscriber.receipts()) > 0
@@ -71,50 +61,21 @@ def test_the_ui_asks_for_a_user_and_what_is_the_pods_own_is_not_reached(pod: Pod
 
 
 def test_each_container_that_dies_is_started_again(sound: Pod) -> None:
-    for name in sound.containers:
-        sound.deliver([sound.world.new_element_sets()])
-        assert eventually(lambda: _has_begun(sound), START_S, 0.5)
-        earlier = sound.restarts(name)
-        os.kill(inspected(name_of(name))["State"]["Pid"], signal.SIGKILL)
-        assert eventually(partial(_is_restarted, sound, name, earlier), 120.0), name
+    sound.kill_each()
 
 
 def test_a_pod_that_is_deleted_and_made_again_continues_with_its_volume(sound: Pod) -> None:
     before = len(sound.subscriber.receipts())
     sound.deliver([sound.world.new_element_sets()])
-    assert eventually(lambda: _has_begun(sound), START_S, 0.5)
+    sound.await_run()
     sound.stop()
     sound.start()
     sound.drain()
     assert len(sound.subscriber.receipts()) > before
 
 
-def _is_restarted(pod: Pod, name: str, earlier: int) -> bool:
-    return pod.restarts(name) > earlier
-
-
-def _has_begun(pod: Pod) -> bool:
-    """Whether a run is under way."""
-    with pod.instance as instance:
-        return unfinished_run_of(instance, *JOBS) is not None
-
-
-def _take(pod: Pod, delivery: Delivery) -> None:
-    """Have the collector take a file, and enter it into the account."""
-    url = f"http://{Address(pod.address(), UPLOAD_PORT)}/land/{delivery.feed}?name={delivery.name}"
-    request = urllib.request.Request(url, delivery.data, {"Authorization": f"Bearer {UPLOAD_TOKEN}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.status == 201
-    pod.world.written.update(delivery.records())
-
-
 def _of_the_ui(pod: Pod, token: str | None) -> int:
     """The status with which the UI answers a user with ``token``."""
     code = base64.b64encode(f"{pod.user}:{token}".encode()).decode()
     headers = {"Authorization": f"Basic {code}"} if token else {}
-    request = urllib.request.Request(f"http://{pod.address()}:3000/runs", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refusal:
-        return refusal.code
+    return status_of(urllib.request.Request(f"http://{pod.address()}:3000/runs", headers=headers))

@@ -7,25 +7,20 @@ import base64
 import json
 import os
 import shutil
-import signal
 import ssl
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.orchestration.attempts import unfinished_run_of
-from sda_platform.orchestration.jobs import JOBS
-from sda_platform_tests.campaign.world import Delivery
 from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base
-from sda_platform_tests.containers.landed import PASSWORD, START_S, UPLOAD_PORT, UPLOAD_TOKEN
+from sda_platform_tests.containers.landed import PASSWORD
 from sda_platform_tests.containers.stack import PROJECT, Stack
 from sda_platform_tests.support.proxy import USER, certify
 from sda_platform_tests.support.running_platform import eventually
@@ -60,11 +55,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def sound(stack: Stack) -> Iterator[Stack]:
-    """The stack; after the test all services answer, and nothing was lost or doubled."""
-    yield stack
-    stack.await_healthy()
-    stack.drain()
-    assert stack.problems() == []
+    """The stack, which is judged after the test."""
+    with stack.sound():
+        yield stack
 
 
 def _small_disk(work: Path) -> Path:
@@ -82,7 +75,7 @@ def _small_disk(work: Path) -> Path:
 def test_what_is_uploaded_through_the_socket_becomes_alerts_in_postgres(sound: Stack) -> None:
     uploads = [sound.world.first_catalogue(), sound.world.new_messages()]
     for each in uploads:
-        _take(sound, each)
+        sound.take(each)
     sound.deliver(sound.world.next_stretch())
     sound.drain()
     assert len(sound.subscriber.receipts()) > 0
@@ -137,19 +130,12 @@ def test_a_new_setting_reaches_the_running_stack(sound: Stack) -> None:
 
 
 def test_each_container_that_dies_is_started_again(sound: Stack) -> None:
-    for name in sound.containers():
-        sound.deliver([sound.world.new_element_sets()])
-        assert eventually(lambda: _has_begun(sound), START_S, 0.5)
-        container = sound.containers()[name]
-        earlier = _restarts(container)
-        # As a crash: `docker kill` counts as the wish of an operator, after which Docker starts nothing.
-        os.kill(inspected(container)["State"]["Pid"], signal.SIGKILL)
-        assert eventually(partial(_is_restarted, container, earlier), 120.0), name
+    sound.kill_each()
 
 
 def test_after_a_power_loss_the_lake_is_verified_before_the_first_run(sound: Stack) -> None:
     sound.deliver(sound.world.next_stretch())
-    assert eventually(lambda: _has_begun(sound), START_S, 0.5)
+    sound.await_run()
     containers = sound.containers()
     docker("kill", *containers.values())
     lost = inspected(containers["run-workers"])["State"]["FinishedAt"]
@@ -162,10 +148,10 @@ def test_after_a_power_loss_the_lake_is_verified_before_the_first_run(sound: Sta
 def test_a_cut_network_holds_up_and_loses_nothing(sound: Stack) -> None:
     network, container = f"{PROJECT}_default", sound.containers()["postgres"]
     sound.deliver([sound.world.new_element_sets()])
-    assert eventually(lambda: _has_begun(sound), START_S, 0.5)
+    sound.await_run()
     docker("network", "disconnect", network, container)
     sound.deliver(sound.world.next_stretch())
-    _take(sound, sound.world.new_messages())
+    sound.take(sound.world.new_messages())
     docker("network", "connect", "--alias", "postgres", network, container)
 
 
@@ -177,10 +163,10 @@ def test_a_full_disk_stops_runs_and_loses_nothing(sound: Stack) -> None:
     deliveries = [sound.world.new_element_sets()]
     try:
         assert eventually(lambda: "disk_has_space" in _red_vitals(sound), 300.0, 2.0)
-        assert _upload(sound, deliveries[0]) == 503
+        assert sound.upload(deliveries[0]) == 503
     finally:
         filler.unlink()
-    _take(sound, deliveries[0])
+    sound.take(deliveries[0])
 
 
 def test_down_and_up_again_continue_with_the_same_data(sound: Stack) -> None:
@@ -193,39 +179,8 @@ def test_down_and_up_again_continue_with_the_same_data(sound: Stack) -> None:
     assert len(sound.subscriber.receipts()) > before
 
 
-def _restarts(container: str) -> int:
-    return int(inspected(container)["RestartCount"])
-
-
-def _is_restarted(container: str, earlier: int) -> bool:
-    return _restarts(container) > earlier
-
-
-def _has_begun(stack: Stack) -> bool:
-    """Whether a run is under way."""
-    with stack.instance as instance:
-        return unfinished_run_of(instance, *JOBS) is not None
-
-
 def _red_vitals(stack: Stack) -> set[str]:
     return {each["vital"] for each in stack.sda("status")["vitals"] if each["state"] == "red"}
-
-
-def _take(stack: Stack, delivery: Delivery) -> None:
-    """Have the collector take a file, and enter it into the account."""
-    assert _upload(stack, delivery) == 201
-    stack.world.written.update(delivery.records())
-
-
-def _upload(stack: Stack, delivery: Delivery) -> int:
-    """The status with which the collector answers a file."""
-    url = f"http://{stack.address('collector')}:{UPLOAD_PORT}/land/{delivery.feed}?name={delivery.name}"
-    request = urllib.request.Request(url, delivery.data, {"Authorization": f"Bearer {UPLOAD_TOKEN}"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refusal:
-        return refusal.code
 
 
 def _of_the_proxy(stack: Stack, password: str | None) -> tuple[int, Any]:

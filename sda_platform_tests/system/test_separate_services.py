@@ -111,18 +111,10 @@ class Deployment:
 
     def problems(self) -> list[str]:
         """What the oracle of the fault campaign has against tables, zones and subscriber."""
-        lake, written = self.lake, self.world.written
         with self.instance as instance:
-            eventually(lambda: not oracle.at_rest(instance, self.landing_root), TIMEOUT_S)
-            return [
-                *oracle.identity(lake, written),
-                *oracle.content(lake, written),
-                *oracle.log(lake),
-                *oracle.files(lake),
-                *oracle.deliveries(lake, self.subscriber),
-                *oracle.acknowledged(lake, self.landing_root),
-                *oracle.at_rest(instance, self.landing_root),
-            ]
+            rest = oracle.come_to_rest(instance, self.landing_root, TIMEOUT_S)
+        found = oracle.stored(self.lake, self.landing_root, self.subscriber, self.world.written)
+        return oracle.lines({**found, "O8": rest})
 
     def rows(self, table: str) -> int:
         (found,) = [each for each in self.services.sda("status")["tables"] if each["table"] == table]

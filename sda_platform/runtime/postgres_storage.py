@@ -18,14 +18,19 @@ from sqlalchemy.pool import NullPool
 from sda_platform.runtime.check_order import OrderedEvaluations
 
 CREATION: Final = 0x5DA
-"""The advisory lock under which a process looks for the tables, and makes those that are missing."""
+"""The advisory lock under which a process makes what is missing."""
+_MAIN_TABLES: Final = ("runs", "event_logs", "jobs")
+"""Dagster makes tables where one of these is missing."""
+_MADE: Final = db.text(
+    "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename IN :names"
+).bindparams(db.bindparam("names", _MAIN_TABLES, expanding=True))
 
 
 class PostgresStorage(DagsterPostgresStorage):
     """The storage that the home's ``dagster.yaml`` names; ``postgres_url`` is the address of the database."""
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None) -> None:
-        with _one_at_a_time(postgres_url):
+        with _alone_where_tables_are_missing(postgres_url):
             super().__init__(postgres_url, inst_data=inst_data)
             self._event_log_storage = _EventLog(postgres_url, should_autocreate_tables=True)
 
@@ -40,9 +45,13 @@ class _EventLog(OrderedEvaluations, PostgresEventLogStorage):
 
 
 @contextmanager
-def _one_at_a_time(postgres_url: str) -> Iterator[None]:
-    """Wait until no other process is within the block. Raises DagsterPostgresException without a server."""
+def _alone_where_tables_are_missing(postgres_url: str) -> Iterator[None]:
+    """Wait until no other process is within the block, unless nothing is left to make in it.
+
+    Raises DagsterPostgresException without a server.
+    """
     engine = db.create_engine(postgres_url, poolclass=NullPool)
     with retry_pg_connection_fn(engine.connect) as connection, connection.begin():
-        connection.execute(db.select(db.func.pg_advisory_xact_lock(CREATION)))
+        if connection.execute(_MADE).scalar_one() < len(_MAIN_TABLES):
+            connection.execute(db.select(db.func.pg_advisory_xact_lock(CREATION)))
         yield

@@ -7,6 +7,7 @@ partner's name.
 """
 
 import os
+import random
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,6 +27,8 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DESCRIPTORS: Final = Path("/proc")
 _MOST_ENTRIES: Final = 1_000
 """Of each directory so many entries are looked at in a scan, so that no partner holds up what else is collected."""
+_MOST_NAMES: Final = 100_000
+"""Of so many names those entries are drawn, anew in each scan. To list a million takes a second."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,12 +44,12 @@ class DroppedFile:
 class DropFolder:
     """The directories of ``path``, open while the context lasts; makes ``landed/`` and ``refused/``.
 
-    ``foreign`` has the names of entries that are no files of a partner; they stay. Raises OSError, also where
-    ``landed`` or ``refused`` is a link.
+    ``foreign`` has the names of entries that are no files of a partner; they stay. ``is_crowded``: a directory had more
+    entries than a scan looks at. Raises OSError, also where ``landed`` or ``refused`` is a link.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.foreign = path, set[str]()
+        self.path, self.foreign, self.is_crowded = path, set[str](), False
         self._open = ExitStack()
         self._zones: Mapping[str, int] = {}
         self._places: Mapping[str, int] = {}
@@ -77,8 +80,11 @@ class DropFolder:
         """Yield the files that have not changed for ``settle_s`` seconds at ``wall_s``, by directory and name."""
         for zone, directory in self._zones.items():
             with os.scandir(directory) as entries:
-                names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
-            for name in names:
+                names = [entry.name for entry in islice(entries, _MOST_NAMES)]
+            if len(names) > _MOST_ENTRIES:
+                self.is_crowded = True
+                names = random.Random(wall_s).sample(names, _MOST_ENTRIES)  # so that each has its turn
+            for name in sorted(names):
                 if name.startswith(".") or name.lower().endswith(_PARTIAL):
                     continue
                 with suppress(FileNotFoundError):  # its sender has taken it back

@@ -65,6 +65,7 @@ class FolderSource(Source):
         )
         self._later: dict[Path, _Later] = {}  # bounded by the files in the folder
         self._foreign: set[str] = set()
+        self._is_crowded = False
 
     @property
     def address(self) -> str:
@@ -90,7 +91,7 @@ class FolderSource(Source):
         found: Sequence[DroppedFile] = await loop.run_in_executor(
             self.services.executor, lambda: list(folder.settled(time.time(), self._settle_s))
         )
-        self._name_foreign(folder.foreign)
+        self._report_entries(folder)
         waiting = {file.path for file in found}
         self._later = {path: later for path, later in self._later.items() if path in waiting}
         for file in found:
@@ -104,13 +105,21 @@ class FolderSource(Source):
                 return True
         return False
 
-    def _name_foreign(self, names: set[str]) -> None:
-        found = sorted(names - self._foreign)
+    def _report_entries(self, folder: DropFolder) -> None:
+        """Log what is no file, once; of a crowded folder only that it is, because each scan sees others."""
+        if folder.is_crowded != self._is_crowded:
+            self._is_crowded = folder.is_crowded
+            if folder.is_crowded:
+                self.errors["crowded"] += 1
+                self.log.warning("more entries than a scan looks at: files may wait until others were removed")
+        if folder.is_crowded:
+            return
+        found = sorted(folder.foreign - self._foreign)
         if found:
             self.errors["not_a_file"] += len(found)
         for name in found[:_MOST_NAMED]:
             self.log.warning("entry left alone: a link, a hard link or no regular file", entry=name)
-        self._foreign = set(names)
+        self._foreign = set(folder.foreign)
 
     async def _land(self, folder: DropFolder, file: DroppedFile) -> None:
         """Land one file and put it away. What fails on our side leaves it where it is, for a later scan."""

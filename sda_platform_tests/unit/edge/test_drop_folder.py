@@ -104,12 +104,17 @@ def test_what_is_no_file_any_more_is_not_opened__S3(drop: Path, home: Path, tmp_
     assert not (tmp_path / "sets.csv").is_symlink()
 
 
-def test_a_scan_looks_at_so_many_entries_and_no_more(drop: Path) -> None:
+def test_a_scan_looks_at_so_many_entries_and_no_more_and_each_has_its_turn(drop: Path) -> None:
     for number in range(1_500):
         (drop / f"{number}").symlink_to("nowhere")
-    with DropFolder(drop) as folder:
-        assert names(folder) == []
-        assert 998 <= len(folder.foreign) <= 1_000, "with the folder's own directories"
+    (drop / "sets.csv").write_text("x")
+    scans = []
+    for second in range(20):
+        with DropFolder(drop) as folder:
+            scans.append([file.name for file in folder.settled(FAR_S + second, 0.0)])
+            assert 996 <= len(folder.foreign) <= 1_000, "with the folder's own directories"
+            assert folder.is_crowded
+    assert ["sets.csv"] in scans, "what stays there hides no file for ever"
 
 
 def test_only_regular_files_of_one_name_are_taken__S3(drop: Path, home: Path) -> None:

@@ -72,6 +72,11 @@ def iso(time_ns: int) -> str:
     return utc(time_ns).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def iso_to_second(time_ns: int) -> str:
+    """``time_ns`` as ISO 8601 with whole seconds and Z, as people read it."""
+    return f"{iso(time_ns)[:19]}Z"
+
+
 def parse_iso_ns(text: str) -> int:
     """Nanoseconds since 1970 of an ISO 8601 instant; without an offset it is UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))

@@ -45,6 +45,11 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]],
     return element("div", shown, class_="wide", tabindex=0, role="region", aria_label=caption or "table")
 
 
+def labelled(text: str, control: Html) -> Html:
+    """Make a control of a form with its label."""
+    return element("label", element("span", text), control)
+
+
 def section(title: str, *content: object, class_: str | None = None) -> Html:
     """Make a section with a heading."""
     return element("section", element("h2", title), *content, class_=class_)

@@ -2,15 +2,19 @@
 
 import base64
 import io
+from threading import Lock
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+
+_DRAWING = Lock()
+"""Matplotlib shares its fonts between threads."""
 
 
 def figure_in_markdown(figure: Figure, caption: str) -> str:
     """``figure`` as a PNG inside Markdown; equal figures give equal text."""
     out = io.BytesIO()
-    with mpl.rc_context({"font.size": 8}):
+    with _DRAWING, mpl.rc_context({"font.size": 8}):
         figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
     return picture_in_markdown(out.getvalue(), caption)
 
@@ -18,7 +22,8 @@ def figure_in_markdown(figure: Figure, caption: str) -> str:
 def svg_of(figure: Figure) -> str:
     """Return ``figure`` as an element of a page."""
     out = io.StringIO()
-    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    with _DRAWING:
+        figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 

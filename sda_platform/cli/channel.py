@@ -10,7 +10,7 @@ import click
 from sda_platform.cli.grammar import lists_rows
 from sda_platform.cli.listing import Output, word, words
 from sda_platform.cli.people import require_used
-from sda_platform.clock import iso
+from sda_platform.clock import iso_to_second
 from sda_platform.settings import Settings
 from sda_platform.units import SECOND_NS
 
@@ -93,7 +93,7 @@ def _problem(state: "ChannelState") -> str:
     if state.problem or not state.refused:
         return state.problem
     last = state.refused[-1]
-    return f"{iso(round(last.at_s * SECOND_NS))[:19]}Z refused for good: {last.reason}"
+    return f"{iso_to_second(round(last.at_s * SECOND_NS))} refused for good: {last.reason}"
 
 
 def _rules(settings: Settings) -> "NotifyRules | None":

@@ -129,7 +129,7 @@ class AlertReport:
         revised = {row["sequence"] - 1 for row in self.entries if row["op"] == "insert"}
         for row in sorted(self.entries, key=lambda each: (each["sequence"], each["op"])):
             if row["op"] == "retract" and row["sequence"] in revised:
-                continue  # the insert that follows says it
+                continue  # its insert is the line that shows the change
             why = (row["change"] or "") if row["op"] == "insert" else ""
             yield (
                 iso(row["as_of_ns"]),

@@ -48,7 +48,7 @@ def burn_options(last: Mapping[str, Any], goal: float, now_ns: int, own: Sequenc
         for revolutions in _REVOLUTIONS:
             lead_s = revolutions * period_s
             time_ns = last["tca_time_ns"] - round(lead_s * SECOND_NS)
-            if not time_ns > now_ns:
+            if time_ns <= now_ns:
                 break
             r0, v0 = two_body_state(r, v, -lead_s)
             along = v0[0] / np.linalg.norm(v0[0])

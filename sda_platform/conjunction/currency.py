@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import iso
+from sda_platform.clock import iso, iso_to_second
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.lake.lake import Lake
 from sda_platform.units import SECOND_NS
@@ -66,7 +66,7 @@ class Currency:
         passed = ", which has passed" if self.has_passed else ""
         screened = f"all objects screened {self.screened}{passed}" if self.screened else "nothing was screened yet"
         sets = f"element sets of {self.objects:,} objects, {self.ages}" if self.ages else "no object in the catalogue"
-        return f"as of {iso(self.now_ns)[:19]}Z: {screened}; {sets}"
+        return f"as of {iso_to_second(self.now_ns)}: {screened}; {sets}"
 
 
 def words_of(seconds: float) -> str:

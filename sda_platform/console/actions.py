@@ -13,7 +13,7 @@ from sda_platform.console.page import HEADERS, ConsoleContext
 from sda_platform.console.readers import LOG_IN, ConsoleReader
 from sda_platform.foreign_text import Html
 from sda_platform.formats.acknowledgements import ACKNOWLEDGE, ASSIGN, COMMENT, MOST_CHARACTERS
-from sda_platform.html_elements import element
+from sda_platform.html_elements import element, labelled
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.observability.trace import Trace, current_alert
 from sda_platform.serving.bodies import Bodies
@@ -56,7 +56,7 @@ def action_form(story: Trace, actions: Any, reader: ConsoleReader, root: str) ->
 
 
 def _field(label: str, **attributes: object) -> Html:
-    return element("label", element("span", label), element("input", **attributes))
+    return labelled(label, element("input", **attributes))
 
 
 def forms() -> Bodies:

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from sda_platform.catalog.lookup import UnknownObject, one_object
-from sda_platform.clock import iso
+from sda_platform.clock import iso, iso_to_second
 from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row, orbit_viewer
 from sda_platform.conjunction.burn_options import BurnOption, burn_options
@@ -58,7 +58,7 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
         f" {status}; TCA {iso(newest['tca_time_ns'])}, ",
         element("strong", ahead(newest["tca_time_ns"], now_ns)),
     )
-    as_of = element("p", f"As of {iso(now_ns)[:19]}Z. ", element("code", event_id))
+    as_of = element("p", f"As of {iso_to_second(now_ns)}. ", element("code", event_id))
     notice = element("p", id="revised", hidden=True, role="status")
     body = report.sections(_pictures(report, event_id)) if report else _stated(story, actions)
     form = action_form(story, actions, reader, "../")
@@ -114,7 +114,7 @@ def _orbit(lake: Lake, norad_id: int) -> Mapping[str, str]:
 def _burns(options: Sequence[BurnOption], goal: float) -> Html:
     rows = (
         (
-            f"{iso(each.time_ns)[:19]}Z",
+            iso_to_second(each.time_ns),
             f"{each.revolutions:g}",
             each.norad_id,
             f"{each.dv_m_s:+.3f}",

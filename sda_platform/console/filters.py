@@ -12,7 +12,7 @@ from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.conjunction.selection import ORDERS, EventSelection, UnknownOperator, satellites_of
 from sda_platform.foreign_text import Html
-from sda_platform.html_elements import element
+from sda_platform.html_elements import element, labelled
 
 LEVELS: Final = tuple(LEVEL_COLOURS)
 MOST_ROWS: Final = 10_000
@@ -97,11 +97,11 @@ class Filters:
         return element(
             "form",
             element("fieldset", element("legend", "Level"), *boxes),
-            _field("Satellite", _text("satellite", self.satellite, "number or part of a name")),
-            _field("Operator", _choice("operator", self.operator, {"": "all", **{each: each for each in operators}})),
-            _field("TCA within", _text("within", self.within, "3d, 12h, 90min", size=8)),
-            _field("Text", _text("text", self.text, "names, numbers, data, comments", type_="search")),
-            _field("First", _choice("sort", self.sort, _TITLES)),
+            labelled("Satellite", _text("satellite", self.satellite, "number or part of a name")),
+            labelled("Operator", _choice("operator", self.operator, {"": "all", **{each: each for each in operators}})),
+            labelled("TCA within", _text("within", self.within, "3d, 12h, 90min", size=8)),
+            labelled("Text", _text("text", self.text, "names, numbers, data, comments", type_="search")),
+            labelled("First", _choice("sort", self.sort, _TITLES)),
             element("button", "Show", type="submit"),
             element("a", "Clear", href="./") if self.is_any else None,
             method="get",
@@ -118,10 +118,6 @@ def _require_of(name: str, values: Iterable[str], known: Sequence[str]) -> None:
     for value in values:
         if value not in known:
             raise WrongFilter(f"{name} is {value[:40]!r}, must be one of {', '.join(known)}")
-
-
-def _field(title: str, control: Html) -> Html:
-    return element("label", element("span", title), control)
 
 
 def _text(name: str, value: str, hint: str, type_: str = "text", size: int = 18) -> Html:

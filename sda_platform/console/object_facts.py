@@ -5,7 +5,7 @@ from typing import Any
 
 from sda_platform.catalog.lookup import satellite
 from sda_platform.catalog.space_weather import SpaceWeatherResource
-from sda_platform.clock import iso, utc
+from sda_platform.clock import iso_to_second, utc
 from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, table
@@ -28,7 +28,7 @@ def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
         "orbit": f"{found['regime']}, {found['perigee_km']:.1f} × {found['apogee_km']:.1f} km",
         "inclination": f"{found['inclination_deg']:.4f}°",
         "period": f"{DAY_MIN / found['mean_motion_rev_per_day']:.2f} min",
-        "element set": f"epoch {iso(found['epoch_time_ns'])[:19]}Z, {found['age_days']:.2f} days old",
+        "element set": f"epoch {iso_to_second(found['epoch_time_ns'])}, {found['age_days']:.2f} days old",
         "by": found["originator"] or "not stated",
         **{_SATELLITE.get(name, name.replace("_", " ")): value for name, value in stated.items()},
     }

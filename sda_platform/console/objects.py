@@ -12,7 +12,7 @@ from sda_platform.console.object_facts import fleet_facts, orbit_facts
 from sda_platform.console.observing import observing_facts
 from sda_platform.console.page import ConsoleContext, currency, page
 from sda_platform.console.readers import ConsoleReader
-from sda_platform.html_elements import element, section, table
+from sda_platform.html_elements import element, labelled, section, table
 from sda_platform.serving.rendering import RENDERINGS
 
 _MOST: Final = 200
@@ -23,7 +23,7 @@ def search_page(context: ConsoleContext, text: str) -> Response:
     """Answer with the objects whose number, name or designator contains ``text``."""
     form = element(
         "form",
-        element("label", element("span", "Number, name or designator"), element(
+        labelled("Number, name or designator", element(
             "input", type="search", name="text", value=text, maxlength=200, autofocus=not text)),
         element("button", "Search", type="submit"),
         method="get", role="search",

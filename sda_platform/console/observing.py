@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import iso
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.console.page import ConsoleContext, ahead
 from sda_platform.fusion.sources import HEARD, Silence, silences
@@ -56,14 +56,15 @@ def observing_facts(lake: Lake, norad_id: int) -> dict[str, str]:
     facts = {}
     for row in rows:
         age = words_of((now_ns - row["last_seen_ns"]) / SECOND_NS)
-        facts["last observed"] = f"{iso(row['last_seen_ns'])[:19]}Z, {age} ago"
+        facts["last observed"] = f"{iso_to_second(row['last_seen_ns'])}, {age} ago"
         facts["track"] = f"{row['state']}, {row['windows']:,} windows, 1 sigma {row['position_sigma_m']:,.0f} m"
     mine = [row for row in requests_ahead(lake) if row["norad_id"] == norad_id]
-    for row in reversed(mine):  # the first booked one is the last to be stated
+    for row in mine[:1]:  # the first booked one, if there is any
         facts["next observation"] = (
-            f"{iso(row['start_time_ns'])[:19]}Z, {ahead(row['start_time_ns'], now_ns)}, by {row['source_id']}"
+            f"{iso_to_second(row['start_time_ns'])}, {ahead(row['start_time_ns'], now_ns)}, by {row['source_id']}"
             if row["status"] == SCHEDULED
-            else f"none before {iso(row['deadline_time_ns'])[:19]}Z: {(row['unserved_reason'] or '').replace('_', ' ')}"
+            else f"none before {iso_to_second(row['deadline_time_ns'])}: "
+            f"{(row['unserved_reason'] or '').replace('_', ' ')}"
         )
     return facts
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from sda_platform.clock import iso
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
@@ -123,7 +123,7 @@ def badge(level: str) -> Html:
 def currency(context: ConsoleContext, overview: Overview) -> Html:
     """Make the lines that say as of when the page is, what it rests on, and what is wrong with that."""
     now, warnings = overview.currency, []
-    facts: list[tuple[str, str]] = [("As of", f"{iso(now.now_ns)[:19]}Z")]
+    facts: list[tuple[str, str]] = [("As of", iso_to_second(now.now_ns))]
     if now.screened:
         facts.append(("Screened", now.screened))
     else:

@@ -5,7 +5,6 @@ A page of an object has the address of the object's element set: what accepts HT
 
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from threading import Lock
 from typing import Final
 
 from anyio import CapacityLimiter, to_thread
@@ -47,7 +46,6 @@ _FILES: Final = {
 }
 _GREATEST_ID: Final = 2**63 - 1
 _LONGEST: Final = 200
-_DRAWING: Final = Lock()
 MOST_AT_ONCE: Final = 4
 """Pages and pictures that are made at once, half of them for one peer. Others wait and hold no thread, so that lookups
 beside them keep theirs."""
@@ -167,14 +165,11 @@ def _reader(context: ConsoleContext, request: Request) -> ConsoleReader:
 
 def _picture(context: ConsoleContext, request: Request) -> Response:
     name = request.path_params["name"]
-    is_known = name in PICTURES
-    return _svg((lambda: event_picture(context, request.path_params["event_id"], name)) if is_known else lambda: None)
+    return _svg(event_picture(context, request.path_params["event_id"], name) if name in PICTURES else None)
 
 
-def _svg(draw: Callable[[], str | None]) -> Response:
+def _svg(text: str | None) -> Response:
     """Answer with a picture; it loads nothing, and its own styles stand in it."""
-    with _DRAWING:  # matplotlib shares fonts between threads
-        text = draw()
     if text is None:
         return Response("there is no such picture", 404, HEADERS, "text/plain")
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
@@ -194,7 +189,7 @@ def _sensor(context: ConsoleContext, request: Request) -> Response:
 
 
 def _sensor_picture(context: ConsoleContext, request: Request) -> Response:
-    return _svg(lambda: sensor_picture(context, request.path_params["source_id"], request.path_params["name"]))
+    return _svg(sensor_picture(context, request.path_params["source_id"], request.path_params["name"]))
 
 
 def _schedule(context: ConsoleContext, request: Request) -> Response:
@@ -202,7 +197,7 @@ def _schedule(context: ConsoleContext, request: Request) -> Response:
 
 
 def _schedule_picture(context: ConsoleContext, _: Request) -> Response:
-    return _svg(lambda: schedule_picture(context))
+    return _svg(schedule_picture(context))
 
 
 def _search(context: ConsoleContext, request: Request) -> Response:

@@ -10,11 +10,11 @@ from sda_platform.clock import iso
 from sda_platform.console.observing import Row, booked, names_of, requests_ahead
 from sda_platform.console.page import ConsoleContext, ahead, currency, page
 from sda_platform.foreign_text import Html
-from sda_platform.html_elements import element, joined, section, table
+from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.plots import svg_of
 from sda_platform.tasking.pictures import gantt_chart
 from sda_platform.tasking.reports import owner_shares
-from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 from sda_platform.units import HOUR_NS
 
 _MOST: Final = 200
@@ -35,7 +35,7 @@ def schedule_page(context: ConsoleContext, sensor: str, object_: str) -> Respons
         and object_.casefold() in f"{row['norad_id']} {names.get(row['norad_id'], '')}".casefold()
     ]
     tasks = booked(selected)
-    unserved = [row for row in selected if row not in tasks] if not sensor else []
+    unserved = [row for row in selected if row["status"] != SCHEDULED] if not sensor else []
     classes = Counter(row["priority_class"] for row in selected)
     served = Counter(row["priority_class"] for row in tasks)
     counts = ", ".join(f"class {each}: {served[each]:,} of {classes[each]:,}" for each in sorted(classes))
@@ -121,7 +121,7 @@ def _downloads() -> Html:
 def _form(sensor: str, object_: str) -> Html:
     fields = {"sensor": ("Sensor", sensor), "object": ("Object", object_)}
     inputs = (
-        element("label", element("span", title), element("input", type="search", name=name, value=value, maxlength=200))
+        labelled(title, element("input", type="search", name=name, value=value, maxlength=200))
         for name, (title, value) in fields.items()
     )
     return element("form", *inputs, element("button", "Show", type="submit"), method="get", role="search")

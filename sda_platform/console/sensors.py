@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from starlette.responses import Response
 
 from sda_platform.arrays import IntArray
-from sda_platform.clock import iso
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.console.observing import (
     SensorState,
@@ -26,10 +26,11 @@ from sda_platform.console.schedule import task_table
 from sda_platform.console.sensor_figures import bias_figure, sky_figure, times_figure
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.foreign_text import Html
-from sda_platform.html_elements import element, joined, section, table
+from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.orbits.sensing.sensors import Sensor
+from sda_platform.lake.lake import Lake
+from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork
 from sda_platform.tasking.reports import sensor_use
 from sda_platform.tasking.stored_outcomes import task_outcomes
 from sda_platform.tasking.stored_rows import StoredRows
@@ -79,7 +80,7 @@ def sensors_page(context: ConsoleContext, text: str) -> Response:
     search = element("input", type="search", name="text", value=text, maxlength=200)
     form = element(
         "form",
-        element("label", element("span", "Sensor"), search),
+        labelled("Sensor", search),
         element("button", "Search", type="submit"),
         method="get",
         role="search",
@@ -99,7 +100,7 @@ def sensors_page(context: ConsoleContext, text: str) -> Response:
 def sensor_page(context: ConsoleContext, source_id: str) -> Response:
     """Answer with the page of a sensor. Raises UnknownSensor."""
     lake, sensors = context.lake, network(context)
-    state = _one(context, source_id)
+    state = _one(lake, sensors, source_id)
     times, now_ns = observed_times(lake, source_id).get(source_id, _NO_TIMES), lake.clock.now_ns()
     tasks = _by_sensor(booked(requests_ahead(lake))).get(source_id, [])
     names = names_of(lake, {row["norad_id"] for row in tasks[:_MOST_TASKS]})
@@ -114,7 +115,7 @@ def sensor_page(context: ConsoleContext, source_id: str) -> Response:
         context,
         source_id,
         element("h1", f"{source_id}{f', {own.name}' if own else ''}"),
-        element("p", _state(state, now_ns), f"; as of {iso(now_ns)[:19]}Z"),
+        element("p", _state(state, now_ns), f"; as of {iso_to_second(now_ns)}"),
         element(
             "div",
             section("Sensor", table("Sensor", (), _facts(context, state, own, times, offsets))),
@@ -147,8 +148,8 @@ def sensor_picture(context: ConsoleContext, source_id: str, name: str) -> str | 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
-def _one(context: ConsoleContext, source_id: str) -> SensorState:
-    for state in sensor_states(context.lake, network(context)):
+def _one(lake: Lake, sensors: SensorNetwork, source_id: str) -> SensorState:
+    for state in sensor_states(lake, sensors):
         if state.source_id == source_id:
             return state
     raise UnknownSensor(f"no sensor is named {source_id[:60]!r}")
@@ -207,7 +208,11 @@ def _facts(
         lengths = [f"range {own.range_sigma_m:g} m"] if not np.isnan(own.range_sigma_m) else []
         yield "noise, 1 sigma", ", ".join([*angles, *lengths])
     if state.heard_ns is not None:
-        yield "last observation", f"{iso(state.heard_ns)[:19]}Z, {words_of((now_ns - state.heard_ns) / SECOND_NS)} ago"
+        age = words_of((now_ns - state.heard_ns) / SECOND_NS)
+        yield (
+            "last observation",
+            f"{iso_to_second(state.heard_ns)}, {age} ago",
+        )
     yield "observations of the last day", f"{len(times):,}"
     if offsets:
         newest = offsets[-1]
@@ -223,7 +228,7 @@ def _gaps(times: IntArray, state: SensorState, now_ns: int) -> Html:
     long = np.flatnonzero(np.diff(edges) > limit_ns)
     first = sorted(long, key=lambda place: edges[place] - edges[place + 1])[:_MOST_GAPS]
     rows = (
-        (f"{iso(int(edges[n]))[:19]}Z", "now" if n + 1 == len(times) else f"{iso(int(edges[n + 1]))[:19]}Z",
+        (iso_to_second(int(edges[n])), "now" if n + 1 == len(times) else iso_to_second(int(edges[n + 1])),
          words_of((edges[n + 1] - edges[n]) / SECOND_NS))
         for n in first
     )  # fmt: skip

@@ -15,7 +15,7 @@ from sda_platform.console.overview import Overview, Row
 from sda_platform.console.page import ConsoleContext, ahead, badge, currency, page
 from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
-from sda_platform.html_elements import element, joined, section, table
+from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.escalations import Escalation, escalations
 from sda_platform.notification.late_channels import notification_problems
@@ -70,7 +70,7 @@ def _who(person: str) -> Html:
     name = element("input", type="text", name="person", value=person, maxlength=100, autocomplete="name")
     return element(
         "form",
-        element("label", element("span", "Your name, to see only what is assigned to you"), name),
+        labelled("Your name, to see only what is assigned to you", name),
         element("button", "Show", type="submit"),
         method="get",
     )

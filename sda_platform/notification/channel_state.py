@@ -34,8 +34,8 @@ class ChannelState:
     """What each rule follows, by its name; the message that waits, since when, and how often it was refused and why.
 
     ``late``: the other channels that were reported to this one as silent. ``refused``: the newest messages that were
-    refused for good; ``refusals_told_s``: until when those of other channels were reported to this one. Times are wall,
-    Unix seconds.
+    refused for good; ``refusals_reported_s``: until when those of other channels were reported to this one. Times are
+    wall, Unix seconds.
     """
 
     followed: Mapping[str, Mapping[str, FollowedAlert]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class ChannelState:
     attempts: int = 0
     problem: str = ""
     refused: tuple[RefusedMessage, ...] = ()
-    refusals_told_s: float = 0.0
+    refusals_reported_s: float = 0.0
 
     def late_s(self, now_s: float) -> float:
         """Return for how long a message has waited; 0 where none waits."""

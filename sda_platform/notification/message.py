@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sda_platform.clock import iso
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.foreign_text import in_message
 from sda_platform.notification.due import DueAlert
@@ -40,7 +40,7 @@ def message_of(
     lines = [_line(each, now_ns, console) for each in ordered[:_MOST_ALERTS]]
     if len(ordered) > _MOST_ALERTS:
         lines.append(f"and {len(ordered) - _MOST_ALERTS} more: `sda alert list`")
-    body = "\n".join([*lines, *notes, f"As of {iso(now_ns)[:19]}Z."])
+    body = "\n".join([*lines, *notes, f"As of {iso_to_second(now_ns)}."])
     title = _title(ordered, now_ns) if ordered else notes[0]
     key = hashlib.sha256(f"{channel}\n{now_ns}\n{body}".encode()).hexdigest()[:24]
     return PeopleMessage(key, title, body, ordered[0].alert["risk"] if ordered else "")
@@ -56,7 +56,7 @@ def _title(ordered: Sequence[DueAlert], now_ns: int) -> str:
 def _line(due: DueAlert, now_ns: int, console: str) -> str:
     alert = due.alert
     pair = " – ".join(f"{_name(alert, n)} ({alert[f'norad_id_{n}'] or 'no number'})" for n in (1, 2))
-    tca = f"TCA {iso(alert['tca_time_ns'])[:19]}Z, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
+    tca = f"TCA {iso_to_second(alert['tca_time_ns'])}, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
     link = f"{console.rstrip('/')}/conjunctions/{alert['event_id']}" if console else f"alert {alert['event_id']}"
     numbers = f"miss {alert['miss_distance_km']:.3f} km, {_probability(alert)}"
     return f"{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"

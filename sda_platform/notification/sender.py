@@ -75,16 +75,16 @@ class ChannelSender:
         late = {each.channel: each.text for each in late_channels(self._home, sorted(others), self._wall_s(), lag_s)}
         notes = [text for name, text in late.items() if name not in state.late]
         notes += [f"channel {name} takes messages again" for name in state.late if name not in late]
-        refusals = refusals_of(self._home, sorted(others), state.refusals_told_s)
+        refusals = refusals_of(self._home, sorted(others), state.refusals_reported_s)
         notes += [each.text for each in refusals]
-        told_s = max((each.refusal.at_s for each in refusals), default=state.refusals_told_s)
+        reported_s = max((each.refusal.at_s for each in refusals), default=state.refusals_reported_s)
         message = message_of(self._channel, list(changed.values()), notes, now.now_ns, rules.file.console)
         since_s = self._wall_s() if message else 0.0
         return replace(
             state,
             followed=followed,
             late=tuple(late),
-            refusals_told_s=told_s,
+            refusals_reported_s=reported_s,
             pending=message,
             pending_since_s=since_s,
         )

@@ -278,7 +278,8 @@ def _contents(backup: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((backup / CONTENTS).read_text())
         known = found["format"]
         for name, (size, sha256, mtime_ns) in found["files"].items():
-            if not (os.fsencode(name).count(b"\0") == 0 <= size and len(sha256) and abs(mtime_ns) < _MOST_TIME_NS):
+            is_name = b"\0" not in os.fsencode(name)
+            if not (is_name and size >= 0 and len(sha256) and abs(mtime_ns) < _MOST_TIME_NS):
                 raise ValueError(f"{name!a} has no size, hash and time")
     except (AttributeError, ValueError, KeyError, RecursionError, TypeError) as error:
         raise NotBackedUp(f"{backup / CONTENTS} is damaged ({error!r}): use an earlier backup") from None

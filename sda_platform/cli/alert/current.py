@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
-from sda_platform.clock import iso, parse_iso_ns
+from sda_platform.clock import iso, iso_to_second, parse_iso_ns
 from sda_platform.conjunction.acknowledging import acknowledgements_of, assignee, known_actions
 from sda_platform.conjunction.alert_policy import RED, urgency
 from sda_platform.conjunction.currency import Currency
@@ -101,7 +101,7 @@ def currency_lines(settings: Settings) -> Iterator[str]:
     if running_platform(settings.home.absolute()) is None:
         commit = lake.log(CONJUNCTION_ALERTS).head().commit
         newest = (
-            f"alerts are those of {iso(commit.timestamp_ms * 1_000_000)[:19]}Z, wall time" if commit else "no alert"
+            f"alerts are those of {iso_to_second(commit.timestamp_ms * 1_000_000)}, wall time" if commit else "no alert"
         )
         yield f"the platform does not run: {newest}; `sda up` starts it"
 

@@ -6,7 +6,7 @@ A frozen record and its JSON, no file I/O. Unknown keys are ignored, so that a n
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from sda_platform.formats.cutting import count_records
@@ -29,16 +29,17 @@ class Sender:
     """Who brings records to us, as we know it and not as they state it.
 
     ``source``: the configured source or client, the user of a command, or the part of the platform. ``peer``: its
-    address, None where it is not known, as of datagrams. ``rank``: of element sets, see `Origin`.
+    address, None where it is not known, as of datagrams. ``rank`` of element sets and ``norad_ids``: see `Origin`.
     """
 
     source: str
     peer: str | None = None
     rank: int | None = None
+    norad_ids: tuple[int, ...] | None = None
 
     def origin(self, records: int) -> "Origin":
         """Return the origin of a run of records from here."""
-        return Origin(records, self.source, self.peer, rank=self.rank)
+        return Origin(records, self.source, self.peer, rank=self.rank, norad_ids=self.norad_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Origin:
 
     ``peer``: the sender's address, None where it is not known, as of datagrams. ``is_conflict``: each repeats the key
     of an earlier record with other content. ``rank``: of element sets, by which one source wins over another; None:
-    the source has none.
+    the source has none. ``norad_ids``: the objects for which the run was taken; of others it states nothing. None: all.
     """
 
     records: int
@@ -55,6 +56,7 @@ class Origin:
     peer: str | None = None
     is_conflict: bool = False
     rank: int | None = None
+    norad_ids: tuple[int, ...] | None = None
 
 
 class MetaError(ValueError):
@@ -144,17 +146,29 @@ def _origins(value: Any, records: int) -> tuple[Origin, ...] | None:
     if value is None:
         return None
     try:
-        found = tuple(Origin(**{f.name: run[f.name] for f in fields(Origin) if f.name in run}) for run in value)
+        found = tuple(map(_origin, value))
         is_whole = sum(run.records for run in found) == records and all(run.records >= 0 for run in found)
     except (AttributeError, KeyError, TypeError) as error:
         raise MetaError(f"origins is no list of origins: {error}") from None
     is_typed = all(
-        isinstance(run.source, str) and isinstance(run.peer, str | None) and isinstance(run.rank, int | None)
+        isinstance(run.source, str)
+        and isinstance(run.peer, str | None)
+        and isinstance(run.rank, int | None)
+        and _are_numbers(run.norad_ids)
         for run in found
     )
     if not is_whole or not is_typed:
         raise MetaError(f"origins must be runs of its {records} records, each with a source")
     return found
+
+
+def _origin(run: dict[str, Any]) -> Origin:
+    stated = Origin(**{f.name: run[f.name] for f in fields(Origin) if f.name in run})
+    return stated if stated.norad_ids is None else replace(stated, norad_ids=tuple(stated.norad_ids))
+
+
+def _are_numbers(value: Any) -> bool:
+    return value is None or all(type(each) is int for each in value)
 
 
 def _checked(name: str, value: Any) -> Any:

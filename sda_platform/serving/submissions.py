@@ -6,7 +6,7 @@ that cannot be used is refused as a whole, with the line and the reason of each.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from starlette.requests import Request
@@ -77,15 +77,19 @@ async def put_ephemerides(request: Request) -> Response:
 
 async def _taken(request: Request, client: Client, body: bytes, segment_format: str) -> Response:
     live, submissions = request.app.state.live, _submissions(request)
+    sender = sender_of(request, client)
     if client.norad_ids is not None:
-        client.require(await in_thread(request, submissions.objects, body, segment_format, live))
+        numbers = await in_thread(request, submissions.objects, body, segment_format, live)
+        client.require(numbers)
+        # A designator may name another object when a run decodes the file.
+        sender = replace(sender, norad_ids=tuple({each: None for each in numbers if each is not None}))
     refused = await in_thread(request, submissions.refusals, body, segment_format, live)
     if refused:
         quotas_of(request).spend(client.name, bytes=len(body), **{REFUSED: len(refused)})
         reasons = "; ".join(each.reason for each in refused)
         return _json({"error": reasons, "refused": [asdict(each) for each in refused]}, 422)
     quotas_of(request).spend(client.name, bytes=len(body), records=1)
-    submission_id, is_new = await in_thread(request, submissions.take, body, segment_format, sender_of(request, client))
+    submission_id, is_new = await in_thread(request, submissions.take, body, segment_format, sender)
     where = f"/ephemerides/{submission_id}"
     return _json({"id": submission_id, "status": where, "is_new": is_new}, 201 if is_new else 200, Location=where)
 

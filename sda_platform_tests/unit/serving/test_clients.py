@@ -1,13 +1,13 @@
 """Who may write through the endpoint: tokens, objects, and files of clients that cannot be used."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import pytest
 
-from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.ephemeris_decoding import decode, decoder
 from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.lake.lake import Lake
@@ -115,8 +115,24 @@ def test_what_a_client_writes_states_it_with_its_address_and_rank__F1_18(endpoin
     assert endpoint.submit(25544, TOKENS["AURORA_TOKEN"]).status_code == 201
     assert endpoint.put(25544, TOKENS["AURORA_TOKEN"]).status_code == 200
     assert endpoint.put(11, TOKENS["SURVEY_TOKEN"]).status_code == 200
-    of_client = {each.origins for each in [*endpoint.submitted, *endpoint.of_sets]}
-    assert of_client == {(Origin(1, "aurora", "127.0.0.1", rank=30),), (Origin(1, "survey", "127.0.0.1"),)}
+    of_aurora = Origin(1, "aurora", "127.0.0.1", rank=30)
+    assert [each.origins for each in endpoint.submitted] == [(replace(of_aurora, norad_ids=(25544,)),)]
+    assert {each.origins for each in endpoint.of_sets} == {(of_aurora,), (Origin(1, "survey", "127.0.0.1"),)}
+
+
+def test_an_ephemeris_stays_that_of_the_object_for_which_it_was_taken(endpoint: Endpoint) -> None:
+    """The edit of a catalogue may give its designator to another object before a run decodes it."""
+    (own,) = endpoint.client.get("/objects/25544").json()
+    body = plan(25544).replace(b"OBJECT_ID = 25544", f"OBJECT_ID = {own['OBJECT_ID']}".encode())
+    answer = endpoint.client.post("/ephemerides", content=body, headers=headers(TOKENS["AURORA_TOKEN"]))
+    assert answer.status_code == 201, answer.text
+    (meta,) = endpoint.submitted
+    for number, reason in ((25544, None), (5, "it is now of object 5, and was taken for 25544")):
+        (row,) = decoder(lambda _designator, found=number: [found])(body, meta).to_pylist()
+        assert (row["norad_id"], row["error"] and row["error"].partition(": ")[2]) == (
+            None if reason else number,
+            reason,
+        )
 
 
 def test_a_client_beyond_its_quota_is_refused_and_others_are_not__S6(tmp_path: Path, clients: KnownClients) -> None:

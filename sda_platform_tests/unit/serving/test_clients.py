@@ -128,7 +128,7 @@ def test_an_ephemeris_stays_that_of_the_object_for_which_it_was_taken(endpoint: 
     assert answer.status_code == 201, answer.text
     (meta,) = endpoint.submitted
     for number, reason in ((25544, None), (5, "it is now of object 5, and was taken for 25544")):
-        numbers = dict.fromkeys([own["OBJECT_ID"]], [number])
+        numbers = {own["OBJECT_ID"]: [number]}
         (row,) = decoder(numbers.__getitem__)(body, meta).to_pylist()
         assert (row["norad_id"], row["error"] and row["error"].partition(": ")[2]) == (
             None if reason else number,

@@ -1,4 +1,4 @@
-"""How long the platform keeps what a later question needs, as settings."""
+"""How long the platform keeps what a later question needs, and its backups, as settings."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from sda_platform.setting_sections import SettingsSection, setting
 
 
 class RetentionSettings(SettingsSection):
-    """How long what a later question needs is kept (`lake.retention`)."""
+    """How long what a later question needs is kept (`lake.retention`), and where backups are made."""
 
     evidence_days: float = setting(
         365.0,
@@ -22,6 +22,11 @@ class RetentionSettings(SettingsSection):
         "RECORD_DAYS",
         ge=30.0,
     )
+    backup: str = setting(
+        "", "Directory for a backup each night, best on another disk; empty: none is made.", "BACKUP", is_file=True
+    )
+    backups_kept: int = setting(14, "Number of nightly backups that are kept.", "BACKUPS_KEPT", ge=1)
+    backup_max_age_s: float = setting(93_600.0, "Largest age of the newest backup, seconds.", "BACKUP_MAX_AGE_S")
     legal_hold: bool = setting(False, "Whether neither of the two is removed at any age, and no tag.", "LEGAL_HOLD")
 
     @model_validator(mode="after")

@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +32,38 @@ from sda_platform.clock import MissionClock
 from sda_platform.code_version import code_version
 from sda_platform.history.version_vector import newest_vector
 from sda_platform.lake import durable
+from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.lake.version_leases import VersionLeases
+from sda_platform.recovery.backups import (
+    CONTENTS,
+    FORMAT,
+    HOME,
+    LAKE,
+    LANDING,
+    UNFINISHED,
+    contents_of,
+    name_of,
+    newest_backup,
+    remove_all_but,
+)
 from sda_platform.recovery.examination import Depth
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.runtime import lake_lock, platform_home, verification
-from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.file_copies import copied, copy_database, is_sqlite, sha256_of
 from sda_platform.settings import Settings
 
-CONTENTS = "backup.json"
-_UNFINISHED, _STAGED = ".unfinished", ".restoring"
-_FORMAT = 1
-_LAKE, _LANDING, _HOME = "lake", "landing", "home"
+_STAGED = ".restoring"
 _VERDICTS, _PENDING, _LOG = "_verdicts", "pending", "_delta_log"
 _OF_PROCESSES = {
-    _LAKE: frozenset({"_leases", lake_lock.LOCK_FILE, _STAGED}),
-    _LANDING: frozenset({lake_lock.LANDING_LOCK_FILE, _STAGED}),
-    _HOME: frozenset({"engine", "logs", "serving", platform_home.STATE_FILE, _STAGED}),
+    LAKE: frozenset({"_leases", lake_lock.LOCK_FILE, _STAGED}),
+    LANDING: frozenset({lake_lock.LANDING_LOCK_FILE, _STAGED}),
+    HOME: frozenset({"engine", "logs", "serving", platform_home.STATE_FILE, _STAGED}),
 }
 """At the top of each place what belongs to running processes, or is made anew by every start."""
 _VERSION_DIGITS = 20
 _BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")
-_MOST_TIME_NS = 2**63
-
-
-class NotBackedUp(PlatformError):
-    """A backup cannot be made or restored; the text says why and what to do."""
 
 
 @dataclass
@@ -89,7 +92,7 @@ class _Copies:
             return
         copy, known = self.place / name, self.known.get(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if name.startswith(f"{_HOME}/") and is_sqlite(path):
+        if name.startswith(f"{HOME}/") and is_sqlite(path):
             copy_database(path, copy)
             sha256 = sha256_of(copy)
             if known and known[1] == sha256:
@@ -114,64 +117,98 @@ class _Copies:
         return True
 
 
-def back_up(settings: Settings, target: Path) -> Iterator[str]:
-    """Make a new backup below ``target``; yields what was done. Raises NotBackedUp, OSError."""
+@dataclass(frozen=True)
+class MadeBackup:
+    """A backup at ``path``: its files and bytes, the bytes that no earlier one has, and how many older ones went."""
+
+    path: Path
+    files: int
+    size_bytes: int
+    new_bytes: int
+    removed: int
+
+
+def back_up(settings: Settings, target: Path, *, is_whole: bool = False, kept: int | None = None) -> MadeBackup:
+    """Make a new backup below ``target``. Raises InvalidRequest, OSError.
+
+    ``is_whole``: nothing is linked to an earlier backup. ``kept``: how many backups stay; None: all.
+    """
     places = _places(settings)
     if any(target.resolve().is_relative_to(place.resolve()) for place in places.values()):
-        raise NotBackedUp(f"{target} is in what is backed up: name a directory elsewhere, best on another disk")
+        raise InvalidRequest(f"{target} is in what is backed up: name a directory elsewhere, best on another disk")
     target.mkdir(parents=True, exist_ok=True)
     with (target / "backup.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise NotBackedUp(f"another backup into {target} is being made") from None
-        previous = next(iter(_backups(target)), None)
-        place = target / _UNFINISHED
+            raise InvalidRequest(f"another backup into {target} is being made") from None
+        previous, known = (None, {}) if is_whole else _previous(target)
+        place = target / UNFINISHED
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        copies = _Copies(place, previous, _contents(previous)["files"] if previous else {})
+        copies = _Copies(place, previous, known)
         versions = _copy(settings, places, copies)
         failpoints.hit("backup.copied")
         made_ns = time.time_ns()
-        facts = {"format": _FORMAT, "made_time_ns": made_ns, "made_by": code_version(), "versions": versions}
+        facts = {"format": FORMAT, "made_time_ns": made_ns, "made_by": code_version(), "versions": versions}
         durable.sync_below(place)
         durable.write(UPath(place / CONTENTS), json.dumps({**facts, "files": copies.files}).encode())
         failpoints.hit("backup.described")
-        named = target / f"{datetime.fromtimestamp(made_ns / 1e9, UTC):%Y%m%dT%H%M%S.%fZ}"
+        named = target / name_of(made_ns / 1e9)
         place.rename(named)
         durable.sync([UPath(target)])
-    size = sum(each[0] for each in copies.files.values())
-    yield f"{named}: {len(copies.files):,} files, {size / 1e6:,.1f} MB, of these {copies.new_bytes / 1e6:,.1f} MB new"
+        removed = remove_all_but(kept, target) if kept else []
+    size_bytes = sum(each[0] for each in copies.files.values())
+    return MadeBackup(named, len(copies.files), size_bytes, copies.new_bytes, len(removed))
+
+
+def described(made: MadeBackup, settings: Settings) -> Iterator[str]:
+    """Yield what was backed up, and what was not, for people."""
+    size_mb, new_mb = made.size_bytes / 1e6, made.new_bytes / 1e6
+    yield f"{made.path}: {made.files:,} files, {size_mb:,.1f} MB, of these {new_mb:,.1f} MB new"
+    if made.removed:
+        yield f"Older backups removed: {made.removed}"
     elsewhere = settings.subscriber.startswith(("postgresql:", "http:", "https:"))
     if elsewhere or os.environ.get(platform_home.POSTGRES_VARIABLE):
         yield "What lies in Postgres or at a webhook's receiver is not in it: back that up by its own means (pg_dump)"
 
 
+def _previous(target: Path) -> tuple[Path | None, Mapping[str, list[Any]]]:
+    """Return the newest backup below ``target`` and its files; nothing where there is none that can be used."""
+    newest = newest_backup(target)
+    try:
+        return (newest, contents_of(newest)["files"]) if newest else (None, {})
+    except InvalidRequest:
+        return None, {}
+
+
 def restore(settings: Settings, source: Path) -> Iterator[str]:
     """Put the backup ``source``, or the newest below it, in the empty places of ``settings``; yields what was done.
 
-    The caller holds the locks of the platform. Raises NotBackedUp, before anything is in place, where a place is in use
-    or a file of the backup is damaged; OSError.
+    The caller holds the locks of the platform. Raises InvalidRequest, before anything is in place, where a place is in
+    use or a file of the backup is damaged; OSError.
     """
     places = _places(settings)
-    backup = source if (source / CONTENTS).exists() else next(iter(_backups(source)), None)
+    backup = source if (source / CONTENTS).exists() else newest_backup(source)
     if backup is None:
-        raise NotBackedUp(f"{source} has no complete backup; `sda lake restore` puts a copy of a lake alone in place")
-    ready = places[_HOME] / _STAGED / "ready"
+        raise InvalidRequest(
+            f"{source} has no complete backup; `sda lake restore` puts a copy of a lake alone in place"
+        )
+    ready = places[HOME] / _STAGED / "ready"
     if not ready.exists():
         _require_empty(places)
         for place in places.values():
             shutil.rmtree(place / _STAGED, ignore_errors=True)
-        _stage(backup, _contents(backup)["files"], places)
+        _stage(backup, contents_of(backup)["files"], places)
         failpoints.hit("restore_all.staged")
         durable.write(UPath(ready), str(backup.resolve()).encode())
     elif ready.read_text() != str(backup.resolve()):
-        raise NotBackedUp(f"a restore of {ready.read_text()} was interrupted: repeat that one first")
+        raise InvalidRequest(f"a restore of {ready.read_text()} was interrupted: repeat that one first")
     _move(places, ready)
     findings = verification.verify(settings, Depth.FOOTERS, repair=True)
     yield from verification.lines(findings)
     if damaged := [each.examination.table for each in findings if each.outcome == "damaged"]:
-        raise NotBackedUp(f"the backup is in place, but {', '.join(damaged)} needs a decision; see above")
+        raise InvalidRequest(f"the backup is in place, but {', '.join(damaged)} needs a decision; see above")
     for place in places.values():
         shutil.rmtree(place / _STAGED, ignore_errors=True)
     yield f"The platform is that of {backup}; what it knew later comes again from what lands again"
@@ -192,41 +229,41 @@ def _move(places: Mapping[str, Path], ready: Path) -> None:
 def _places(settings: Settings) -> dict[str, Path]:
     for uri in (settings.lake_uri, settings.landing_uri):
         if is_object_store(uri):
-            raise NotBackedUp(f"{uri} is in an object store: back it up with the store's own versions")
+            raise InvalidRequest(f"{uri} is in an object store: back it up with the store's own versions")
     home = settings.home.absolute()
-    return {_LAKE: Path(settings.lake_uri).absolute(), _LANDING: Path(settings.landing_uri).absolute(), _HOME: home}
+    return {LAKE: Path(settings.lake_uri).absolute(), LANDING: Path(settings.landing_uri).absolute(), HOME: home}
 
 
 def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> dict[str, int]:
     """Take all places, in the order that makes them one state; returns the version of each table."""
-    lake = Lake(str(places[_LAKE]), MissionClock.load(settings.home), without_session)
+    lake = Lake(str(places[LAKE]), MissionClock.load(settings.home), without_session)
 
     def is_own(path: Path, place: str) -> bool:
         is_another = path in places.values()
         return not is_another and (path.parent != places[place] or path.name not in _OF_PROCESSES[place])
 
-    copies.take_all(places[_HOME], _HOME, lambda path: is_own(path, _HOME) and not path.name.endswith(_BESIDE_SQLITE))
+    copies.take_all(places[HOME], HOME, lambda path: is_own(path, HOME) and not path.name.endswith(_BESIDE_SQLITE))
     failpoints.hit("backup.home_copied")
-    copies.take_all(places[_LAKE] / _VERDICTS, f"{_LAKE}/{_VERDICTS}")  # they may be older than the logs, not newer
+    copies.take_all(places[LAKE] / _VERDICTS, f"{LAKE}/{_VERDICTS}")  # they may be older than the logs, not newer
     vector = newest_vector(lake, TABLES_BY_NAME)
     versions = {name: snapshot.version for name, snapshot in vector.snapshots.items()}
 
     def is_of_state(path: Path) -> bool:
         if path.parent.name != _LOG:
-            return is_own(path, _LAKE) and versions.get(path.name, 0) >= 0
+            return is_own(path, LAKE) and versions.get(path.name, 0) >= 0
         version = _version_in(path.name)
         return version is not None and version <= versions.get(path.parent.parent.name, version)
 
     with VersionLeases(lake.uri).held(vector.snapshots.values(), "backup"):
         failpoints.hit("backup.pinned")
-        copies.take_all(places[_LAKE], _LAKE, is_of_state)
+        copies.take_all(places[LAKE], LAKE, is_of_state)
     failpoints.hit("backup.lake_copied")
-    zones = sorted(each for each in places[_LANDING].iterdir() if each.is_dir()) if places[_LANDING].exists() else []
+    zones = sorted(each for each in places[LANDING].iterdir() if each.is_dir()) if places[LANDING].exists() else []
     for zone in zones:
-        copies.take_all(zone / _PENDING, f"{_LANDING}/{zone.name}/{_PENDING}")
+        copies.take_all(zone / _PENDING, f"{LANDING}/{zone.name}/{_PENDING}")
     failpoints.hit("backup.pending_copied")
     waiting = {zone / _PENDING for zone in zones}
-    copies.take_all(places[_LANDING], _LANDING, lambda path: is_own(path, _LANDING) and path not in waiting)
+    copies.take_all(places[LANDING], LANDING, lambda path: is_own(path, LANDING) and path not in waiting)
     return versions
 
 
@@ -241,9 +278,9 @@ def _require_empty(places: Mapping[str, Path]) -> None:
         for each in place.iterdir() if place.exists() else ():
             if each in places.values() or each.name in _OF_PROCESSES[name] or each.suffix == ".lock":
                 continue
-            raise NotBackedUp(
+            raise InvalidRequest(
                 f"{each} is there already: a backup is restored into an empty home. Move the home away, or name "
-                f"another with --home; `sda lake restore BACKUP/{_LAKE}` restores the lake alone"
+                f"another with --home; `sda lake restore BACKUP/{LAKE}` restores the lake alone"
             )
 
 
@@ -253,36 +290,15 @@ def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Pa
         root, _, rest = name.partition("/")
         parts = rest.split("/")
         if root not in places or {"", ".", ".."} & {*parts} or parts[0] in _OF_PROCESSES[root]:
-            raise NotBackedUp(f"{backup / CONTENTS} names {name!a}, which is no place of what a platform keeps")
+            raise InvalidRequest(f"{backup / CONTENTS} names {name!a}, which is no place of what a platform keeps")
         copy = places[root] / _STAGED / rest
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
             found = copied(backup / name, copy, size)
         except FileNotFoundError:
-            raise NotBackedUp(f"{backup / name} is missing: restore an earlier backup") from None
+            raise InvalidRequest(f"{backup / name} is missing: restore an earlier backup") from None
         if (found, copy.stat().st_size) != (sha256, size):
-            raise NotBackedUp(f"{backup / name} is not as it was backed up: restore an earlier backup")
+            raise InvalidRequest(f"{backup / name} is not as it was backed up: restore an earlier backup")
         os.utime(copy, ns=(mtime_ns, mtime_ns))
     for place in places.values():
         durable.sync_below(place / _STAGED)
-
-
-def _backups(target: Path) -> list[Path]:
-    """Return the complete backups below ``target``, newest first."""
-    found = (each for each in target.iterdir() if each.name != _UNFINISHED) if target.is_dir() else ()
-    return sorted((each for each in found if (each / CONTENTS).exists()), reverse=True)
-
-
-def _contents(backup: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((backup / CONTENTS).read_text())
-        known = found["format"]
-        for name, (size, sha256, mtime_ns) in found["files"].items():
-            is_name = b"\0" not in os.fsencode(name)
-            if not (is_name and size >= 0 and len(sha256) and abs(mtime_ns) < _MOST_TIME_NS):
-                raise ValueError(f"{name!a} has no size, hash and time")
-    except (AttributeError, ValueError, KeyError, RecursionError, TypeError) as error:
-        raise NotBackedUp(f"{backup / CONTENTS} is damaged ({error!r}): use an earlier backup") from None
-    if known != _FORMAT:
-        raise NotBackedUp(f"{backup / CONTENTS} is of format {known}, this version of the platform reads {_FORMAT}")
-    return found

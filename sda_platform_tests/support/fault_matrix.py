@@ -21,7 +21,7 @@ from sda_platform.lake.table import Table
 from sda_platform.notification import channel_state
 from sda_platform.notification.channel_state import ChannelState
 from sda_platform.notification.message import PeopleMessage
-from sda_platform.observability.vitals.facts import CollectorFacts, DaemonFacts, DiskFacts, ProcessFacts
+from sda_platform.observability.vitals.facts import BackupFacts, CollectorFacts, DaemonFacts, DiskFacts, ProcessFacts
 from sda_platform.observability.vitals.faults import Side
 from sda_platform.observability.vitals.process_facts import processes_of
 from sda_platform.orchestration.jobs import (
@@ -555,6 +555,14 @@ CASES: Final = (
     _stated(
         "two disks fill together", "disk_has_space", Side.MACHINE, ("/home", "/lake"),
         "disks", [DiskFacts("/home", 1, 100), DiskFacts("/lake", 1, 100)], _well_disks("/home", "/lake"),
+    ),
+    _stated(
+        "no backup was made last night", "backups_are_made", Side.PLATFORM, ("backups",),
+        "backup", BackupFacts("/mnt/backups", 93_601.0, 93_600.0), BackupFacts("/mnt/backups", 60.0, 93_600.0),
+    ),
+    _stated(
+        "the disk of the backups is not there", "backups_are_made", Side.PLATFORM, ("backups",),
+        "backup", BackupFacts("/mnt/backups", None, 93_600.0), BackupFacts("/mnt/backups", 60.0, 93_600.0),
     ),
     _collector("the collector does not answer", "collector", lambda p: p.publish("127.0.0.1:1")),
     _collector("the collector refuses the token", "collector", lambda p: p.answer(401)),

@@ -98,6 +98,9 @@ SECTIONS = {
     "refinement": InterestResource,
 }
 VARIABLES = {
+    "SDA_BACKUP",
+    "SDA_BACKUPS_KEPT",
+    "SDA_BACKUP_MAX_AGE_S",
     "SDA_EVIDENCE_DAYS",
     "SDA_LEGAL_HOLD",
     "SDA_RECORD_DAYS",

@@ -46,17 +46,22 @@ def service(settings: Settings, name: str, check: bool) -> None:
 
 @click.command(short_help="Back up all that the platform holds.")
 @click.argument("target", type=PATH)
+@click.option("--whole", "is_whole", is_flag=True, help="Copy everything anew: link nothing to an earlier backup.")
+@click.option(
+    "--keep", "kept", type=click.IntRange(1), help="Remove all but the newest N backups there.  [default: all]"
+)
 @click.pass_obj
-def backup(settings: Settings, target: Path) -> None:
+def backup(settings: Settings, target: Path, is_whole: bool, kept: int | None) -> None:
     """Make a new backup below the directory TARGET: lake, landing zones and home, as of one consistent moment.
 
-    The platform may run meanwhile. What did not change since the last backup there is linked to it.
+    The platform may run meanwhile. What did not change since the last backup there is linked to it. With the setting
+    SDA_BACKUP the platform makes one each night.
     """
     from sda_platform.cli.people import require_used
-    from sda_platform.runtime.backup import back_up
+    from sda_platform.runtime.backup import back_up, described
 
     require_used(settings)
-    console.print_lines(back_up(settings, target))
+    console.print_lines(described(back_up(settings, target, is_whole=is_whole, kept=kept), settings))
 
 
 @click.command(short_help="Restore a backup into an empty home.")

@@ -1,34 +1,46 @@
 """The restore drill: an *older* state of the lake, opened elsewhere, verified, and compared with today's.
 
-A restored backup is always older than the lake. So the copy's logs are cut at one mission time within the newest
-commits of the lake. Its tables must fit together, every row of it must be in today's lake, and every delivery of it in
-today's ledger.
+It is the newest backup, where the platform makes backups; files of it that are not opened are compared with what was
+backed up. Without backups it is a copy of the lake. A restored backup is always older than the lake, so the copy's logs
+are cut at one mission time within the newest commits. The tables must fit together, every row must be in today's lake,
+and every delivery in today's ledger.
 """
 
+import hashlib
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from sda_platform.delivery.ledger import last_delivered, stamps
 from sda_platform.lake import delta_log
+from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.recovery.backups import LAKE, contents_of, newest_backup
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.log_files import LogFiles
 from sda_platform.recovery.repair import recover
 from sda_platform.recovery.setting_aside import files_from
 from sda_platform.registry import TABLES
+from sda_platform.units import DAY_NS
 
 _DRILL_BYTES = 2 * 2**30
 
 
 def drill(scope: AuditScope, shadow: Callable[[AuditScope], AbstractContextManager[str]]) -> AuditOutcome:
     """Restore an older state of the lake beside it, the smallest tables first, up to a budget of bytes."""
-    began_s, source = time.perf_counter(), Path(scope.settings.lake_uri)
+    began_s, source, backup = time.perf_counter(), Path(scope.settings.lake_uri), None
+    if place := scope.settings.retention.backup:
+        backup = newest_backup(Path(place))
+        if backup is None:
+            return AuditOutcome((f"{place} has no complete backup: `sda backup` makes one",))
+        source = backup / LAKE
     if not source.is_dir():
         return AuditOutcome(is_done=False, skipped=("the lake is not on a local disk, or empty",))
     chosen, size, left = _within_budget(source)
@@ -38,18 +50,48 @@ def drill(scope: AuditScope, shadow: Callable[[AuditScope], AbstractContextManag
     with shadow(scope) as uri:
         for table in chosen:
             shutil.copytree(source / table.name, Path(uri) / table.name)
-        restored = Lake(uri, scope.lake.clock, without_session)
-        lost = _cut(restored, chosen)
-        if not lost:
-            skipped.append("the logs hold no older state that all tables have: the copy is of now")
+        lost, changed = 0, []
+        if backup is not None:
+            changed = list(_changed_files(backup, scope.day_ns))
+        else:
+            lost = _cut(Lake(uri, scope.lake.clock, without_session), chosen)
+            if not lost:
+                skipped.append("the logs hold no older state that all tables have: the copy is of now")
         restored = Lake(uri, scope.lake.clock, without_session)
         found = recover(restored, chosen, {}, depth=Depth.COLUMNS, repair=False, wait=lambda _seconds: None)
-        problems = [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]
+        problems = [*changed, *(f"{each.examination.table}: {line}" for each in found for line in each.problems)]
         problems += [] if problems else [*_differences(scope.lake, restored, chosen)]
         rows = sum(restored.log(table).row_count() for table in chosen) if not problems else 0
     seconds = round(time.perf_counter() - began_s, 1)
-    facts = {"bytes": size, "rows": rows, "tables": len(chosen), "commits_lost": lost, "seconds": seconds}
+    facts: dict[str, Any] = {"restored": str(backup or source), "bytes": size, "rows": rows, "seconds": seconds}
+    facts |= {"tables": len(chosen), "commits_lost": lost}
     return AuditOutcome(tuple(problems), facts, skipped=tuple(skipped))
+
+
+def _changed_files(backup: Path, day_ns: int) -> Iterator[str]:
+    """Yield the files of ``backup`` that are not as they were backed up.
+
+    They are drawn by the day's own seed, up to the budget of bytes, so that a large backup is read within some nights.
+    """
+    try:
+        files = contents_of(backup)["files"]
+    except InvalidRequest as error:
+        yield str(error)
+        return
+    names, read = sorted(files), 0
+    random.Random(day_ns // DAY_NS).shuffle(names)
+    for name in names:
+        size, sha256, _ = files[name]
+        read += size
+        if read > _DRILL_BYTES:
+            return
+        try:
+            with (backup / name).open("rb") as stream:
+                is_same = hashlib.file_digest(stream, "sha256").hexdigest() == sha256
+        except OSError:
+            is_same = False
+        if not is_same:
+            yield f"{backup / name} is not as it was backed up: `sda backup {backup.parent} --whole` copies all anew"
 
 
 def _within_budget(lake: Path) -> tuple[list[Table], int, list[str]]:

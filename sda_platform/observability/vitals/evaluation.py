@@ -215,5 +215,14 @@ VITALS: Sequence[Vital] = (
         "Free space. Nothing acknowledged is lost meanwhile.",
         judges.disk,
     ),
+    Vital(
+        "backups_are_made",
+        "backups that are missing",
+        "The directory of backups has a recent one. Not judged without `SDA_BACKUP`.",
+        "the newest complete backup is older than `SDA_BACKUP_MAX_AGE_S` (26 h); there is none",
+        "Is the directory there, with space? The page of the last run of the job `backup` has the reason. "
+        "`sda backup` makes one now.",
+        judges.backups,
+    ),
 )
 """Every vital, in the order in which they are shown: along the way of the data, then the machinery."""

@@ -120,8 +120,19 @@ class DiskFacts:
 
 
 @dataclass(frozen=True)
+class BackupFacts:
+    """The newest complete backup in ``place``: wall seconds since it was made, None: there is none; how old it may
+    be."""
+
+    place: str
+    age_s: float | None
+    most_s: float
+
+
+@dataclass(frozen=True)
 class Facts:
     """The platform at ``now_ns`` (mission time). None: cannot be known here, because no platform runs in the home.
+    ``backup`` is None where no backups are made by the platform.
 
     ``watchdog_silent_s``: wall seconds since the watchdog evaluated last, where another process looks.
 
@@ -148,6 +159,7 @@ class Facts:
     delivery: DeliveryFacts = DeliveryFacts()
     unnotified: Sequence[Finding] = ()
     disks: Sequence[DiskFacts] = ()
+    backup: BackupFacts | None = None
     collectors: CollectorFacts | None = None
     engine_answers: bool | None = None
     daemon: DaemonFacts | None = None

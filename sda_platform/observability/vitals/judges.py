@@ -203,3 +203,13 @@ def disk(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
             share = disk.free / disk.total if disk.total else 0.0
             text = f"{disk.path}: {share:.1%} of the disk is free ({disk.free / 2**30:,.1f} GiB)"
             yield Fault(disk.path, Side.MACHINE, text)
+
+
+def backups(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Find that no backup of late can be restored, where backups are wanted."""
+    found = facts.backup
+    if found is not None and found.age_s is None:
+        yield Fault("backups", Side.PLATFORM, f"{found.place} has no complete backup")
+    elif found is not None and found.age_s is not None and found.age_s > found.most_s:
+        text = f"the newest backup in {found.place} was made {duration(found.age_s)} ago"
+        yield Fault("backups", Side.PLATFORM, text, found.age_s)

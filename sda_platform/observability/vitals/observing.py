@@ -58,6 +58,7 @@ def observe(
         delivery=delivery,
         unnotified=[Finding(*each) for each in notification_problems(settings, now_s)],
         disks=process_facts.disk_facts([str(settings.home.absolute()), settings.lake_uri, settings.landing_uri]),
+        backup=process_facts.backup_facts(settings.retention, now_s),
         collectors=process_facts.collector_facts(
             settings.home, is_expected=processes is not None and settings.collect_path.exists()
         ),

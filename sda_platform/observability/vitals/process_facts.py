@@ -1,4 +1,4 @@
-"""The facts of processes, runs and disks: what the operating system, Dagster's records and the collectors report."""
+"""The facts of processes, runs, disks and backups, from the operating system, Dagster's records and the collectors."""
 
 import os
 import shutil
@@ -11,6 +11,7 @@ import dagster as dg
 
 from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.observability.vitals.facts import (
+    BackupFacts,
     CollectorFacts,
     DaemonFacts,
     DiskFacts,
@@ -21,6 +22,8 @@ from sda_platform.observability.vitals.facts import (
 from sda_platform.orchestration.attempts import ATTEMPT_TAG, FailureStreak
 from sda_platform.orchestration.jobs import JOBS
 from sda_platform.published import COLLECTOR, published
+from sda_platform.recovery.backups import made_s, newest_backup
+from sda_platform.retention_settings import RetentionSettings
 from sda_platform.spark.session import POOL_TAG
 
 _STARTED = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
@@ -85,6 +88,16 @@ def disk_facts(places: Iterable[str]) -> list[DiskFacts]:
         usage = shutil.disk_usage(path)
         found.setdefault(path.stat().st_dev, DiskFacts(place, usage.free, usage.total))
     return list(found.values())
+
+
+def backup_facts(settings: RetentionSettings, wall_s: float) -> BackupFacts | None:
+    """Return the age of the newest backup; None where ``settings`` have no place for backups."""
+    if not settings.backup:
+        return None
+    newest = newest_backup(Path(settings.backup))
+    made = made_s(newest) if newest else None
+    age_s = None if made is None else max(wall_s - made, 0.0)
+    return BackupFacts(settings.backup, age_s, settings.backup_max_age_s)
 
 
 def processes_of(state: Mapping[str, Any]) -> Sequence[ProcessFacts]:

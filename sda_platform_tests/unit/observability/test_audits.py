@@ -18,7 +18,9 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.restoration import RESTORED
 from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, lineage, restore_drill
-from sda_platform.observability.audits.outcome import AuditScope
+from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.retention_settings import RetentionSettings
+from sda_platform.runtime.backup import back_up
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -84,6 +86,28 @@ def test_the_drill_finds_rows_that_today_s_lake_has_lost_A1_11(home: Path, lake:
     DeltaTable(lake.log(OBSERVATIONS).uri).delete("observation_id = '0'")
     (problem,) = restore_drill(scope(home, lake)).problems
     assert "2 rows up to commit 2 in the restored lake, 1 in the lake" in problem
+
+
+def test_the_drill_restores_the_newest_backup_and_names_what_has_changed_in_it(home: Path, lake: Lake) -> None:
+    target = home.parent / f"{home.name}-backups"
+    settings = Settings(home=home, retention=RetentionSettings(backup=str(target)))
+
+    def drilled() -> AuditOutcome:
+        return restore_drill(replace(scope(home, lake), settings=settings))
+
+    assert [each.partition(" has ")[2] for each in drilled().problems] == ["no complete backup: `sda backup` makes one"]
+    for n in range(2):
+        commit(lake_at(home / "lake", now_ns=lake.clock.now_ns() + n), OBSERVATIONS, [{"observation_id": str(n)}])
+        if n == 0:
+            backup = back_up(settings, target).path
+    done = drilled()
+    assert (done.problems, done.facts["restored"], done.facts["rows"]) == ((), str(backup), 1)
+    file = next((backup / "lake" / "observations").glob("*.parquet"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    assert f"{file} is not as it was backed up: `sda backup {target} --whole` copies all anew" in drilled().problems
+    file.unlink()
+    assert any(str(file) in each for each in drilled().problems)
 
 
 def test_a_drill_that_did_nothing_has_not_passed_and_states_why_A1_11(

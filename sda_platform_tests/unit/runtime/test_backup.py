@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from sda_platform import failpoints
@@ -16,8 +18,13 @@ from sda_platform.clock import MissionClock
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake
-from sda_platform.runtime.backup import NotBackedUp, back_up, restore
+from sda_platform.observability.vitals.process_facts import backup_facts
+from sda_platform.retention_settings import RetentionSettings
+from sda_platform.runtime.backup import back_up, restore
+from sda_platform.runtime.defs import defs
+from sda_platform.runtime.nightly_backup import backup_asset
 from sda_platform.settings import Settings
 from sda_platform_tests.support.crashes import crash_at, crashes
 from sda_platform_tests.support.delivery_rounds import deliver
@@ -87,7 +94,7 @@ def test_what_the_platform_does_meanwhile_makes_no_other_state(home: Path, point
         work(home, "b", (0, "retract", 1e-5), (1, "insert", 2e-5))
 
     with at(f"backup.{point}", meanwhile):
-        list(back_up(Settings(home=home), target))
+        back_up(Settings(home=home), target)
     again = restored(target)
     lake, subscriber = parts(again)
     deliver(lake, subscriber)
@@ -103,7 +110,7 @@ def test_a_segment_that_waits_is_missed_at_no_moment(home: Path) -> None:
         land(zone_of(home), name, radar_segment(1, first_track=ord(name)))
         target = home.parent / f"target-{n}"
         with at(f"backup.{point}", lambda name=name: consume_waiting(home, name)):  # type: ignore[misc]
-            list(back_up(Settings(home=home), target))
+            back_up(Settings(home=home), target)
         again = restored(target, f"again-{n}")
         is_consumed = point == "home_copied"
         assert (name in zone_of(again).pending_names()) != is_consumed
@@ -152,7 +159,7 @@ def test_a_backup_that_is_killed_anywhere_leaves_the_earlier_one_and_the_next_is
     for n, attempt in enumerate(crashes()):
         before = [each for each in target.iterdir() if (each / "backup.json").exists() and each.name != ".unfinished"]
         with attempt:
-            list(back_up(settings, target))
+            back_up(settings, target)
         assert {each.name for each in before} >= set(earlier)
         if n == 0:
             assert lake_at(restored(target) / "lake").log(RAW_RECORDS).head().sequence == 1
@@ -177,7 +184,7 @@ def test_an_interrupted_restore_is_not_finished_with_another_backup(home: Path) 
     with crash_at("restore_all.moved"):
         list(restore(Settings(home=again), target))
     made(home)
-    with pytest.raises(NotBackedUp, match="was interrupted: repeat that one first"):
+    with pytest.raises(InvalidRequest, match="was interrupted: repeat that one first"):
         list(restore(Settings(home=again), target))
 
 
@@ -215,7 +222,7 @@ def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> 
     contents = json.loads(file.read_text())
     contents["files"][name] = contents["files"]["home/clock.json"]
     file.write_text(json.dumps(contents))
-    with pytest.raises(NotBackedUp, match="no place of what a platform keeps"):
+    with pytest.raises(InvalidRequest, match="no place of what a platform keeps"):
         list(restore(Settings(home=home.parent / "again"), target))
     assert not list(home.parent.rglob("escaped"))
 
@@ -234,7 +241,7 @@ def test_what_is_no_file_or_has_no_end_is_not_restored(home: Path) -> None:
     for become in kinds:
         file.unlink()
         become()
-        with pytest.raises(NotBackedUp, match=r"clock\.json is (missing|not as it was backed up)"):
+        with pytest.raises(InvalidRequest, match=r"clock\.json is (missing|not as it was backed up)"):
             list(restore(Settings(home=home.parent / "again"), target))
     assert (home.parent / "again/.restoring/clock.json").stat().st_size == len(content) + 1
 
@@ -248,7 +255,7 @@ def test_a_backup_whose_contents_are_damaged_is_refused(home: Path) -> None:
     broken: list[Any] = [{**contents["files"], "home/clock.json": entry} for entry in entries]
     for files in [*broken, {"home/a\0b": sound}, {"home/\ud800": sound}, [], None]:
         file.write_text(json.dumps({**contents, "files": files}))
-        with pytest.raises(NotBackedUp, match=r"backup\.json is damaged"):
+        with pytest.raises(InvalidRequest, match=r"backup\.json is damaged"):
             list(restore(Settings(home=home.parent / "again"), target))
 
 
@@ -281,9 +288,67 @@ def test_segments_are_taken_as_they_are_whatever_their_name_or_content(home: Pat
 def test_a_lake_elsewhere_is_restored_to_its_own_place(home: Path) -> None:
     (home / "lake").rename(home.parent / "lake")
     settings = Settings(home=home, lake=str(home.parent / "lake"))
-    list(back_up(settings, home.parent / "target"))
+    back_up(settings, home.parent / "target")
     again = Settings(home=home.parent / "again", lake=str(home.parent / "lake-again"))
     again.home.mkdir()
     list(restore(again, home.parent / "target"))
     assert lake_at(home.parent / "lake-again").log(RAW_RECORDS).head().sequence == 1
     assert not (again.home / "lake").exists()
+
+
+def test_old_backups_are_removed_and_what_was_named_by_a_person_stays(home: Path) -> None:
+    target, settings = home.parent / "target", Settings(home=home)
+    (back_up(settings, target).path).rename(target / "before-the-upgrade")
+    paths = [back_up(settings, target, kept=2).path for _ in range(4)]
+    assert {each.name for each in target.iterdir() if each.is_dir()} == {
+        "before-the-upgrade",
+        *(each.name for each in paths[-2:]),
+    }
+    assert sda(home.parent / "again", "restore", str(target / "before-the-upgrade"))[0] == 0
+
+
+def test_a_removal_that_is_killed_leaves_no_half_of_a_backup(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, settings = home.parent / "target", Settings(home=home)
+    for _ in range(2):
+        back_up(settings, target)
+
+    def killed(path: Path, **_options: Any) -> None:
+        if path.exists():
+            next(each for each in path.rglob("*") if each.is_file()).unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("sda_platform.recovery.backups.shutil.rmtree", killed)
+        back_up(settings, target, kept=1)
+    restored(target)
+    back_up(settings, target, kept=1)
+    assert len([each for each in target.iterdir() if each.is_dir()]) == 1
+
+
+def test_a_damaged_earlier_backup_keeps_no_new_one_from_being_made(home: Path) -> None:
+    target = made(home)
+    (file,) = target.glob("*/backup.json")
+    file.write_text("{")
+    assert back_up(Settings(home=home), target).new_bytes > 0
+    restored(target)
+
+
+def test_a_backup_as_a_whole_shares_no_file_with_an_earlier_one(home: Path) -> None:
+    target = made(home)
+    assert sda(home, "backup", str(target), "--whole", "--keep", "1")[0] == 0
+    assert all(each.stat().st_nlink == 1 for each in target.rglob("*") if each.is_file())
+
+
+def test_each_night_the_platform_makes_a_backup_where_it_is_set(home: Path) -> None:
+    assert not defs(Settings(home=home)).assets
+    settings = Settings(home=home, retention=RetentionSettings(backup=str(home.parent / "target")))
+    found = defs(settings)
+    assert [each.name for each in found.schedules or ()] == ["nightly_backup"]
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize([backup_asset(settings)], instance=instance)
+    (event,) = result.get_asset_materialization_events()
+    again = restored(home.parent / "target")
+    assert str(event.materialization.metadata["report"].value).count(" files, ") == 1
+    assert parts(again)[1].held() == parts(home)[1].held()
+    facts = backup_facts(settings.retention, time.time() + 60.0)
+    assert facts and facts.age_s and 59.0 < facts.age_s < 600.0

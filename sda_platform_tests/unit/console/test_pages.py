@@ -38,6 +38,7 @@ from sda_platform_tests.support.browser import opened
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.encounters import TCA_NS, assessed
 from sda_platform_tests.support.hostile import HOSTILE
+from sda_platform_tests.support.sampling import sampled
 from sda_platform_tests.support.segments import START_NS, after
 from sda_platform_tests.support.served_ui import served
 from sda_platform_tests.support.small_catalogue import small_catalogue
@@ -281,7 +282,7 @@ _TAGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [320, 1600])
+@pytest.mark.parametrize("width", sampled([320, 1600], 1600))
 def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int) -> None:
     hostile = {"object_name_1": HOSTILE["script"], "object_name_2": HOSTILE["image"] + 60 * "W"}
     with ExitStack() as held:

@@ -48,7 +48,7 @@ from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalog
 
 SEED = 20241101
 READ_FORMATS = [(feed, name) for feeds in FEEDS.values() for feed in feeds for name in ZONES[feed]]
-MUTANTS = number(170, 60)
+MUTANTS = number(170, 40)
 RECORDS = 6
 ODD_VALUES: tuple[Any, ...] = (
     *("", None, True, [], {}, -1, 0, 1e400, float("nan"), float("-inf"), 10**400, "9" * 5000),

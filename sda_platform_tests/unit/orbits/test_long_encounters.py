@@ -16,6 +16,7 @@ from sda_platform.orbits.risk.collision_rate import expected_collisions
 from sda_platform.orbits.risk.monte_carlo import count_collisions
 from sda_platform.orbits.risk.validity import Encounters, concerns
 from sda_platform.orbits.two_body import two_body_state, two_body_stm
+from sda_platform_tests.support.sampling import sampled
 
 ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
 # Nc of Hall's own implementation for the same cases (NASA CARA_Analysis_Tools, unit tests), a quarter of a revolution
@@ -44,7 +45,7 @@ def orbits_of(case: dict[str, Any]) -> tuple[UncertainOrbit, UncertainOrbit, flo
     )
 
 
-@pytest.mark.parametrize("number", range(1, 13))
+@pytest.mark.parametrize("number", sampled(range(1, 13), 1, 3, 5, 8, 10, 12))
 def test_expected_collisions_are_those_of_the_method_s_author(number: int) -> None:
     found = expected_collisions(*orbits_of(ALFANO[number - 1]), WINDOW_S[number - 1])
     assert found.converged

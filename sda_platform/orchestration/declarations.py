@@ -14,7 +14,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.jobs import Job
-from sda_platform.orchestration.materialization import column_schema
+from sda_platform.orchestration.materialization import code_reference, column_schema
 from sda_platform.orchestration.retries import with_retries
 from sda_platform.orchestration.step_order import at_priority
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -59,6 +59,7 @@ def table_asset(
     zones: Sequence[dg.AssetSpec] = (),
     priority: int = 0,
     stand_ins: StandIns | None = None,
+    written: Callable[..., object] | None = None,
 ) -> Callable[[AssetBody], dg.AssetsDefinition]:
     """Declare the asset that writes ``table``; the docstring of the body is its description in the UI.
 
@@ -70,6 +71,7 @@ def table_asset(
         zones: its landing zones, as assets.
         priority: orders independent assets of one run (higher first).
         stand_ins: of an asset that reaches other systems, the resources with which a replay reaches none.
+        written: the function that a reader looks for, where the body is made by another one.
     """
     pools = {job.pool for job in jobs}
 
@@ -81,7 +83,11 @@ def table_asset(
             # An asset of several jobs takes the pool of the run that it is part of.
             pool=pools.pop() if len(pools) == 1 else None,
             op_tags=at_priority(priority),
-            metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
+            metadata={
+                "dagster/column_schema": column_schema(table),
+                "dagster/table_name": f"lake.{table.name}",
+                "dagster/code_references": code_reference(written or body),
+            },
         )(with_retries(table.name, body))
         checks = table_checks(table, balance=balance, freshness=freshness or inputs_are_consumed(table, max_wait_s))
         DECLARED[table.name] = TableAsset(table, tuple(jobs), body, asset, tuple(checks), tuple(zones), stand_ins)

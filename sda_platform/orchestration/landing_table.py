@@ -66,7 +66,8 @@ def landing_asset(
         for name in ("__doc__", "__name__", "__qualname__", "__module__"):
             setattr(body, name, getattr(decoding, name))
         specs = [zone_asset(feed, zones[feed], table, jobs[0]) for feed in table.zones]
-        return table_asset(table, jobs=jobs, freshness=freshness, zones=specs, priority=priority)(body)
+        declared = table_asset(table, jobs=jobs, freshness=freshness, zones=specs, priority=priority, written=decoding)
+        return declared(body)
 
     return declare
 

@@ -1,6 +1,7 @@
 """What Dagster shows of a table: its columns, and the metadata of its materializations."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,15 @@ def nothing_new(
 def column_schema(table: Table) -> dg.TableSchema:
     """Return the table's columns for the UI, units in the description."""
     return dg.TableSchema(columns=[_column(column) for column in table.columns])
+
+
+def code_reference(function: Callable[..., object]) -> dg.CodeReferencesMetadataValue:
+    """Return where ``function`` is written: the page of its asset has a link that opens it in an editor."""
+    written = function.__code__
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        place = dg.LocalFileCodeReference(file_path=written.co_filename, line_number=written.co_firstlineno)
+        return dg.CodeReferencesMetadataValue(code_references=[place])
 
 
 def column_lineage(table: Table) -> dg.TableColumnLineage:

@@ -178,6 +178,10 @@ def test_every_table_is_an_asset_with_its_schema_freshness_and_three_checks() ->
         schema = specs[table.name].metadata["dagster/column_schema"]
         assert [column.name for column in schema.columns] == [column.name for column in table.columns]
         assert specs[table.name].freshness_policy is not None
+        (written,) = specs[table.name].metadata["dagster/code_references"].code_references
+        assert f"def {table.name}(" in "".join(
+            Path(written.file_path).read_text().splitlines(True)[written.line_number :]
+        )
         assert {
             (table.name, check) for check in ("exactly_once", "contract", "log_is_sound", "data_is_fresh")
         } <= checks

@@ -1,6 +1,8 @@
 """Running the platform in the foreground: what `sda up` and `sda demo` share."""
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +20,8 @@ from sda_platform.observability.vitals.watch import Receivers
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
-from sda_platform.runtime.supervisor import Platform
+from sda_platform.runtime.site_lease import site_lease
+from sda_platform.runtime.supervisor import STOPPING, Platform
 from sda_platform.settings import Settings
 
 
@@ -62,21 +65,49 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         collect=settings.collect_path if has_collectors else None,
         with_catalogue=settings.serving,
     )
+    with _own_signals():
+        try:
+            yield platform, platform.start(say)
+        finally:
+            platform.stop()
+            say("stopped; no process is left")
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Give signals back what they did before: a platform that has stopped ignores them."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in STOPPING} if is_main else {}
     try:
-        yield platform, platform.start(say)
+        yield
     finally:
-        platform.stop()
-        say("stopped; no process is left")
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_platform(settings: Settings, console: Console) -> None:
-    """`sda up`: run until Ctrl-C."""
+    """`sda up`: run until Ctrl-C. Where sites share the lake, stand by while another one works."""
     say = progress_printer(console)
+    lease = site_lease(settings)
     try:
-        with running(settings, say) as (platform, addresses):
-            say(f"landing zones: {settings.landing_uri}")
-            say(f"health: {addresses.watchdog}/health")
-            say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")
-            platform.wait()
+        if lease is None:
+            _run(settings, say)
+            return
+        while True:
+            held, is_lost = lease.await_held(say), threading.Event()
+            with lease.kept(held, is_lost.set):
+                _run(settings, say, is_lost)
+            if not is_lost.is_set():
+                return
+            say("this site has lost the lake's lease")
     except KeyboardInterrupt:
         return
+
+
+def _run(settings: Settings, say: Callable[[str], None], is_lost: threading.Event | None = None) -> None:
+    """Run the platform until a signal, or until ``is_lost``."""
+    with running(settings, say) as (platform, addresses):
+        say(f"landing zones: {settings.landing_uri}")
+        say(f"health: {addresses.watchdog}/health")
+        say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")
+        platform.wait(is_lost)

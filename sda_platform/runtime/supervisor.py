@@ -38,6 +38,7 @@ from sda_platform.spark.java import JavaMissing
 
 _TICK_S = 0.25
 _PORTS_TRIED = 3
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Platform:
@@ -70,8 +71,7 @@ class Platform:
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
         self._collect, self._with_catalogue = collect, with_catalogue
-        self._health_port = health_port
-        self._mark = uuid.uuid4().hex
+        self._health_port, self._mark = health_port, uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
         self._services = ServiceGroup(self.home, self._mark, lambda line: self._report(line), self._pause)
         self._guardian: subprocess.Popen[bytes] | None = None
@@ -123,11 +123,12 @@ class Platform:
                 raise self._failure or PlatformError("the platform was stopped while it started")
         return self.addresses
 
-    def wait(self) -> None:
-        """Return after a signal or `stop`. Raises PlatformError if the platform failed."""
+    def wait(self, is_over: threading.Event | None = None) -> None:
+        """Return after a signal or `stop`, or once ``is_over``. Raises PlatformError if the platform failed."""
         with contextlib.suppress(KeyboardInterrupt):
             while not self._ended.wait(_TICK_S) and not self._stop_requested.is_set():
-                continue
+                if is_over is not None and is_over.is_set():
+                    return
         if self._failure:
             raise self._failure
 
@@ -315,5 +316,5 @@ class Platform:
                 self._stop_requested.set()
                 raise KeyboardInterrupt
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in STOPPING:
             signal.signal(number, on_signal)

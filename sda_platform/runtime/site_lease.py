@@ -1,9 +1,9 @@
 """One of several sites works on a lake in an object store; the others stand by (`SDA_ETCD`).
 
 The working site has the lease of the lake. A standby takes it once it has run out, and starts its platform then. A site
-that can no longer renew it stops its platform and is a standby again. The lease keeps two sites from doing the same work.
-It does not carry exactly-once: for some seconds two sites may work. The conditional puts of the store and the keys of
-deliveries then exclude a second effect.
+that can no longer renew it stops its platform and is a standby again. The lease keeps two sites from doing the same
+work. It does not carry exactly-once: for some seconds two sites may work. The conditional puts of the store and the
+keys of deliveries then exclude a second effect.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from contest import Gate
 from platform_fragmentation import console, platform_at, play, provisional, taken_in, tracked
 
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.lake.arrow import arrays

@@ -49,10 +49,10 @@ from sda_platform.cli.collector.report import read_report
 from sda_platform.cli.platform.demo import MISSION_START
 from sda_platform.cli.platform.simulated_world import land_catalogue
 from sda_platform.clock import MissionClock, parse_iso_ns
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.edge.address import Address
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone

@@ -58,7 +58,7 @@ class SpaceWeatherSettings(SettingsSection):
 
     space_weather: str = setting(
         "",
-        "Daily F10.7 and Ap, a CSV in CelesTrak's form (SW-All.csv); empty: F10.7 150 and Ap 15 at all times.",
+        "Daily F10.7 and Ap, a CSV in CelesTrak's form; empty: that of `sda connect`, or else F10.7 150 and Ap 15.",
         "SPACE_WEATHER",
         is_file=True,
     )
@@ -192,7 +192,7 @@ class ScreeningSettings(FleetFile, Parallelism):
     )
     satellite_catalogue: str = setting(
         "",
-        "Satellite catalogue in CelesTrak's CSV form, whose radar cross-sections give objects' sizes; empty: none.",
+        "CSV of CelesTrak's satellite catalogue, whose sizes count before those of `satellite_catalog`; empty: none.",
         "SCREENING_SATELLITE_CATALOGUE",
         is_file=True,
     )

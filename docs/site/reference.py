@@ -18,7 +18,7 @@ from sda_platform.cli.listing import FORMS as FORMS_OF_LISTS
 from sda_platform.cli.main import main
 from sda_platform.definitions import defs
 from sda_platform.edge.address import Address
-from sda_platform.edge.config import ServiceConfig, SourceConfig
+from sda_platform.edge.config import DescribedConfig, ServiceConfig
 from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEADER
 from sda_platform.formats.registry import FORMATS, ZONES
@@ -157,7 +157,7 @@ def _targets(name: str) -> str:
 def collectors() -> str:
     """Every key of the collector's configuration, by kind of source, and the formats of each landing zone."""
     sections: list[tuple[str, str, Any]] = [("`[collector]`", "Keys of the whole process.", ServiceConfig)]
-    for model in get_args(get_args(SourceConfig)[0]):
+    for model in get_args(get_args(DescribedConfig)[0]):
         kinds = ", ".join(f"`{kind}`" for kind in get_args(model.model_fields["kind"].annotation))
         sections.append((f"kind = {kinds}", model.__doc__ or "", model))
     parts = [

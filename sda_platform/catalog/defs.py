@@ -20,5 +20,5 @@ def defs(settings: Settings) -> dg.Definitions:
         asset_checks=[serving_index.index_is_current],
         sensors=[serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
-        resources={"weather": SpaceWeatherResource(**settings.weather.model_dump())},
+        resources={"weather": SpaceWeatherResource.of(settings)},
     )

@@ -9,9 +9,9 @@ from typing import Any, Self
 from pydantic import Field
 from typing_extensions import override
 
+from sda_platform.formats.space_weather import AP_A_DAY, RECEIVED_SPACE_WEATHER
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.space_weather import (
-    AP_A_DAY,
     CONSTANT_WEATHER,
     DEFAULT_AP,
     DEFAULT_F107,
@@ -20,6 +20,7 @@ from sda_platform.orbits.dynamics.space_weather import (
 )
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SpaceWeatherSettings
+from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
 
 _AP = "ap"
@@ -31,12 +32,19 @@ _DAYS_BEFORE, _DAYS_AFTER = 4, 9
 class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherResource"]):
     """The density of the air depends on it. Commits record values, so a file that grows changes no replay."""
 
-    _UNRECORDED = ("space_weather",)
+    _UNRECORDED = ("space_weather", "received")
 
+    received: str = Field(default="", description="File that is used if it is there, and no other one is named.")
     days: dict[str, dict[str, float]] | None = Field(
         default=None,
         description="F10.7, its 81-day mean and eight values of Ap by day, as far as known; null: those of the file.",
     )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the resource of a home, with the file that its collector receives."""
+        received = settings.home.absolute() / RECEIVED_SPACE_WEATHER
+        return cls(**settings.weather.model_dump(), received=str(received))
 
     @override
     def recorded(self) -> dict[str, Any]:
@@ -50,7 +58,7 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         """
         if self.days is not None:
             return self
-        weather = read_space_weather(Path(self.space_weather)) if self.space_weather else CONSTANT_WEATHER
+        weather = read_space_weather(Path(self._file)) if self._file else CONSTANT_WEATHER
         today = date(1970, 1, 1) + timedelta(days=time_ns // DAY_NS)
         span = (today + timedelta(days=n) for n in range(-_DAYS_BEFORE, _DAYS_AFTER + 1))
         days = {day.isoformat(): _known(weather.on(day)) for day in span}
@@ -68,7 +76,11 @@ class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherR
         """Describe the space weather that density depends on, for people."""
         if not self.days:
             return f"F10.7 {DEFAULT_F107:g}, Ap {DEFAULT_AP:g} (constant)"
-        return f"{self.space_weather or 'a file'}: {len(self.days)} days from {min(self.days)} to {max(self.days)}"
+        return f"{self._file or 'a file'}: {len(self.days)} days from {min(self.days)} to {max(self.days)}"
+
+    @property
+    def _file(self) -> str:
+        return self.space_weather or (self.received if self.received and Path(self.received).is_file() else "")
 
 
 def _value(day: Mapping[str, float], name: str) -> float:

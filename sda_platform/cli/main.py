@@ -70,7 +70,7 @@ main.add_section(
     platform.restore,
 )
 main.add_section("Objects of the platform", alert, catalog, channel, collector, ground, lake, sensor)
-main.add_section("Data", data.land, query, data.convert, data.simulate)
+main.add_section("Data", data.connect, data.land, query, data.convert, data.simulate)
 main.add_section("Analysis", analysis.screen, whatif, analysis.passes, analysis.pc)
 
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from typing_extensions import override
 
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake
 from sda_platform.orbit_determination.resource import RefinementResource
 from sda_platform.recovery.verification import current_keys

@@ -8,10 +8,10 @@ from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
-from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.formats.fleet import ProtectedObject, protected_fleet
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.screening.volumes import Volume, Volumes

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
+from sda_platform.formats.fleet import ProtectedObject
 
 Fact = Mapping[str, Any]
 _SEARCHED: Final = ("event_id", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "rule", "stated_by",

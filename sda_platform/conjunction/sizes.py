@@ -1,7 +1,7 @@
 """Hard-body radii of objects, and where each comes from: the fleet file, the radar cross-section, or the object's kind.
 
 Sources of radar cross-sections: a satellite catalogue in CelesTrak's CSV form (celestrak.org/satcat), which lists them
-in square metres.
+in square metres; then table `satellite_catalog`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sda_platform.conjunction.fleet import protected_fleet
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.tables import SATELLITE_CATALOG
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.listings import ListingError
+from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type
 
 FLEET, RADAR_CROSS_SECTION, DEFAULT = "fleet file", "radar cross-section", "default by type"
@@ -43,6 +47,15 @@ class ObjectSizes:
         found = [self.radius_m(*each) for each in zip(norad_ids, names, strict=True)]
         return [radius for radius, _ in found], [source for _, source in found]
 
+    def with_table(self, store: Lake, version: int) -> ObjectSizes:
+        """Return these sizes with the cross-sections in a version of `satellite_catalog`, which count last."""
+        if version < 0:
+            return self
+        rows = store.log(SATELLITE_CATALOG).rows(["norad_id", "rcs_m2"], ds.field("rcs_m2") > 0, version)
+        areas = zip(*(rows.column(name).to_pylist() for name in ("norad_id", "rcs_m2")), strict=True)
+        known = {number: _radius_m(area_m2) for number, area_m2 in areas}
+        return replace(self, by_cross_section_m={**known, **self.by_cross_section_m})
+
     def listed(self) -> list[list[tuple[int, float]]]:
         """Return all entries in order."""
         return [sorted(self.stated_m.items()), sorted(self.by_cross_section_m.items())]
@@ -61,11 +74,16 @@ def object_sizes(fleet: str, satellite_catalogue: str) -> ObjectSizes:
     )
 
 
-def _by_cross_section(path: Path) -> dict[int, float]:
+def _radius_m(area_m2: float) -> float:
     """Return the radius of the sphere whose cross-section is that of the radar: sqrt(RCS / pi).
 
     The optical limit. It holds from about ten centimetres on; the results are kept within ``_RADII_M``.
     """
+    least, largest = _RADII_M
+    return min(max(math.sqrt(area_m2 / math.pi), least), largest)
+
+
+def _by_cross_section(path: Path) -> dict[int, float]:
     radii: dict[int, float] = {}
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -84,8 +102,7 @@ def _by_cross_section(path: Path) -> dict[int, float]:
                     raise ListingError(
                         f"{path} line {reader.line_num}: {row[_NUMBER]!r} and {text!r} are no object and square metres"
                     ) from None
-                least, largest = _RADII_M
-                radii[number] = min(max(math.sqrt(area_m2 / math.pi), least), largest)
+                radii[number] = _radius_m(area_m2)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ListingError(f"{path}: cannot be read: {error}") from error
     return radii

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.fleet import ProtectedObject
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.correction_log import INSERT

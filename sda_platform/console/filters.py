@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 
 from sda_platform.clock import parse_span_ns
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.conjunction.selection import ORDERS, EventSelection, UnknownOperator, satellites_of
 from sda_platform.foreign_text import Html
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.html_elements import element, labelled
 
 LEVELS: Final = tuple(LEVEL_COLOURS)

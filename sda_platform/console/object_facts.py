@@ -6,11 +6,11 @@ from typing import Any
 from sda_platform.catalog.lookup import satellite
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.clock import iso_to_second, utc
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.foreign_text import Html
+from sda_platform.formats.fleet import ProtectedObject
+from sda_platform.formats.space_weather import SpaceWeatherError
 from sda_platform.html_elements import element, joined, table
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.dynamics.space_weather import SpaceWeatherError
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_MIN
 
@@ -37,7 +37,7 @@ def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
 def space_weather_table(settings: Settings, now_ns: int, until_ns: int) -> Html:
     """Make the table of the space weather that density rests on, of each day up to ``until_ns``."""
     try:
-        weather = SpaceWeatherResource(**settings.weather.model_dump()).near(now_ns)
+        weather = SpaceWeatherResource.of(settings).near(now_ns)
     except SpaceWeatherError as error:
         return element("p", str(error), role="alert")
     first, last = (utc(time_ns).date().isoformat() for time_ns in (now_ns, until_ns))

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
-from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.console.overview import Overview, Overviews
 from sda_platform.console.readers import ConsoleReader
 from sda_platform.foreign_text import Html
+from sda_platform.formats.fleet import ProtectedObject, protected_fleet
 from sda_platform.html_elements import element, joined
 from sda_platform.lake.lake import Lake
 from sda_platform.settings import Settings

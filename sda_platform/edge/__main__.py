@@ -11,6 +11,14 @@ from sda_platform.settings import Settings
 if __name__ == "__main__":
     settings = Settings()
     try:
-        sys.exit(run_collector(Path(sys.argv[1]), landing_root=settings.landing_uri, home=settings.home.absolute()))
+        fleet = settings.screening.fleet
+        sys.exit(
+            run_collector(
+                Path(sys.argv[1]),
+                landing_root=settings.landing_uri,
+                home=settings.home.absolute(),
+                fleet=Path(fleet) if fleet else None,
+            )
+        )
     except (ConfigError, MappingError) as error:
         sys.exit(str(error))

@@ -62,7 +62,10 @@ _REMEMBERED = ("telemetry",)
 
 
 class Collector:
-    """All of it, in the running event loop. ``home`` holds the progress of its sources."""
+    """All of it, in the running event loop. ``home`` holds the progress of its sources.
+
+    ``fleet``: file of the protected fleet.
+    """
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Collector:
         log: Log,
         start_worker: Callable[[], Executor] = ProcessExecutor,
         sockets: Sockets | None = None,
+        fleet: Path | None = None,
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()
@@ -113,6 +117,7 @@ class Collector:
             quotas=Quotas(service.quota),
             mappings=Mappings.of(home),
             internal_names=service.internal_names,
+            fleet=fleet,
         )
 
     async def start(self, config: CollectorConfig) -> None:

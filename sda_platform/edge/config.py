@@ -14,6 +14,7 @@ names the environment variables that hold them.
 
 import os
 import ssl
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -23,6 +24,7 @@ from pydantic import Field, model_validator
 from sda_platform.edge.address import Address
 from sda_platform.edge.file_options import FolderConfig, PullConfig, UploadConfig
 from sda_platform.edge.options import HOSTS, HostAndPort, Options, require_token
+from sda_platform.edge.providers import ProviderConfig, SpaceWeatherConfig
 from sda_platform.edge.senders import AllowedSenders, mutual_tls
 from sda_platform.edge.sources.element_refresh import ElementRefresh
 from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
@@ -153,10 +155,18 @@ class OpticalConfig(Options):
         return OpticalSource(name, services, **options)
 
 
-SourceConfig = Annotated[
-    RadarConfig | FramedConfig | StationConfig | OpticalConfig | FolderConfig | UploadConfig | PullConfig,
-    Field(discriminator="kind"),
-]
+SourceConfig = (
+    RadarConfig
+    | FramedConfig
+    | StationConfig
+    | OpticalConfig
+    | FolderConfig
+    | UploadConfig
+    | PullConfig
+    | SpaceWeatherConfig
+)
+DescribedConfig = Annotated[SourceConfig | ProviderConfig, Field(discriminator="kind")]
+"""What a section of the file may be: a source, or several of one provider."""
 
 
 class ServiceConfig(Options):
@@ -218,9 +228,17 @@ class CollectorConfig(Options):
     """The whole file."""
 
     collector: ServiceConfig = Field(default_factory=ServiceConfig)
-    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = Field(
-        default_factory=dict
+    described: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], DescribedConfig] = Field(
+        default_factory=dict, alias="sources"
     )
+
+    @cached_property
+    def sources(self) -> dict[str, SourceConfig]:
+        """Return the sources by name, those of a provider each by its own."""
+        providers = {n: each for n, each in self.described.items() if isinstance(each, ProviderConfig)}
+        of_providers = {name: each for provider in providers.values() for name, each in provider.sources().items()}
+        own = {n: each for n, each in self.described.items() if not isinstance(each, ProviderConfig)}
+        return {**of_providers, **own}
 
 
 def load_config(path: Path) -> CollectorConfig:

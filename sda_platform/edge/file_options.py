@@ -80,8 +80,11 @@ class PullConfig(Options):
     """A public catalogue that is requested periodically."""
 
     kind: Literal["pull"]
-    url: str = Field(description="What is requested.")
-    zone: Literal["elements", "messages", "ephemerides", "tracking"] = Field(
+    url: str = Field(
+        description="What is requested; `{fleet}` stands for the numbers of the fleet, `{days}` for the days since the "
+        "last answer (7 at first)."
+    )
+    zone: Literal["elements", "messages", "satellites", "ephemerides", "tracking"] = Field(
         "elements", description="Landing zone of the answer."
     )
     format: str = Field(description="Format of the answer, one of the zone's.")

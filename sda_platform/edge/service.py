@@ -21,8 +21,12 @@ from sda_platform.published import COLLECTOR, publish, withdraw
 _LOOK_S = 0.5
 
 
-def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log | None = None) -> int:
+def run_collector(
+    config_path: Path, *, landing_root: str, home: Path, log: Log | None = None, fleet: Path | None = None
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0, or 1 if records could not be sealed or a fault ended it.
+
+    ``fleet``: file of the protected fleet, whose messages are requested; None: the shipped one.
 
     SIGUSR2 seals what was received, and begins the program anew with the same listening sockets, see `handover`.
 
@@ -35,7 +39,7 @@ def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log 
         import uvloop
 
         run = uvloop.run
-    code = run(_serve(config_path, config, landing_root, home, log or Log(), sockets))
+    code = run(_serve(config_path, config, landing_root, home, log or Log(), sockets, fleet))
     if sockets.is_handing_over:
         os.execve(sys.executable, sys.orig_argv, sockets.environment())  # noqa: S606
     return code
@@ -51,10 +55,23 @@ def _usable_config(config_path: Path, home: Path) -> CollectorConfig:
 
 
 async def _serve(
-    config_path: Path, config: CollectorConfig, landing_root: str, home: Path, log: Log, sockets: Sockets
+    config_path: Path,
+    config: CollectorConfig,
+    landing_root: str,
+    home: Path,
+    log: Log,
+    sockets: Sockets,
+    fleet: Path | None,
 ) -> int:
-    clock = MissionClock.load(home)
-    collector = Collector(config.collector, landing_root=landing_root, home=home, clock=clock, log=log, sockets=sockets)
+    collector = Collector(
+        config.collector,
+        landing_root=landing_root,
+        home=home,
+        clock=MissionClock.load(home),
+        log=log,
+        sockets=sockets,
+        fleet=fleet,
+    )
     is_ending = asyncio.Event()
 
     def hand_over() -> None:

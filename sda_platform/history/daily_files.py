@@ -20,10 +20,10 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_messages import assessment_message
 from sda_platform.conjunction.data_origins import data_origins
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.lake import durable
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake

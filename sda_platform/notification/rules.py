@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.selection import EventSelection, UnknownOperator, satellites_of
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.notify_file import NotifyFile, RuleEntry

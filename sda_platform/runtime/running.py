@@ -11,9 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.edge.config import load_config
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.landing.first_lines import Mappings
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.observability.vitals.watch import Receivers

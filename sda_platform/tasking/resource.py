@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 from typing_extensions import override
 
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SchedulingSettings

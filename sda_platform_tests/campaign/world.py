@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.edits import Edit, encode_edits
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames

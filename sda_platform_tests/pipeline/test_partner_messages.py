@@ -10,10 +10,10 @@ import pytest
 from sda_platform.catalog.ephemeris_decoding import decode
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import EPHEMERIDES, ORBITAL_CATALOG
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cdm import read_cdm_record
 from sda_platform.formats.cutting import split_records
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.telemetry import INVALID_FLAG

@@ -15,9 +15,9 @@ from dagster import AssetKey
 from pyspark.sql import SparkSession
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, land
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate

@@ -12,7 +12,6 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import sweeps
@@ -20,6 +19,7 @@ from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.fuse import TRACK_SCHEMA as FIT_SCHEMA
 from sda_platform.fusion.fuse import window_fuser

@@ -26,9 +26,9 @@ import pytest
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.alert.current import CurrentAlert
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES, SCREENED_FROM
 from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import EngineUnavailable

@@ -37,7 +37,7 @@ def test_the_definitions_load_from_the_wheel(installed: Path, tmp_path: Path) ->
     program = (
         "import sda_platform, sda_platform.definitions as d\n"
         "from importlib.resources import files\n"
-        "from sda_platform.conjunction.fleet import protected_fleet\n"
+        "from sda_platform.formats.fleet import protected_fleet\n"
         "from sda_platform.orbits.sensing.sensors import sensor_registry\n"
         "from sda_platform.simulation.reference import reference_catalogue\n"
         "root = files('sda_platform')\n"

@@ -56,8 +56,8 @@ def list_alerts(
         first_alerts,
         selected_alerts,
     )
-    from sda_platform.conjunction.fleet import protected_fleet
     from sda_platform.conjunction.selection import EventSelection, UnknownOperator, satellites_of
+    from sda_platform.formats.fleet import protected_fleet
 
     numbers = None
     if operator is not None:
@@ -158,7 +158,7 @@ def explain(settings: Settings, alert_id: str, as_of: str, as_json: bool) -> Non
 def cdm(settings: Settings, alert_id: str, encoding: Any, out: Path | None) -> None:
     """Write the conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
     from sda_platform.cli.alert.message import alert_message
-    from sda_platform.conjunction.fleet import protected_fleet
+    from sda_platform.formats.fleet import protected_fleet
 
     path = settings.screening.fleet
     fleet = protected_fleet(Path(path) if path else None)

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_messages import assessment_message
 from sda_platform.conjunction.data_origins import data_origins
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.cdm import Encoding
 from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import trace_alert

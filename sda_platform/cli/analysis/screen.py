@@ -21,8 +21,8 @@ from sda_platform.cli.analysis.screen_catalogue import (
 )
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.clock import iso
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.parallel import screen_elements

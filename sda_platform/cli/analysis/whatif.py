@@ -133,24 +133,26 @@ def _scene(
 ) -> Any:
     from sda_platform.catalog.orbits import Catalogue
     from sda_platform.catalog.space_weather import SpaceWeatherResource
+    from sda_platform.catalog.tables import SATELLITE_CATALOG
     from sda_platform.cli.analysis.screen_catalogue import available_cores, read_elements
     from sda_platform.conjunction.known_states import KnownStates, known_states
     from sda_platform.conjunction.sizes import object_sizes
     from sda_platform.conjunction.whatif import Scene
     from sda_platform.orbits.propagation import Propagator
 
+    sizes = object_sizes(settings.screening.fleet, settings.screening.satellite_catalogue)
     if catalog:
         file = read_elements(catalog, start_ns, start_ns + 1)
         known = KnownStates.of_sets(Catalogue(Propagator(file.elements), file.names))
     else:
         lake = lake_of(settings)
         now_ns = lake.clock.now_ns()
-        dynamics = SpaceWeatherResource(**settings.weather.model_dump()).near(now_ns).dynamics()
+        dynamics = SpaceWeatherResource.of(settings).near(now_ns).dynamics()
         known = known_states(lake, dynamics, now_ns, end_ns)
+        sizes = sizes.with_table(lake, lake.log(SATELLITE_CATALOG).version())
     rows = known.catalogue.positions([primary])
     if not len(rows):
         raise click.ClickException(f"object {primary} is not in the catalogue")
-    sizes = object_sizes(settings.screening.fleet, settings.screening.satellite_catalogue)
     own, _ = sizes.radius_m(primary, known.catalogue.object_names[int(rows[0])])
     cores = available_cores()
     return Scene(known, primary, start_ns, end_ns, own, sizes, threshold_km=threshold_km, processes=cores)

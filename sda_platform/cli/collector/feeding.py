@@ -10,8 +10,8 @@ from sda_platform.cli.collector.feeder import BURST, Feeder, feed
 from sda_platform.cli.collector.report import read_report, source_grid
 from sda_platform.cli.platform.simulated_world import observed_world
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.edge.address import Address
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.settings import Settings
 
 _SETTLED_S = 3.0

@@ -12,6 +12,8 @@ from sda_platform.cli.grammar import FILE, FOLDER, PATH, default_option, instant
 from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console
 from sda_platform.settings import Settings
 
+_once = click.option("--once", "is_once", is_flag=True, help="Leave the collector's configuration as it is.")
+
 
 @click.command(short_help="Land files: verify them and seal them as segments.")
 @click.argument("files", nargs=-1, required=True, type=PATH)
@@ -72,6 +74,39 @@ def land(
             console.print(f"  {line}")
         refused_in_all += refused.count
     sys.exit(int(refused_in_all > 0))
+
+
+@click.group(short_help="Fetch what one downloads of a provider: space-track, celestrak.")
+def connect() -> None:
+    """Fetch what one downloads of a provider now, and have the collector of `sda up` fetch it from now on.
+
+    A repetition requests only what is due by the limits of the provider. Exit code 1 where a request fails.
+    """
+
+
+@connect.command("space-track", short_help="Element sets and messages of Space-Track.")
+@_once
+@click.pass_obj
+def connect_space_track(settings: Settings, is_once: bool) -> None:
+    """Fetch element sets of all objects and public messages of the fleet from Space-Track.
+
+    SPACETRACK_USER and SPACETRACK_PASSWORD hold the account. Facts of objects and space weather come from CelesTrak.
+    """
+    _connect(settings, "space-track", is_once=is_once)
+
+
+@connect.command("celestrak", short_help="Element sets of CelesTrak; no account.")
+@_once
+@click.pass_obj
+def connect_celestrak(settings: Settings, is_once: bool) -> None:
+    """Fetch element sets of active satellites and debris, facts of objects and space weather from CelesTrak."""
+    _connect(settings, "celestrak", is_once=is_once)
+
+
+def _connect(settings: Settings, provider: str, *, is_once: bool) -> None:
+    from sda_platform.cli.data.connect import connect_provider
+
+    sys.exit(int(not connect_provider(settings, provider, console.print, is_once=is_once)))
 
 
 @contextmanager

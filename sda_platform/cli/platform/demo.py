@@ -24,10 +24,10 @@ from sda_platform.cli.collector.report import read_report, source_grid
 from sda_platform.cli.people import STORY
 from sda_platform.cli.platform.simulated_world import continued_world, land_catalogue, made_ahead
 from sda_platform.clock import MissionClock, parse_iso_ns
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.edge.address import Address
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.risk.probability import YELLOW_FROM

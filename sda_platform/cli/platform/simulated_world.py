@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.registry import known_format
 from sda_platform.formats.segments import SegmentMeta, Sender, describe_segment
 from sda_platform.landing.lander import seal

@@ -23,6 +23,7 @@ from sda_platform.landing.partner_files import FileChanging, PartnerFileError
 
 _HEAD_BYTES: Final = 2**20
 _SHOWN: Final = 60
+_NO_RECORDS: Final = b"[]"
 
 
 class UnexpectedContent(ValueError):
@@ -79,6 +80,8 @@ def seal_document(
         folder = document.parent if isinstance(document, Path) else None
         return _land_archive(lander, data, folder, _file_name(name, zone, segment_format, ending), zone)
     beginning = as_text(data[:_HEAD_BYTES])
+    if beginning.strip() == _NO_RECORDS:
+        return 0, len(data), False
     try:
         known = _format_of(beginning, name, zone, segment_format, mappings)
         line = first_line(known, name, beginning, mappings)

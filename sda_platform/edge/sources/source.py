@@ -92,6 +92,8 @@ class Services:
     first_copies: FirstCopies = field(default_factory=FirstCopies)
     mappings: Mappings = NO_MAPPINGS
     internal_names: Collection[str] = ()
+    fleet: Path | None = None
+    """File of the protected fleet; None: the shipped one."""
 
 
 class Source(ABC):

@@ -1,38 +1,27 @@
-"""Solar flux and geomagnetic activity from a file, or constants.
+"""Solar flux and geomagnetic activity from a file (`formats.space_weather`), or constants.
 
-The file has CelesTrak's columns (`SW-All.csv`): DATE, AP_AVG, F10.7_OBS, F10.7_OBS_CENTER81, and AP1 to AP8, the eight
-three-hourly values of a day. Where those are missing, as in monthly predictions, the day's average counts for each.
 Without a file, and for days that it does not have, F10.7 is 150 and Ap 15: a mean of solar cycles 19 to 24.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.formats.listings import ListingError
+from sda_platform.formats.space_weather import AP_A_DAY, read_days
 from sda_platform.units import DAY_NS
 
 DEFAULT_F107, DEFAULT_AP = 150.0, 15.0
 _UNIX_DAY = date(1970, 1, 1).toordinal()
-_COLUMNS = ("DATE", "AP_AVG", "F10.7_OBS", "F10.7_OBS_CENTER81")
-AP_A_DAY = 8
-"""Values of Ap a day, of three hours each."""
-_AP_COLUMNS = tuple(f"AP{number}" for number in range(1, AP_A_DAY + 1))
 _AP_NS = DAY_NS // AP_A_DAY
 # The atmosphere follows geomagnetic activity after 6.7 hours.
 _DELAY_NS = DAY_NS * 67 // 240
-
-
-class SpaceWeatherError(ListingError):
-    """A space-weather file that cannot be read; the message gives file, line and reason."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,28 +68,7 @@ CONSTANT_WEATHER = SpaceWeather()
 
 def read_space_weather(path: Path) -> SpaceWeather:
     """Read a file of daily values. Raises SpaceWeatherError."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return _from_rows(path, csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpaceWeatherError(f"{path}: {error}") from error
-
-
-def _from_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> SpaceWeather:
-    days: dict[date, tuple[float, ...]] = {}
-    for line, row in enumerate(rows, 2):
-        if missing := [name for name in _COLUMNS if row.get(name) is None]:
-            raise SpaceWeatherError(f"{path}: column {missing[0]} is missing")
-        try:
-            day = date.fromisoformat(row["DATE"])
-            average, daily, mean = (float(row[name] or "nan") for name in _COLUMNS[1:])
-            parts = [float(row.get(name) or average) for name in _AP_COLUMNS]
-        except ValueError as error:
-            raise SpaceWeatherError(f"{path}, line {line}: {error}") from error
-        days[day] = (daily, mean, *parts)
-    if not days:
-        raise SpaceWeatherError(f"{path}: no days")
-    return SpaceWeather.of_days(days)
+    return SpaceWeather.of_days(read_days(path))
 
 
 def _value(values: FloatArray, index: IntArray, default: float) -> FloatArray:

@@ -7,7 +7,7 @@ import pytest
 
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.dynamics.space_weather import SpaceWeatherError
+from sda_platform.formats.space_weather import SpaceWeatherError
 from sda_platform.setting_sections import SpaceWeatherSettings
 
 NOW_NS = parse_iso_ns("2024-11-01T06:00:00Z")

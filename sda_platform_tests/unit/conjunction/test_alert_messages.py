@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sda_platform.conjunction.alert_messages import assessment_message
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from starlette.datastructures import QueryParams
 
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.console.filters import Filters, WrongFilter
+from sda_platform.formats.fleet import ProtectedObject
 from sda_platform_tests.support.segments import START_NS, after
 
 FLEET = (ProtectedObject(25544, "ISS", "NASA"), ProtectedObject(43476, "GRACE 1", "GFZ"))

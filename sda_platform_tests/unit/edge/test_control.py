@@ -149,7 +149,7 @@ def test_the_example_of_the_documentation_is_a_configuration(tmp_path: Path, mon
     path = tmp_path / "collect.toml"
     path.write_text(example)
     assert {source.kind for source in load_config(path).sources.values()} == {
-        "radar", "isl", "telemetry", "station", "optical", "folder", "upload", "pull",
+        "radar", "isl", "telemetry", "station", "optical", "folder", "upload", "pull", "space-weather",
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sda_platform.clock import parse_iso_ns
+from sda_platform.formats.space_weather import SpaceWeatherError
 from sda_platform.orbits.dynamics.atmosphere import (
     density_kg_m3,
     exospheric_temperature_k,
@@ -16,7 +17,7 @@ from sda_platform.orbits.dynamics.atmosphere import (
 )
 from sda_platform.orbits.dynamics.forces import Forces
 from sda_platform.orbits.dynamics.numerical import Dynamics, integrate
-from sda_platform.orbits.dynamics.space_weather import SpaceWeather, SpaceWeatherError, read_space_weather
+from sda_platform.orbits.dynamics.space_weather import SpaceWeather, read_space_weather
 from sda_platform_tests.support import lageos
 
 DATA = Path(__file__).parents[2] / "data/dynamics"

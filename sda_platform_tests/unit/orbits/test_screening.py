@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sgp4.api import WGS72, Satrec
 
-from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
+from sda_platform.formats.fleet import ProtectedObject, protected_fleet
 from sda_platform.formats.listings import ListingError
 from sda_platform_tests.support.scenes import catalogue
 

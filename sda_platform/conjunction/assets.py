@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import catalogue_ahead, designated, identities_in, sets_ahead
 from sda_platform.catalog.space_weather import SpaceWeatherResource
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen
 from sda_platform.conjunction.assess import assess_candidates
@@ -249,7 +249,7 @@ def conjunction_assessments(
         tracks=Tracks.of(tracks, here.dynamics()),
         ephemerides=refined.and_paths(ephemerides_read(store, plan)),
         volumes=screening.screening_volumes(),
-        sizes=screening.sizes(),
+        sizes=screening.sizes().with_table(store, planning.snapshot_of(plan, SATELLITE_CATALOG).version),
     )
     events = pa.array(review.events_to_assess(store, plan, [*tracked, *announced]), pa.string())
     entries = apply(

@@ -7,7 +7,7 @@ messages from other organisations.
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.conjunction.event_rows import STATED_COLUMNS, Alert, Approach
 from sda_platform.conjunction.landed_rows import METHODS, AlertAcknowledgementRow, Message
 from sda_platform.conjunction.sizes import SIZE_SOURCES
@@ -214,9 +214,11 @@ CONJUNCTION_ASSESSMENTS = Table(
         "ephemeris_id_2": [("ephemerides", "segment_name"), ("ephemerides", "record_number")],
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
+        "radius_1_m": [("satellite_catalog", "rcs_m2")],
+        "radius_2_m": [("satellite_catalog", "rcs_m2")],
     },
     consumes=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES, REFINED_EPHEMERIDES),
-    reads=(ORBITAL_CATALOG, ELEMENT_SETS),
+    reads=(ORBITAL_CATALOG, ELEMENT_SETS, SATELLITE_CATALOG),
     refuses_rows=True,
 )
 CONJUNCTION_ALERTS = Table(

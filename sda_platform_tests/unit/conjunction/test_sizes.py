@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
+from sda_platform.catalog.tables import SATELLITE_CATALOG
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.assess import assess_candidates
@@ -21,6 +22,7 @@ from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.setting_sections import AlertSettings
+from sda_platform_tests.support.delta_tables import commit, lake_at
 
 DAY_NS = 86_400_000_000_000
 TCA_NS = int(np.datetime64("2024-11-03", "ns").astype(np.int64))
@@ -44,6 +46,19 @@ def test_the_fleet_file_counts_before_the_cross_section_and_that_before_the_type
     radius_m, source = object_sizes("", files(tmp_path)[1]).radius_m(1, "A")
     assert radius_m == pytest.approx(1.0)
     assert source == RADAR_CROSS_SECTION
+
+
+def test_the_cross_sections_of_the_satellite_catalogue_count_after_the_files_a8(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    areas = {1: 9.0, 4: np.pi, 5: None}
+    rows = [{"norad_id": number, "rcs_m2": area, "decay_is_decided": False} for number, area in areas.items()]
+    commit(lake, SATELLITE_CATALOG, rows)
+    listed = object_sizes(*files(tmp_path))
+    sizes = listed.with_table(lake, lake.log(SATELLITE_CATALOG).version())
+    assert sizes.radius_m(1, "A") == (55.0, FLEET)
+    assert sizes.radius_m(4, "D DEB") == (1.0, RADAR_CROSS_SECTION)
+    assert sizes.radius_m(5, "E DEB") == (0.5, DEFAULT)
+    assert listed.with_table(lake, -1) == listed
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from sda_platform.edge.config import DescribedConfig, ServiceConfig
 from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEADER
 from sda_platform.formats.registry import FORMATS, ZONES
+from sda_platform.history.query_views import QUERY_VIEWS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Column, Table
 from sda_platform.observability.vitals.evaluation import VITALS
@@ -81,7 +82,20 @@ def tables() -> str:
         _COLUMNS.format(landed=_code(sorted(_LANDED - _EVERYWHERE))),
         _columns(_SHARED),
     )
-    return "\n".join((*parts, *(_table(table) for table in TABLES)))
+    return "\n".join((*parts, *(_table(table) for table in TABLES), _views()))
+
+
+def _views() -> str:
+    """Every view of `sda query` with its columns."""
+    parts = [
+        "## Views\n",
+        "`sda query` and `sda lake sql` have these views beside the tables; on Spark a view is `active_alerts`.",
+    ]
+    for view in QUERY_VIEWS:
+        read = ", ".join(f"[`{table.name}`](#{table.name})" for table in view.tables)
+        columns = [(f"`{name}`", meaning) for name, _, meaning in view.columns]
+        parts += [f"\n### {view.schema}.{view.name}\n", f"{view.meaning} Reads {read}.\n", _lines(columns)]
+    return "\n".join(parts)
 
 
 def orchestration() -> str:

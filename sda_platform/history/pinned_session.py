@@ -1,7 +1,8 @@
 """SQL over one version vector in Spark: every table of the definitions is a view of one session, pinned to its version.
 
 For joins and aggregates that are too large for one process; `PinnedView` needs no engine. Both have the same views.
-In Spark the rows of correction logs that hold are ``active_NAME``, since a temporary view is in no schema.
+In Spark the rows of correction logs that hold are ``active_NAME``, since a temporary view is in no schema; the views of
+`query_views` likewise.
 """
 
 import re
@@ -26,6 +27,7 @@ from sda_platform.history.parsed_plan import PHYSICAL, refuse_foreign_parts
 from sda_platform.history.pinned_files import Projection, pinned_files
 from sda_platform.history.pinned_view import BATCH_ROWS
 from sda_platform.history.query_plan import QueryPlan, plan_text, spilled_bytes
+from sda_platform.history.query_views import views_in
 from sda_platform.history.spark_query_text import refuse_calls
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
@@ -93,9 +95,13 @@ class PinnedSession:
         """
         refuse_calls(text)
         words = set(re.findall(r"\w+", text.lower()))
-        named = sorted(n for n in self.vector.snapshots if n in words or f"{ACTIVE}{n}" in words)
+        views = views_in(words, self.vector.snapshots)
+        read = {table.name for view in views for table in view.tables}
+        named = sorted(n for n in self.vector.snapshots if n in words or f"{ACTIVE}{n}" in words or n in read)
         if named:
             self.register(*named)
+        for view in views:
+            self.session.sql(view.in_spark).createOrReplaceTempView(view.name_in_spark)
         with _refusing():
             rows = self.session.sql(f"SELECT * FROM (\n{text.strip().rstrip(';')}\n)")
             self.plan = self._planned(rows, named)

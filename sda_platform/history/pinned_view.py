@@ -28,6 +28,7 @@ from sda_platform.history.pinned_files import PinnedFiles, Projection, pinned_fi
 from sda_platform.history.pruning import Predicate
 from sda_platform.history.query_conditions import necessary_conditions
 from sda_platform.history.query_text import parsed_query, refuse_files
+from sda_platform.history.query_views import SCHEMAS, QueryView, views_in
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.lake import Lake
@@ -50,7 +51,8 @@ class Limits:
 
 
 class PinnedView:
-    """The tables of ``vector`` as SQL views, and in schema ``active`` the rows of correction logs that hold.
+    """The tables of ``vector`` as SQL views, in schema ``active`` the rows of correction logs that hold, and the views
+    of `query_views`.
 
     A table is opened when a query names it, and only the files that the query's conditions keep are looked at. A query
     reads; it can change neither files nor this view's settings.
@@ -114,8 +116,12 @@ class PinnedView:
         parsed = parsed_query(self._connection, sql)
         refuse_files(parsed)
         necessary = necessary_conditions(parsed, self._tables)
+        views = self._views(sql)
+        whole = {table.name for view in views for table in view.tables}
         for name in named:
-            self._show(name, necessary.get(name))
+            self._show(name, None if name in whole else necessary.get(name))
+        for view in views:
+            self._connection.execute(f'CREATE OR REPLACE VIEW {view.schema}."{view.name}" AS {view.in_duckdb}')
         try:
             return self._connection.sql(sql, params=list(parameters))
         except duckdb.CatalogException:
@@ -133,20 +139,28 @@ class PinnedView:
             for name, snapshot in self.vector.snapshots.items()
             if name not in self.vector.kept
             and self._tables[name].replaces_rows
-            and name in _words(sql)
+            and name in self._named(sql)
             and snapshot.version < self._lake.log(self._tables[name]).version()
         ]
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
 
     def _open(self, sql: str) -> Sequence[str]:
         """Open the tables that ``sql`` names beside each other and the start of DuckDB, and return their names."""
-        named = sorted(_words(sql) & self.vector.snapshots.keys())
+        named = sorted(self._named(sql))
         if missing := [name for name in named if name not in self._files]:
             with ThreadPoolExecutor(len(missing)) as pool:
                 opened = pool.map(self._opened, missing)
                 _ = self._connection
                 self._files.update(zip(missing, opened, strict=True))
         return named
+
+    def _views(self, sql: str) -> list[QueryView]:
+        return views_in(_words(sql), self.vector.snapshots)
+
+    def _named(self, sql: str) -> set[str]:
+        """Return the tables that a query names, or reads through a view."""
+        read = {table.name for view in self._views(sql) for table in view.tables}
+        return (_words(sql) | read) & self.vector.snapshots.keys()
 
     def _opened(self, name: str) -> PinnedFiles:
         log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
@@ -231,7 +245,9 @@ def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConne
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute(
         f"SET allowed_directories = {_literals(directories)}; SET enable_external_access = false; "
-        "SET parquet_metadata_cache = true; CREATE SCHEMA active; SET lock_configuration = true"
+        "SET parquet_metadata_cache = true; "
+        + "".join(f"CREATE SCHEMA {schema}; " for schema in SCHEMAS)
+        + "SET lock_configuration = true"
     )
     return connection
 

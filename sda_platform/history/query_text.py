@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from sda_platform.history.errors import QueryRefused
+from sda_platform.history.query_views import SCHEMAS
 
 _FUNCTIONS = {"generate_series", "json_each", "json_tree", "range", "repeat", "unnest"}
 """Functions that make rows and read no file and no table, in a FROM clause."""
@@ -18,7 +19,7 @@ _IN_FILE_NAMES = {".", "/"}
 _SCHEMAS = [
     [*catalogue, schema]
     for catalogue in ([], ["memory"])
-    for schema in ("main", "active", "information_schema", "pg_catalog")
+    for schema in ("main", *SCHEMAS, "information_schema", "pg_catalog")
 ]
 """What may be before the name of a table. DuckDB reads a file in place of a table that it does not know, if all parts
 of the name, joined by dots, have the ending of a format."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sda_platform.history.errors import QueryRefused
 from sda_platform.history.moments import vector_of
 from sda_platform.history.pinned_session import ACTIVE, PinnedSession, SqlLimits, pinned_session
 from sda_platform.history.pinned_view import PinnedView
+from sda_platform.history.query_views import QUERY_VIEWS, views_in
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.version_leases import VersionLeases
@@ -51,6 +53,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
     return Lake(writer.uri, MissionClock(0, 0, 0.0), lambda: spark)
 
 
+def without_zones(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Timestamps of Spark, which have the zone UTC, as DuckDB gives them."""
+    return [{k: v.replace(tzinfo=None) if isinstance(v, datetime) else v for k, v in row.items()} for row in rows]
+
+
 def rows_of(view: PinnedView | PinnedSession, sql: str) -> list[dict[str, object]]:
     return [row for batch in view.batches(sql) for row in batch.to_pylist()]
 
@@ -67,6 +74,9 @@ def test_a_query_has_the_same_rows_on_spark_as_in_process__DL5_A4_DL5_A8(
             assert rows_of(on_spark, sql) == rows_of(in_process, sql) != []
         active = "SELECT count(*) AS n FROM {}conjunction_alerts"
         assert rows_of(on_spark, active.format(ACTIVE)) == rows_of(in_process, active.format("active."))
+        for each in views_in({each.name_in_spark for each in QUERY_VIEWS}, vector.snapshots):
+            found = rows_of(in_process, f"SELECT * FROM {each.schema}.{each.name} ORDER BY ALL")
+            assert without_zones(rows_of(on_spark, f"SELECT * FROM {each.name_in_spark} ORDER BY ALL")) == found
 
 
 def test_every_table_is_a_view_of_a_session_of_its_own_and_is_leased_meanwhile__DL5_A1_DL4_I8(

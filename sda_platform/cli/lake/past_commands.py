@@ -51,7 +51,8 @@ def query(
     """Run one SELECT on all tables, each as it stood at the same moment. Needs no running platform.
 
     As of an alert, the tables are those that its decision read, as it read them. Correction logs hold inserts and
-    retracts; schema `active` has the rows that hold: SELECT * FROM active.conjunction_alerts.
+    retracts; schema `active` has the rows that hold: SELECT * FROM active.conjunction_alerts. Views with timestamps are
+    active.alerts, fleet.events and sensors.silence.
     """
     from sda_platform.cli.lake.past import show_result
     from sda_platform.history.moments import vector_of

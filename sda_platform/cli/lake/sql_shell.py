@@ -9,6 +9,7 @@ from sda_platform.cli.listing import Output
 from sda_platform.cli.people import console
 from sda_platform.history.errors import QueryRefused
 from sda_platform.history.pinned_session import PinnedSession
+from sda_platform.history.query_views import QUERY_VIEWS
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.table import Table
 
@@ -59,6 +60,7 @@ def _command(text: str, view: PinnedSession, tables: Mapping[str, Table]) -> Ite
     name, _, argument = text.partition(" ")
     if name == ".tables":
         yield from sorted(view.vector.snapshots)
+        yield from (each.name_in_spark for each in QUERY_VIEWS)
     elif name == ".columns" and argument in tables:
         for column in tables[argument].columns:
             unit = f", {column.unit}" if column.unit else ""

@@ -1,0 +1,148 @@
+"""Views for people's SQL: what is asked most often, with timestamps, and with one name for an id in all of them.
+
+One text serves DuckDB and Spark. In it ``TIME(x)`` is the timestamp of nanoseconds since 1970, and ``active.TABLE``
+the rows of a correction log that hold. In Spark, whose temporary views are in no schema, ``.`` becomes ``_``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sda_platform.conjunction.tables import (
+    ALERT_ACKNOWLEDGEMENTS,
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+)
+from sda_platform.formats.acknowledgements import ACKNOWLEDGE
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.table import Table
+from sda_platform.units import DAY_NS
+
+SCHEMAS: Final = ("active", "fleet", "sensors")
+_TIME: Final = re.compile(r"TIME\(([\w.]+)\)")
+_QUALIFIED: Final = re.compile(rf"\b({'|'.join(SCHEMAS)})\.(\w+)")
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """A view of ``tables``: ``columns`` are (name, expression, meaning), ``source`` is what follows FROM."""
+
+    schema: str
+    name: str
+    meaning: str
+    tables: tuple[Table, ...]
+    columns: tuple[tuple[str, str, str], ...]
+    source: str
+
+    def is_named_in(self, words: set[str]) -> bool:
+        """Return whether a query of these words, in lower case, may read the view."""
+        return {self.schema, self.name} <= words or self.name_in_spark in words
+
+    @property
+    def name_in_spark(self) -> str:
+        """The name of the temporary view."""
+        return f"{self.schema}_{self.name}"
+
+    @property
+    def in_duckdb(self) -> str:
+        """The SELECT in DuckDB's SQL."""
+        return _TIME.sub(r"make_timestamp(\1 // 1000)", self._text)
+
+    @property
+    def in_spark(self) -> str:
+        """The SELECT in Spark's SQL."""
+        return _QUALIFIED.sub(r"\1_\2", _TIME.sub(r"timestamp_micros(\1 DIV 1000)", self._text))
+
+    @property
+    def _text(self) -> str:
+        columns = ", ".join(f"{expression} AS {name}" for name, expression, _ in self.columns)
+        return f"SELECT {columns} FROM {self.source}"
+
+
+_PAIR: Final = (
+    ("norad_id_1", "e.norad_id_1", "catalogue number of the primary"),
+    ("object_name_1", "e.object_name_1", "its name"),
+    ("norad_id_2", "e.norad_id_2", "catalogue number of the secondary"),
+    ("object_name_2", "e.object_name_2", "its name"),
+)
+_RISK: Final = (
+    ("collision_probability", "e.collision_probability", "Pc"),
+    ("maximum_probability", "e.maximum_probability", "largest Pc over all scales of the covariance"),
+    ("miss_distance_km", "e.miss_distance_km", "miss distance"),
+    ("relative_speed_km_s", "e.relative_speed_km_s", "relative speed"),
+)
+ACTIVE_ALERTS: Final = QueryView(
+    "active",
+    "alerts",
+    "The alerts whose closest approach is ahead.",
+    (CONJUNCTION_ALERTS, ALERT_ACKNOWLEDGEMENTS),
+    (
+        ("event_id", "e.event_id", "id of the alert and of its event"),
+        ("level", "e.risk", "alert level"),
+        ("tca", "TIME(e.tca_time_ns)", "closest approach, UTC"),
+        *_PAIR,
+        *_RISK,
+        ("stated_probability", "e.stated_probability", "largest Pc that received messages state"),
+        ("stated_by", "e.stated_by", "who states it"),
+        ("rule", "e.rule", "rule of the alert policy"),
+        ("revision", "e.sequence", "revision"),
+        ("as_of", "TIME(e.as_of_ns)", "mission time of the revision, UTC"),
+        ("acknowledged_by", "k.acknowledged_by", "who acknowledged this revision, last"),
+    ),
+    "active.conjunction_alerts e LEFT JOIN (SELECT alert_id, revision, max_by(acknowledged_by, acknowledged_time_ns) "
+    f"AS acknowledged_by FROM alert_acknowledgements WHERE coalesce(action, '{ACKNOWLEDGE}') = '{ACKNOWLEDGE}' AND "
+    "error_kind IS NULL GROUP BY alert_id, revision) k ON k.alert_id = e.event_id AND k.revision = e.sequence "
+    "WHERE coalesce(e.status, '') <> 'closed'",
+)
+FLEET_EVENTS: Final = QueryView(
+    "fleet",
+    "events",
+    "Every assessed event, also below the levels of the alert policy.",
+    (CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS),
+    (
+        ("event_id", "e.event_id", "id of the event"),
+        ("tca", "TIME(e.tca_time_ns)", "closest approach, UTC"),
+        *_PAIR,
+        ("level", "a.risk", "level of its alert; null: it has none"),
+        ("assessed_risk", "e.risk", "assessed risk"),
+        *_RISK,
+        ("radial_miss_km", "e.radial_miss_km", "miss, radial"),
+        ("in_track_miss_km", "e.in_track_miss_km", "miss, in-track"),
+        ("cross_track_miss_km", "e.cross_track_miss_km", "miss, cross-track"),
+        ("hard_body_radius_m", "e.hard_body_radius_m", "sum of both radii"),
+        ("state_source_1", "e.state_source_1", "source of the state of the primary"),
+        ("state_source_2", "e.state_source_2", "source of the state of the secondary"),
+        ("as_of", "TIME(e.as_of_ns)", "mission time of the assessment, UTC"),
+    ),
+    "active.conjunction_assessments e LEFT JOIN active.conjunction_alerts a ON a.event_id = e.event_id",
+)
+_LONGEST: Final = " ".join(f"WHEN '{feed.name}' THEN {feed.max_silence_ns}" for feed in OBSERVATION_FEEDS)
+SILENCE: Final = QueryView(
+    "sensors",
+    "silence",
+    "The times without an observation of a sensor that are longer than its kind allows.",
+    (OBSERVATIONS,),
+    (
+        ("source_id", "s.source_id", "sensor"),
+        ("source_kind", "s.source_kind", "its kind"),
+        ("silent_from", "TIME(s.heard_ns)", "last observation before it, UTC"),
+        ("silent_until", "TIME(s.next_ns)", "first observation after it, UTC; null: it lasts"),
+        (
+            "lasted_s",
+            "(coalesce(s.next_ns, n.newest_ns) - s.heard_ns) / 1e9",
+            "length, or up to now, s",
+        ),
+    ),
+    "(SELECT source_id, source_kind, sensor_time_ns AS heard_ns, lead(sensor_time_ns) OVER (PARTITION BY source_id "
+    "ORDER BY sensor_time_ns) AS next_ns FROM observations) s CROSS JOIN (SELECT max(sensor_time_ns) AS newest_ns FROM "
+    "observations) n WHERE coalesce(s.next_ns, n.newest_ns) - s.heard_ns > "
+    f"CASE s.source_kind {_LONGEST} ELSE {DAY_NS} END",
+)
+QUERY_VIEWS: Final = (ACTIVE_ALERTS, FLEET_EVENTS, SILENCE)
+
+
+def views_in(words: set[str], known: Mapping[str, object]) -> list[QueryView]:
+    """Return the views that a query of these words may read, if all their tables are ``known``."""
+    return [v for v in QUERY_VIEWS if v.is_named_in(words) and all(table.name in known for table in v.tables)]

@@ -1,0 +1,89 @@
+"""The views of `sda query`: timestamps, one name for an id, and the rows that hold."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.history.moments import vector_of
+from sda_platform.history.pinned_view import PinnedView
+from sda_platform.history.query_views import QUERY_VIEWS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.registry import TABLES_BY_NAME
+from sda_platform.units import SECOND_NS
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import START_NS, after
+
+START = datetime.fromtimestamp(START_NS // SECOND_NS, UTC).replace(tzinfo=None)
+
+
+def event(event_id: str, sequence: int, op: str, **values: Any) -> dict[str, Any]:
+    facts = {"tca_time_ns": after(3600), "as_of_ns": START_NS, "risk": "red", "status": "open", **values}
+    return {"event_id": event_id, "sequence": sequence, "op": op, "norad_id_1": 7, "norad_id_2": 8, **facts}
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> PinnedView:
+    """Two alerts, of which one is withdrawn, one event below the levels, and a radar that paused."""
+    lake = lake_at(tmp_path)
+    rows = [event("a", 0, "insert"), event("b", 0, "insert"), event("b", 0, "retract"), event("a", 1, "insert")]
+    commit(lake, CONJUNCTION_ALERTS, [*rows, event("c", 0, "insert", status="closed")])
+    commit(lake, CONJUNCTION_ASSESSMENTS, [event("a", 0, "insert"), event("d", 0, "insert", risk="green")])
+    people = [(0, "ann", "acknowledge"), (1, "bob", "acknowledge"), (1, "eve", "comment"), (1, "cy", "acknowledge")]
+    commit(
+        lake,
+        ALERT_ACKNOWLEDGEMENTS,
+        [
+            {"alert_id": "a", "revision": revision, "acknowledged_by": who, "acknowledged_time_ns": -number,
+             "action": action, "error_kind": None}
+            for number, (revision, who, action) in enumerate(people)
+        ],
+    )  # fmt: skip
+    seen = [("radar-1", s) for s in (0, 600, 1300, 1800)] + [("radar-2", s) for s in (900, 1000)]
+    commit(
+        lake,
+        OBSERVATIONS,
+        [{"source_id": name, "source_kind": "radar", "sensor_time_ns": after(second)} for name, second in seen],
+    )
+    return PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now"))
+
+
+def test_active_alerts_have_the_revision_that_holds_and_who_acknowledged_it(view: PinnedView) -> None:
+    rows = view.rows("SELECT event_id, level, revision, tca, acknowledged_by FROM active.alerts").to_pylist()
+    tca = START + timedelta(hours=1)
+    assert rows == [{"event_id": "a", "level": "red", "revision": 1, "tca": tca, "acknowledged_by": "bob"}]
+    soon = "SELECT count(*) AS n FROM active.alerts WHERE tca < TIMESTAMP '2024-11-04' AND level = 'red'"
+    assert view.rows(soon).to_pylist() == [{"n": 1}]
+
+
+def test_events_of_the_fleet_are_those_of_alerts_and_those_below_their_levels(view: PinnedView) -> None:
+    rows = view.rows("SELECT event_id, level, assessed_risk FROM fleet.events ORDER BY ALL").to_pylist()
+    assert rows == [
+        {"event_id": "a", "level": "red", "assessed_risk": "red"},
+        {"event_id": "d", "level": None, "assessed_risk": "green"},
+    ]
+
+
+def test_a_condition_on_a_table_beside_a_view_leaves_the_view_whole(view: PinnedView) -> None:
+    beside = "SELECT count(*) FROM conjunction_alerts WHERE tca_time_ns < 5"
+    sql = f"SELECT ({beside}) AS none, count(*) AS n FROM active.alerts"
+    assert view.rows(sql).to_pylist() == [{"none": 0, "n": 1}]
+
+
+def test_silence_is_what_is_longer_than_the_kind_of_sensor_allows(view: PinnedView) -> None:
+    rows = view.rows("SELECT * FROM sensors.silence ORDER BY silent_from").to_pylist()
+    found = [(row["source_id"], row["silent_from"], row["silent_until"], row["lasted_s"]) for row in rows]
+    assert found == [
+        ("radar-1", START + timedelta(seconds=600), START + timedelta(seconds=1300), 700.0),
+        ("radar-2", START + timedelta(seconds=1000), None, 800.0),
+    ]
+
+
+@pytest.mark.parametrize("each", QUERY_VIEWS, ids=lambda each: each.name_in_spark)
+def test_each_view_has_its_documented_columns_in_both_dialects(view: PinnedView, each: Any) -> None:
+    columns = view.rows(f"SELECT * FROM {each.schema}.{each.name}").schema.names
+    assert columns == [name for name, _, meaning in each.columns if meaning]
+    assert "TIME(" not in each.in_duckdb + each.in_spark
+    assert "active." not in each.in_spark

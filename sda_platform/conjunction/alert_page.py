@@ -6,7 +6,6 @@ The console shows the same sections, with pictures and scripts as files of its o
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from sda_platform.clock import iso
@@ -14,13 +13,12 @@ from sda_platform.conjunction.czml import czml
 from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.encounter_facts import action_row, encounter_rows, message_row, object_rows
 from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
+from sda_platform.conjunction.globe import ORBIT_VIEW, orbit_viewer
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, section, table
 
-ORBIT_VIEW: Final = Path(__file__).with_name("orbit_view.js")
-"""The script that draws `orbit_viewer`."""
 _STYLE: Final = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;margin:.6rem 0;width:100%}
@@ -155,21 +153,3 @@ def _note_on_levels(history: EventHistory) -> Iterable[Html]:
     )
     if not history.is_current:
         yield element("p", "The event is gone: no screening finds it any more.")
-
-
-def orbit_viewer(last: Row) -> Html:
-    """Make the view of both orbits, and the data that the script of ORBIT_VIEW draws."""
-    packets = Html(json.dumps(czml(last)).replace("<", "\\u003c"))
-    buttons = {"play": "play", "whole": "whole orbits", "pair": "encounter"}
-    slider = {"type": "range", "min": -1000, "max": 1000, "value": 0, "aria_label": "time about TCA"}
-    return joined(
-        element("canvas", id="orbits", width=960, height=560, role="img", aria_label="Both orbits about TCA"),
-        element(
-            "p",
-            *(element("button", text, id=name, type="button") for name, text in buttons.items()),
-            element("input", id="time", **slider),
-        ),
-        element("p", id="when"),
-        element("p", "Drag to turn, scroll to zoom."),
-        element("script", packets, type="application/json", id="czml"),
-    )

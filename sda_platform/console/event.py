@@ -8,11 +8,12 @@ from starlette.responses import Response
 from sda_platform.catalog.lookup import UnknownObject, one_object
 from sda_platform.clock import iso, iso_to_second
 from sda_platform.conjunction.acknowledging import known_actions
-from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row, orbit_viewer
+from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row
 from sda_platform.conjunction.burn_options import BurnOption, burn_options
 from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
+from sda_platform.conjunction.globe import orbit_viewer
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.resource import policy_in_force
 from sda_platform.console.actions import action_form

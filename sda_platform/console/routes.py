@@ -18,7 +18,7 @@ from typing_extensions import override
 from sda_platform.catalog.lookup import UnknownObject
 from sda_platform.conjunction.acknowledging import UnusableAction
 from sda_platform.conjunction.alert_ids import UnknownAlert
-from sda_platform.conjunction.alert_page import ORBIT_VIEW
+from sda_platform.conjunction.globe import ORBIT_VIEW
 from sda_platform.console.actions import NotAllowedToAct, forms, log_in, sent_fields, take_action
 from sda_platform.console.conjunctions import csv_of, listed, shown_rows
 from sda_platform.console.event import PICTURES, event_page, event_picture

@@ -11,6 +11,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.alert_page import AlertReport
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.encounter_figures import encounter_geometry, miss_sigma_km
+from sda_platform.conjunction.globe import surroundings
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.orbits.two_body import two_body_state
@@ -66,6 +67,18 @@ def test_czml_has_both_orbits_about_tca(report: AlertReport) -> None:
         np.testing.assert_allclose(samples[:, 1:], 1000 * r_km, atol=10)
         middle = samples[len(samples) // 2]
         np.testing.assert_allclose(middle, [0.0, *(1000 * x for x in state[:3])])
+
+
+def test_the_globe_has_the_sun_the_prime_meridian_and_three_sigmas_of_each_object() -> None:
+    """Eight in the evening at Greenwich: noon is 120 degrees further west, in November south of the equator."""
+    around = surroundings(assessed(0))
+    longitude, latitude = np.arctan2(around["sun"][1], around["sun"][0]), np.arcsin(around["sun"][2])
+    west = np.degrees(around["earth_angle_rad"] - longitude) % 360
+    assert west == pytest.approx(120 + 16.4 / 4, abs=0.2)  # the equation of time is 16.4 minutes
+    assert np.degrees(latitude) == pytest.approx(-14.7, abs=0.2)
+    for axes in around["ellipsoids"]:
+        lengths = np.linalg.norm(axes, axis=1)
+        np.testing.assert_allclose(lengths, 3000 * np.sort(SIGMAS_KM[:3]), rtol=1e-6)
 
 
 def test_the_encounter_plane_lies_across_the_relative_velocity_with_the_miss_along_x() -> None:

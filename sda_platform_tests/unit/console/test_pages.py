@@ -282,6 +282,16 @@ _TAGS = {
 }  # fmt: skip
 
 
+_DOTS_OF_COASTS = """() => {
+  const canvas = document.getElementById("orbits"), dots = canvas.getContext("2d").getImageData(0, 0, canvas.width,
+    canvas.height).data;
+  let found = 0;
+  for (let i = 0; i < dots.length; i += 4)
+    if (Math.abs(dots[i] - 61) + Math.abs(dots[i + 1] - 90) + Math.abs(dots[i + 2] - 69) < 40) found++;
+  return found;
+}"""
+
+
 @pytest.mark.parametrize("width", sampled([320, 1600], 1600))
 def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int) -> None:
     hostile = {"object_name_1": HOSTILE["script"], "object_name_2": HOSTILE["image"] + 60 * "W"}
@@ -295,6 +305,9 @@ def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int)
             wide = page.run("() => document.documentElement.scrollWidth")
             assert wide == width, f"{path} is {wide} wide at {width}"
             assert page.dialogs == 0 and page.elsewhere == []
+            if "an-event" in path:
+                assert "primary over 0.0° N, 18.4° E" in page.text
+                assert page.run(_DOTS_OF_COASTS) > 100  # type: ignore[operator]  # it is a number
         page.sees("This page")
         page.goto("/conjunctions/an-event")
         page.type("Your name", "ann")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.lander import Lander
 from sda_platform.spark.jars import JarsMissing, jar_paths

@@ -28,12 +28,16 @@ from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.campaign import small_disk
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.support.sampling import sampled
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 HUNG_AFTER_S = 15.0
 # To notice it (a question may have just been answered), and to start it again on a busy machine.
 REPLACED_WITHIN_S = 2 * HUNG_AFTER_S + 120.0
+
+# The webserver is stopped alone, because the supervisor reads the daemon's heartbeat from it.
+MOST_PROCESSES = ("engine", "code-server", "run-workers", "daemon", "collector")
 
 # A run that hangs for as long as the file is there that started it.
 DEFINITIONS = f"""
@@ -162,8 +166,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
     assert eventually(lambda: not guardian.marked(mark), 20)
 
 
-# The webserver is stopped alone, because the supervisor reads the daemon's heartbeat from it.
-@pytest.mark.parametrize("names", [("engine", "code-server", "run-workers", "daemon", "collector"), ("webserver",)])
+@pytest.mark.parametrize("names", sampled([MOST_PROCESSES, ("webserver",)], MOST_PROCESSES))
 def test_stopped_processes_are_replaced_within_their_bounds_and_reported_D8(
     platform: Supervised, names: tuple[str, ...]
 ) -> None:

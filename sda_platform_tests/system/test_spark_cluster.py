@@ -206,6 +206,7 @@ def workers_of(cluster: SparkCluster, run: Callable[[], object]) -> Mapping[str,
     return +found
 
 
+@LONG
 def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothing(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:

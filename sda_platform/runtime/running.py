@@ -43,8 +43,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     Receivers.of(settings)
     NotifyRules.load(settings)
     protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
-    has_collectors = bool(settings.collect) or settings.collect_path.exists()
-    if has_collectors:
+    if settings.collect or settings.collect_path.exists():
         load_config(settings.collect_path)
     Mappings.of(settings.home).load()
     if settings.fusion.sensors:
@@ -62,7 +61,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         driver_memory=settings.driver_memory,
         spark_remote=settings.spark_remote,
         hung_after_s=settings.hung_after_s,
-        collect=settings.collect_path if has_collectors else None,
+        collect=settings.collect_path,
         with_catalogue=settings.serving,
     )
     with _own_signals():

@@ -11,7 +11,7 @@ from pathlib import Path
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.processes import Service, await_end, describe_exit, stop_all
-from sda_platform.runtime.services import Addresses
+from sda_platform.runtime.services import Addresses, collector_service
 
 _DAGSTER_GRACE_S = 5.0
 _ENGINE_GRACE_S = 2.5
@@ -44,6 +44,13 @@ class ServiceGroup(Mapping[str, Service]):
         self._services[service.name] = service
         service.start()
         self._write_state()
+
+    def begin_collecting(self, environment: Mapping[str, str], config: Path | None) -> bool:
+        """Start the collector if ``config`` is there and none was started; return whether it was started now."""
+        if config is None or "collector" in self or not config.exists():
+            return False
+        self.add(collector_service(self._home, environment, config))
+        return True
 
     def await_ready(self, name: str, timeout_s: float) -> None:
         """Return when the service is ready. Raises PlatformError if it ends or exceeds ``timeout_s``."""

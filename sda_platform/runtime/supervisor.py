@@ -46,8 +46,8 @@ class Platform:
 
     ``environment``: environment of every process (default: this process's). ``spark_remote``: address of an engine;
     empty starts a local one. ``driver_memory``: heap of the local engine, in JVM notation. ``hung_after_s``: seconds
-    without an answer after which a process is killed and restarted. ``collect``: configuration file of the collectors;
-    None runs none. ``with_catalogue``: run the lookup endpoint.
+    without an answer after which a process is killed and restarted. ``collect``: configuration file of the collectors,
+    which run once it is there; None runs none. ``with_catalogue``: run the lookup endpoint.
     """
 
     def __init__(
@@ -166,8 +166,7 @@ class Platform:
         code_server = platform_home.code_server_socket(self.home)
         workspace = platform_home.prepare(self.home, code_server, self._inherited)
         self._start_guardian()
-        if self._collect is not None:  # first: sensors do not repeat what they send now
-            self._services.add(services.collector_service(self.home, self._environment(), self._collect))
+        self._services.begin_collecting(self._environment(), self._collect)  # sensors do not repeat what they send
         self._verifying = start_tasks.begin_verification(self.home, self._environment())
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._services.addresses = Addresses(f"http://127.0.0.1:{webserver_port}", code_server, remote)
@@ -177,7 +176,7 @@ class Platform:
             self._services.await_ready("engine", services.ENGINE_READY_S)
             self._begin_warming()
         self._services.await_ready("code-server", services.DAGSTER_READY_S)
-        if self._collect is not None:
+        if "collector" in self._services:
             self._services.await_ready("collector", services.DAGSTER_READY_S)
         for line in start_tasks.await_sound(self._verifying, self._pause):
             self._report(f"lake: {line}")
@@ -273,13 +272,12 @@ class Platform:
         self._is_cold = False
         self._warming = start_tasks.begin_warm_up(self.home, self._environment(), self.addresses.engine)
 
-    def _watch_answers(self) -> None:
-        """Start one thread per service that checks whether the service answers."""
-        self._liveness = services.watched(self.home, self._services, self.addresses, self._hung_after_s)
-        for each in self._liveness:
-            checking = threading.Thread(target=each.keep_asking, args=(self._stop_requested,), daemon=True)
-            checking.name = f"check {each.service.name}"
-            checking.start()
+    def _watch_answers(self, *names: str) -> None:
+        """Start one thread for each of these services, or of all, that checks whether the service answers."""
+        chosen = {name: self._services[name] for name in names or self._services}
+        for each in services.watched(self.home, chosen, self.addresses, self._hung_after_s):
+            self._liveness.append(each)
+            threading.Thread(target=each.keep_asking, args=(self._stop_requested,), daemon=True).start()
 
     def _watch(self) -> None:
         for each in self._liveness:
@@ -288,6 +286,8 @@ class Platform:
                 each.service.signal(signal.SIGKILL)
                 each.begin_again()
         self._services.revive()
+        if self._services.begin_collecting(self._environment(), self._collect):
+            self._watch_answers("collector")
         local_engine = self._services.get("engine")
         if local_engine is None:
             return

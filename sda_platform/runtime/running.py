@@ -6,20 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from sda_platform.delivery.configured import subscriber_of
-from sda_platform.edge.config import load_config
-from sda_platform.formats.fleet import protected_fleet
-from sda_platform.landing.first_lines import Mappings
-from sda_platform.notification.rules import NotifyRules
 from sda_platform.observability.vitals.watch import Receivers
-from sda_platform.orbits.dynamics.space_weather import read_space_weather
-from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
+from sda_platform.runtime.setting_files import require_usable_files
 from sda_platform.runtime.site_lease import site_lease
 from sda_platform.runtime.supervisor import STOPPING, Platform
 from sda_platform.settings import Settings
@@ -41,15 +35,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     # A subscriber, a webhook or a list that cannot be used is reported before anything starts.
     subscriber_of(settings)
     Receivers.of(settings)
-    NotifyRules.load(settings)
-    protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
-    if settings.collect or settings.collect_path.exists():
-        load_config(settings.collect_path)
-    Mappings.of(settings.home).load()
-    if settings.fusion.sensors:
-        sensor_network(Path(settings.fusion.sensors))
-    if settings.weather.space_weather:
-        read_space_weather(Path(settings.weather.space_weather))
+    require_usable_files(settings)
     chosen = settings.environment()
     platform = Platform(
         settings.home,

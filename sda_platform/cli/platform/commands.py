@@ -122,17 +122,20 @@ def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: floa
 @json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """List tables, landing zones, dead letters, red tables and red vitals."""
+    """List files that cannot be used, tables, landing zones, dead letters, red tables and red vitals."""
     from sda_platform.cli.platform.status import show_status
     from sda_platform.observability.services import service_states
     from sda_platform.observability.status import platform_status
+    from sda_platform.runtime.setting_files import wrong_files
     from sda_platform.runtime.watchdog import current_readings
 
+    wrong = wrong_files(settings)
     found = platform_status(lake_of(settings), settings.landing_uri, current_readings(settings))
     services = service_states(settings.home)
     if as_json:
-        print_json({**found.to_dict(), "services": services})
+        print_json({**found.to_dict(), "services": services, "wrong_files": wrong})
     else:
+        console.print_lines(f"cannot be used: {each}" for each in wrong)
         show_status(settings, found, services)
 
 

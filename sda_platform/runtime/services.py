@@ -14,7 +14,7 @@ from sda_platform.spark import engine
 from sda_platform.spark.channel import TOKEN_VARIABLE
 from sda_platform.spark.java import find_java
 
-ENGINE_READY_S = 90.0
+ENGINE_READY_S = 180.0
 DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the probe that is repeated later, of the

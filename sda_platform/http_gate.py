@@ -8,6 +8,8 @@ it protects change nothing by GET.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import ipaddress
 import json
 import re
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REFUSED_HOST: Final = "the request names another host: SDA_HTTP_HOSTS lists the names of this server"
+BASIC_CHALLENGE: Final = 'Basic realm="SDA platform", charset="UTF-8"'
+"""The header `WWW-Authenticate` that has a browser ask for name and token."""
 READING: Final = frozenset({"GET", "HEAD"})
 """Methods of requests that change nothing."""
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
@@ -112,6 +116,18 @@ def is_own_host(host: str, hosts: Collection[str]) -> bool:
 def headers_of(scope: Scope) -> Mapping[str, str]:
     """Return the headers of a request by their names in lower case; of a repeated one the last."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def basic_login(authorization: str) -> tuple[str, str]:
+    """Return name and password of a header ``authorization`` (HTTP Basic); both are empty in any other."""
+    scheme, _, sent = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return "", ""
+    try:
+        name, _, password = base64.b64decode(sent.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    return name, password
 
 
 async def refuse(

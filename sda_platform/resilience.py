@@ -180,7 +180,7 @@ class Quotas:
             waits_s = {name: self._wait_s(sender, name) for name in self._per_minute}
         longest = max(waits_s, key=waits_s.__getitem__)
         if waits_s[longest] > 0:
-            more = f"{sender} sends more than {self._per_minute[longest]:,.0f} {longest} a minute"
+            more = f"{sender} uses more than {self._per_minute[longest]:,.0f} {longest} a minute"
             raise OverQuota(f"{more}; send again when Retry-After has passed", waits_s[longest])
 
     def spend(self, sender: str, **used: float) -> None:

@@ -124,8 +124,8 @@ class Settings(BaseSettings):
     serving_clients: str = Field(
         "",
         json_schema_extra={IS_FILE: True},
-        description="Clients that may write to the served catalogue (TOML); empty: every request may, and beyond "
-        "loopback none.",
+        description="Clients of the served catalogue, and whether reading needs a login (TOML); empty: everyone reads "
+        "and writes, and beyond loopback reads.",
     )
     serving_groups: str = Field("", json_schema_extra={IS_FILE: True}, description="Own groups of objects (TOML).")
     serving_port: int = Field(

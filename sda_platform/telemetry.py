@@ -117,13 +117,20 @@ _OBJECTIVES = (
     _metric("slo_burn_rate", "objective", "Speed at which the last hour spent the budget; 1 spends it in a day."),
     _metric("metrics_drops_total", "", "Rounds of the watchdog that could not read the metrics."),
 )
+_SERVING = (
+    _metric("http_requests_total", "handler client status", "Requests at the lookup endpoint; empty: not logged in."),
+    _metric("http_sent_bytes_total", "handler", "Bytes of answers, without streams."),
+    _metric("http_request_seconds", "handler", "From a request to the begin of its answer.", MetricKind.HISTOGRAM),
+)
 
 METRICS: Final[Mapping[str, CataloguedMetric]] = MappingProxyType(
-    {each.name: each for each in (*_COLLECTORS, *_SUPERVISION, *_EVENT_TIME, *_TABLES, *_OBJECTIVES)}
+    {each.name: each for each in (*_COLLECTORS, *_SUPERVISION, *_EVENT_TIME, *_TABLES, *_OBJECTIVES, *_SERVING)}
 )
 """Every metric, by its exported name."""
 COLLECTOR_METRICS: Final = tuple(each.name for each in _COLLECTORS)
 """The names of those that only a collector exports."""
+SERVING_METRICS: Final = tuple(each.name for each in _SERVING)
+"""The names of those that the lookup endpoint exports."""
 _FAMILIES: Final = {
     MetricKind.COUNTER: CounterMetricFamily,
     MetricKind.GAUGE: GaugeMetricFamily,

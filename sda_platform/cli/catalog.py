@@ -24,6 +24,15 @@ _COLUMNS = (
     number("apogee\nkm", lambda row: f"{row['apogee_km']:.1f}"),
     word("regime", "regime"),
 )
+_ACCESSES = (
+    word("at (UTC)", lambda each: each.at_utc[:19].replace("T", " ")),
+    words("client", "client"),
+    words("address", "peer"),
+    word("", "method"),
+    words("path and query", "target"),
+    number("status", "status"),
+    number("bytes", "sent_bytes"),
+)
 _CONFLICTS = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
 
 
@@ -274,6 +283,21 @@ def put(settings: Settings, file: Path, as_json: bool) -> None:
     lines = (f"{accepted} sets accepted, {len(refused)} refused", *reasons)
     print_facts(as_json, {"accepted": accepted, "refused": refused}, lines)
     sys.exit(int(bool(refused)))
+
+
+@catalog.command()
+@click.option("--client", default="", help="Only of this client; of a user of the UI: `user NAME`.")
+@click.option("--text", default="", help="Only where the path or the query contains this text.")
+@click.option("--writes", is_flag=True, help="Only what writes.")
+@lists_rows(limit=100)
+@click.pass_obj
+def access(settings: Settings, client: str, text: str, writes: bool, output: Output) -> None:
+    """Who read and wrote what at the lookup endpoint: its last requests, where it keeps a log of accesses."""
+    from sda_platform.serving.access_log import DIRECTORY, newest
+
+    most = output.limit or sys.maxsize
+    found = newest(settings.home / DIRECTORY, most, client, text, writes=writes)
+    output.show(found, _ACCESSES, nothing="no access was recorded")
 
 
 @catalog.command()

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-LOG_IN: Final = {"WWW-Authenticate": 'Basic realm="SDA platform", charset="UTF-8"'}
+from sda_platform.http_gate import BASIC_CHALLENGE
+
+LOG_IN: Final = {"WWW-Authenticate": BASIC_CHALLENGE}
 
 
 @dataclass(frozen=True)

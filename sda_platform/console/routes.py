@@ -11,7 +11,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 from starlette.types import Scope
 from typing_extensions import override
 
@@ -68,7 +68,7 @@ class PageRoute(Route):
         return (match, found) if best(headers_of(scope).get("accept"), _OFFERED) == _HTML else (Match.NONE, {})
 
 
-def console_routes(context: ConsoleContext) -> list[BaseRoute]:
+def console_routes(context: ConsoleContext) -> list[Route]:
     """Return the routes of the console; they come before those of the endpoint."""
 
     at_once, turns, bodies = CapacityLimiter(MOST_AT_ONCE), PeerTurns(MOST_AT_ONCE // 2), forms()

@@ -26,15 +26,17 @@ from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.runtime.ui_roles import Role
+from sda_platform.runtime.ui_roles import Role, User
 from sda_platform.runtime.ui_users import Users, UsersError
 from sda_platform.serving import micro_segment
+from sda_platform.serving.access_log import DIRECTORY, AccessLog
 from sda_platform.serving.clients import KnownClients, load_clients
 from sda_platform.serving.errors import AlreadyServed, ServingError
 from sda_platform.serving.groups import load_groups
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.logins import People, no_people
 from sda_platform.serving.puts import Puts, accepted_sets
-from sda_platform.serving.server import serve
+from sda_platform.serving.server import application, serve
 from sda_platform.serving.store import IndexStore
 from sda_platform.settings import Settings
 
@@ -60,9 +62,21 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         address = str(Address(*listening.getsockname()[:2]))
         try:
             submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
-            pages = console_routes(_console(settings, clock, is_open=is_open))
-            announce = lambda: publish(home, CATALOGUE, address)  # noqa: E731
-            serve(live, puts, submissions, clients, listening, announce, settings.http_hosts, groups, pages)
+            users = _users(settings)
+            pages = console_routes(_console(settings, clock, console_readers(users, is_open=is_open)))
+            has_log = bool(clients.by_token) or not is_open
+            app = application(
+                live,
+                puts,
+                submissions,
+                clients,
+                settings.http_hosts,
+                groups,
+                pages,
+                people=_people(users),
+                log=AccessLog(home / DIRECTORY) if has_log else None,
+            )
+            serve(app, listening, lambda: publish(home, CATALOGUE, address))
         finally:
             withdraw(home, CATALOGUE)
 
@@ -82,7 +96,7 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
     return len(sets), [asdict(each) for each in refused]
 
 
-def _console(settings: Settings, clock: MissionClock, *, is_open: bool) -> ConsoleContext:
+def _console(settings: Settings, clock: MissionClock, reader: Callable[[str], ConsoleReader]) -> ConsoleContext:
     """Return what the console's pages are made from; they link to the UI of the platform that runs, or a known one."""
     lake, home = _lake(settings, clock), settings.home.absolute()
 
@@ -98,24 +112,44 @@ def _console(settings: Settings, clock: MissionClock, *, is_open: bool) -> Conso
         Overviews(lake, settings.landing_uri),
         lambda: running_platform(home) is not None,
         ui_url,
-        console_readers(settings, is_open=is_open),
+        reader,
     )
 
 
-def console_readers(settings: Settings, *, is_open: bool) -> Callable[[str], ConsoleReader]:
-    """Return what finds the reader of a request: by the users of the UI; without any, all may act on loopback alone."""
-    if not settings.access.webserver_users:
+def console_readers(users: Users | None, *, is_open: bool) -> Callable[[str], ConsoleReader]:
+    """Return what finds the reader of a request: by ``users`` of the UI; without any, all may act on loopback alone."""
+    if users is None:
         return lambda _: ConsoleReader(may_act=is_open)
-    users = Users(Path(settings.access.webserver_users), secrets.token_urlsafe())
 
     def of(authorization: str) -> ConsoleReader:
-        try:
-            found = users.of(authorization)
-        except UsersError:  # nobody is known until the file can be used
-            found = None
+        found = _user(users, authorization)
         return ConsoleReader(found.name, found.role >= Role.OPERATOR, True) if found else ConsoleReader(has_login=True)
 
     return of
+
+
+def _users(settings: Settings) -> Users | None:
+    place = settings.access.webserver_users
+    return Users(Path(place), secrets.token_urlsafe()) if place else None
+
+
+def _people(users: Users | None) -> People:
+    """Return what finds the user of the UI by a header: each may read."""
+    if users is None:
+        return no_people
+
+    def name_of(authorization: str) -> str | None:
+        found = _user(users, authorization)
+        return found.name if found else None
+
+    return name_of
+
+
+def _user(users: Users, authorization: str) -> User | None:
+    try:
+        return users.of(authorization)
+    except UsersError:  # nobody is known until the file can be used
+        return None
 
 
 def _source(settings: Settings, clock: MissionClock) -> LakeSource:

@@ -8,8 +8,6 @@
 it changes: who is removed from it is refused at once.
 """
 
-import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -20,6 +18,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sda_platform.http_gate import basic_login
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.ui_roles import PROBES, Role, User
 from sda_platform.toml_file import read_toml, require_own
@@ -55,7 +54,7 @@ class Users:
 
     def of(self, authorization: str) -> User | None:
         """Return who sends the header ``authorization`` (HTTP Basic); None: no known user. Raises UsersError."""
-        name, token = _name_and_token(authorization)
+        name, token = basic_login(authorization)
         sent = digest(token)
         if name == PROBES:
             return User(name, Role.VIEWER) if hmac.compare_digest(sent, self._probe) else None
@@ -82,17 +81,6 @@ def new_user(name: str, role: str) -> tuple[str, str]:
         raise UsersError(f"{name!r} cannot name a user: write small letters, digits and hyphens, not {PROBES}")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     return token, f'[users.{name}]\nrole = "{role}"\ntoken_sha256 = "{digest(token)}"\n'
-
-
-def _name_and_token(authorization: str) -> tuple[str, str]:
-    scheme, _, sent = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return "", ""
-    try:
-        name, _, token = base64.b64decode(sent.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return "", ""
-    return name, token
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:

@@ -33,7 +33,7 @@ from typing_extensions import override
 
 from sda_platform.edge.address import Address
 from sda_platform.http_deadline import DeadlineProtocol
-from sda_platform.http_gate import READING, HttpGate, headers_of, refuse
+from sda_platform.http_gate import BASIC_CHALLENGE, READING, HttpGate, headers_of, refuse
 from sda_platform.runtime.services import UI_TOKEN
 from sda_platform.runtime.ui_roles import Role, User, has_permission, may_mutate
 from sda_platform.runtime.ui_users import Users, UsersError
@@ -43,7 +43,7 @@ from sda_platform.spark.channel import kept_token
 # With this function Dagster's command makes its application (decision 20).
 _FACTORY: Final = "create_app_from_workspace_process_context"
 _USER: Final = "sda.user"
-_CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="SDA platform", charset="UTF-8"'),)
+_CHALLENGE: Final = ((b"www-authenticate", BASIC_CHALLENGE.encode()),)
 MOST_BODY_BYTES: Final = 2**18
 """Of a request, and of a message of a WebSocket. A query of 8 MiB was parsed for minutes, and nothing else answered."""
 BODY_S: Final = 30.0

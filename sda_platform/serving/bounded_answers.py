@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sda_platform.fair_share import FairShare, peer_of
-from sda_platform.serving.requests import problem
+from sda_platform.serving.answering import problem
 
 MOST_BYTES: Final = 256 * 2**20
 """Bound of the large answers that are on their way, of which each peer has a fair share; beyond it a request is

@@ -1,24 +1,32 @@
-"""Clients that may write through the endpoint, each with a token and with the objects for which it may write.
+"""Clients of the endpoint, each with a token, with what it may do, and with the objects for which it may write.
 
     [clients.aurora]
     token_variable = "AURORA_TOKEN"
+    may = ["read", "write"]
     norad_ids = [25544, 48274]
     rank = 30
 
     [quota]
     records = 1000000
 
-A client without ``norad_ids`` may write for all objects. At equal epochs its element sets win over those of sources and
-clients of a lower ``rank``; without one it is 0. ``quota`` is what each may write in a minute: ``bytes``, ``records``,
-and records that are ``refused``; beyond, requests are answered 429 for a while. Secrets are not in the file: it names
-the environment variables that hold them. Without a file every request may write, if only this machine can reach the
-endpoint.
+    [reading]
+    needs_login = true
+    requests = 60000
+
+Without ``may`` a client may do both, without ``norad_ids`` it may write for all objects. At equal epochs its element
+sets win over those of sources and clients of a lower ``rank``; without one it is 0. ``quota`` is what each may write in
+a minute: ``bytes``, ``records``, and records that are ``refused``; beyond, requests are answered 429 for a while.
+
+Everyone reads, unless ``reading`` has ``needs_login``; it then also has what each client may read in a minute. Secrets
+are not in the file: it names the environment variables that hold them. Without a file every request may write, if only
+this machine can reach the endpoint.
 """
 
 import hmac
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -44,11 +52,22 @@ class NotAllowed(Exception):
     """The client may not do that; the text says what."""
 
 
+class Right(StrEnum):
+    """What a client may do."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+EVERY_RIGHT: Final = frozenset(Right)
+
+
 class ClientConfig(BaseModel):
     """One client of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     token_variable: str = Field(min_length=1)
+    may: frozenset[Right] = Field(EVERY_RIGHT, min_length=1)
     norad_ids: frozenset[PositiveInt] | None = None
     rank: int | None = Field(None, ge=0, le=100)
 
@@ -69,9 +88,23 @@ class QuotaConfig(BaseModel):
         return Quotas({"bytes": self.bytes, "records": self.records, REFUSED: self.refused})
 
 
+class ReadingConfig(BaseModel):
+    """Whether reading needs a login, and what one client may read in a minute then."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    needs_login: bool = False
+    requests: int = Field(60_000, gt=0)
+    bytes: int = Field(2**33, gt=0)
+
+    def quotas(self) -> Quotas:
+        """Return the accounts of the readers, all empty."""
+        return Quotas({"requests": self.requests, "bytes": self.bytes})
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     quota: QuotaConfig = QuotaConfig()
+    reading: ReadingConfig = ReadingConfig()
     clients: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], ClientConfig] = Field(min_length=1)
 
 
@@ -84,6 +117,12 @@ class Client:
     name: str
     norad_ids: frozenset[int] | None = None
     rank: int | None = None
+    may: frozenset[Right] = EVERY_RIGHT
+
+    def require_right(self, right: Right) -> None:
+        """Raise NotAllowed unless the client may do that."""
+        if right not in self.may:
+            raise NotAllowed(f'client {self.name} may not {right}: add "{right}" to its `may` in the file of clients')
 
     def require(self, norad_ids: Collection[int | None]) -> None:
         """Raise NotAllowed unless the client may write for these objects."""
@@ -102,24 +141,29 @@ class KnownClients:
     by_token: tuple[tuple[str, Client], ...] = ()
     is_open: bool = True
     quota: QuotaConfig = field(default_factory=QuotaConfig)
+    reading: ReadingConfig = field(default_factory=ReadingConfig)
 
-    def are_named(self, name: str, token: str) -> bool:
-        """Tell whether ``token`` is that of the client ``name``; where no clients are declared, any is."""
+    def with_token(self, token: str) -> Client | None:
+        """Return the client that has ``token``, if there is one; the time that this takes reveals no token."""
         sent = token.encode()
-        named = [client for known, client in self.by_token if hmac.compare_digest(sent, known.encode())]
-        return not self.by_token or any(client.name == name for client in named)
+        found = [client for known, client in self.by_token if hmac.compare_digest(sent, known.encode())]
+        return found[0] if found else None
+
+    def named(self, name: str) -> Client | None:
+        """Return the client of this name, if there is one."""
+        return next((client for _, client in self.by_token if client.name == name), None)
 
     def of(self, request: Request) -> Client:
-        """Return the client that sends ``request``. Raises LoginNeeded and NotAllowed."""
+        """Return the client that sends ``request``, to write. Raises LoginNeeded and NotAllowed."""
         if not self.by_token:
             if self.is_open:
                 return Client("anyone")
             raise NotAllowed("other machines reach this endpoint: name its clients in SDA_SERVING_CLIENTS, to write")
-        sent = request.headers.get("authorization", "").encode()
-        found = [client for token, client in self.by_token if hmac.compare_digest(sent, f"Bearer {token}".encode())]
-        if not found:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        found = self.with_token(token) if scheme == "Bearer" else None
+        if found is None:
             raise LoginNeeded("a token is needed: Authorization: Bearer <token>")
-        return found[0]
+        return found
 
 
 ANYONE: Final = KnownClients()
@@ -138,5 +182,5 @@ def load_clients(path: Path) -> KnownClients:
             raise ClientsError(f"{path}: clients.{name}: set {what}")
         if token in found:
             raise ClientsError(f"{path}: clients.{name} has the token of {found[token].name}")
-        found[token] = Client(name, client.norad_ids, client.rank)
-    return KnownClients(tuple(found.items()), quota=file.quota)
+        found[token] = Client(name, client.norad_ids, client.rank, client.may)
+    return KnownClients(tuple(found.items()), quota=file.quota, reading=file.reading)

@@ -1,12 +1,9 @@
-"""Reading a request's parameters, and turning what is wrong with one into an answer that names it."""
+"""Reading a request: its parameters, its sender, and the view that it is answered from."""
 
-import json
 import re
 from asyncio import Semaphore
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from math import ceil
 from typing import Any, Final, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -17,17 +14,10 @@ from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.fair_share import PeerTurns, peer_of
 from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
-from sda_platform.resilience import OverQuota, Quotas
-from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, NotAllowed
-from sda_platform.serving.conditional import PreconditionFailed
-from sda_platform.serving.errors import DamagedIndex, IndexMismatch, ServingError
-from sda_platform.serving.group_commit import Busy
+from sda_platform.resilience import Quotas
+from sda_platform.serving.clients import Client, KnownClients, Right
 from sda_platform.serving.index import GREATEST_ID
-from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.parameters import Parameter
-from sda_platform.serving.rendering import NotAcceptable
-from sda_platform.serving.states import TooMany
 from sda_platform.serving.view import Place, View
 
 Found = TypeVar("Found")
@@ -55,70 +45,6 @@ class NotFound(Exception):
     """There is no such object."""
 
 
-_STATUS: Final[Mapping[type[Exception], int]] = {
-    BadRequest: 400,
-    TooMany: 400,
-    LoginNeeded: 401,
-    NotAllowed: 403,
-    NotFound: 404,
-    NotKept: 410,
-    TooSlow: 408,
-    OverQuota: 429,
-    NotAcceptable: 406,
-    PreconditionFailed: 412,
-    DamagedIndex: 503,
-    IndexMismatch: 503,
-    Busy: 503,
-    ServingError: 500,
-    OSError: 507,
-}
-_HEADERS: Final = {
-    401: {"WWW-Authenticate": "Bearer"},
-    408: {"Connection": "close"},  # the rest of the body may never come
-    503: {"Retry-After": "1"},
-}
-
-
-def answering(handler: Handler, parameters: Mapping[str, Parameter]) -> Handler:
-    """A handler that answers what is wrong with a request as JSON with ``error``.
-
-    A parameter that is not one of ``parameters`` is refused: ignored, it would look as if it had selected. So is one
-    that is given twice. Those that are declared in upper case, as CelesTrak's, may have any case.
-    """
-
-    @wraps(handler)
-    async def answer(request: Request) -> Response:
-        try:
-            _require_known(request, parameters)
-            return await handler(request)
-        except tuple(_STATUS) as error:
-            status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-            headers = _HEADERS.get(status, {})
-            if isinstance(error, OverQuota):
-                headers = {"Retry-After": str(ceil(error.wait_s))}
-            return problem(str(error), status, headers)
-
-    return answer
-
-
-def problem(text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the answer to a request that is not served: what is wrong. No cache keeps it."""
-    kept_nowhere = {"Cache-Control": "no-store", **(headers or {})}
-    return Response(json.dumps({"error": text}), status, kept_nowhere, "application/json")
-
-
-def _require_known(request: Request, parameters: Mapping[str, Parameter]) -> None:
-    given: set[str] = set()
-    for name, _ in request.query_params.multi_items():
-        declared = name if name in parameters else name.upper()
-        if declared not in parameters:
-            has = f"the parameters are {', '.join(parameters)}" if parameters else "there are none here"
-            raise BadRequest(f"no parameter is named {name[:40]!r}; {has}")
-        if declared in given and not parameters[declared].is_repeated:
-            raise BadRequest(f"{name[:40]} is given twice")
-        given.add(declared)
-
-
 async def in_thread(request: Request, work: Callable[..., Found], *arguments: Any) -> Found:
     """Return what ``work`` returns, done in a thread when the peer of ``request`` has its turn."""
     async with turn_of(request):
@@ -134,12 +60,15 @@ def turn_of(request: Request) -> Semaphore:
 def client_of(request: Request) -> Client:
     """Identify the client that sends the request. Raises LoginNeeded and NotAllowed."""
     clients: KnownClients = request.app.state.clients
-    return clients.of(request)
+    client = clients.of(request)
+    request.state.client = client.name
+    return client
 
 
 def writer_of(request: Request) -> Client:
     """Identify the client of a request to write, within its quota. Raises LoginNeeded, NotAllowed and OverQuota."""
     client = client_of(request)
+    client.require_right(Right.WRITE)
     quotas_of(request).require(client.name)
     return client
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final
 
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
+from sda_platform.serving.answering import answering
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
@@ -24,6 +26,14 @@ _TIMES: Final = {"at": instants("An instant, ISO 8601, UTC; may be repeated. Wit
 _SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("Last epoch, ISO 8601.")}
 
 
+class Audience(Enum):
+    """Who may ask."""
+
+    EVERYONE = "everyone"
+    READERS = "who may read: everyone, unless reading needs a login"
+    CLIENTS = "a client by its token, where clients are declared"
+
+
 @dataclass(frozen=True)
 class Route:
     """One path and what it answers: ``json`` is the schema of a success in JSON, ``answers`` has all its media types.
@@ -40,8 +50,12 @@ class Route:
     answers: tuple[str, ...] = ("application/json",)
     statuses: tuple[int, ...] = (200,)
     takes: Mapping[str, str] = field(default_factory=dict)
-    needs_login: bool = False
-    """Where clients are declared, a request has the token of one."""
+    audience: Audience = Audience.READERS
+
+    @property
+    def answer(self) -> Handler:
+        """What answers a request, also a wrong one."""
+        return answering(self.handler, self.query, for_readers=self.audience is Audience.READERS)
 
     @property
     def pattern(self) -> str:
@@ -61,7 +75,13 @@ _ROWS: Final = {"type": "array", "items": {"type": "object"}}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
 ROUTES: Final = (
-    Route("/health", endpoints.health, "The served version, what waits, and the engine's counters.", one("Health")),
+    Route(
+        "/health",
+        endpoints.health,
+        "The served version, what waits, and the engine's counters.",
+        one("Health"),
+        audience=Audience.EVERYONE,
+    ),
     Route(
         "/objects",
         endpoints.objects,
@@ -170,7 +190,7 @@ ROUTES: Final = (
         one("TakenElements"),
         method="POST",
         takes=endpoints.PUT_FORMATS,
-        needs_login=True,
+        audience=Audience.CLIENTS,
     ),
     Route(
         "/ephemerides",
@@ -180,7 +200,7 @@ ROUTES: Final = (
         method="POST",
         statuses=(200, 201),
         takes=submissions.EPHEMERIS_FORMATS,
-        needs_login=True,
+        audience=Audience.CLIENTS,
     ),
     Route(
         "/ephemerides/{submission_id}",
@@ -190,7 +210,7 @@ ROUTES: Final = (
         {"format": choice("State and conjunctions, or their CDMs, instead of the Accept header", submissions.ANSWERS)},
         answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
         statuses=(200, 202),
-        needs_login=True,
+        audience=Audience.CLIENTS,
     ),
     Route(
         "/NORAD/elements/gp.php",
@@ -231,26 +251,32 @@ ROUTES: Final = (
         {"type": ["string", "object"]},
         method="POST",
         takes=spacetrack.LOGIN,
+        audience=Audience.EVERYONE,
     ),
-    Route("/ajaxauth/logout", spacetrack.logout, "Space-Track's logout; there is no session.", {"type": "string"}),
+    Route(
+        "/ajaxauth/logout", spacetrack.logout, "Space-Track's logout.", {"type": "string"}, audience=Audience.EVERYONE
+    ),
 )
 
 
-def openapi(version: str, rows: Mapping[str, Schema]) -> dict[str, Any]:
+def openapi(version: str, rows: Mapping[str, Schema], *, reading_needs_login: bool = False) -> dict[str, Any]:
     """Make the OpenAPI 3.1 document of the routes; ``version`` is the platform's.
 
     ``rows``: the schemas of table rows by name.
     """
+    with_login = {Audience.CLIENTS, Audience.READERS} if reading_needs_login else {Audience.CLIENTS}
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(
+            route, has_login=route.audience in with_login
+        )
     about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST."}
     login = {"type": "http", "scheme": "bearer", "description": "The token of a client, where clients are declared."}
     components = {"schemas": schemas(rows), "securitySchemes": {_LOGIN: login}}
     return {"openapi": "3.1.0", "info": about, "paths": paths, "components": components}
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, *, has_login: bool) -> dict[str, Any]:
     parameters = [parameter.described(name, "query") for name, parameter in route.query.items()]
     for name, parameter in _IN_PATHS.items():
         if f"{{{name}}}" in route.path:
@@ -266,7 +292,7 @@ def _operation(route: Route) -> dict[str, Any]:
             "default": {"description": "What is wrong.", "content": {"application/json": {"schema": one("Error")}}},
         },
     }
-    if route.needs_login:
+    if has_login:
         operation["security"] = [{_LOGIN: []}, {}]  # without declared clients, no login is needed
     if route.method == "POST":
         operation["requestBody"] = {

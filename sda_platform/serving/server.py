@@ -7,18 +7,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 
 import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from sda_platform.code_version import code_version
 from sda_platform.fair_share import PeerTurns
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import HttpGate
+from sda_platform.serving.access_log import AccessLog
+from sda_platform.serving.accesses import Accesses, RequestMetrics
+from sda_platform.serving.answering import ReadersOnly, problem
 from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
@@ -26,8 +29,9 @@ from sda_platform.serving.events import Changes
 from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.logins import People, Sessions, no_people
 from sda_platform.serving.puts import Puts
-from sda_platform.serving.requests import AT_ONCE, answering, problem
+from sda_platform.serving.requests import AT_ONCE
 from sda_platform.serving.routes import ROUTES, openapi
 from sda_platform.serving.submissions import Submissions
 
@@ -45,31 +49,43 @@ def application(
     clients: KnownClients = ANYONE,
     hosts: Collection[str] = (),
     groups: Mapping[str, str] = BUILT_IN,
-    pages: Sequence[BaseRoute] = (),
+    pages: Sequence[StarletteRoute] = (),
+    people: People = no_people,
+    log: AccessLog | None = None,
 ) -> Starlette:
     """Return the endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to
     ``submissions``.
 
     ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway. ``groups``: the queries of
-    groups of objects, by name. ``pages``: routes for people, which come before the endpoint's own.
+    groups of objects, by name. ``pages``: routes for people, which come before the endpoint's own. ``people``: the
+    users of the UI, who may read as clients may. ``log`` records every request.
     """
-    document = openapi(version("sda-platform"), live.source.row_schemas())
+    needs_login = clients.reading.needs_login
+    document = openapi(version("sda-platform"), live.source.row_schemas(), reading_needs_login=needs_login)
+    metrics, quotas = RequestMetrics(), clients.reading.quotas()
 
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
 
+    async def export(_: Request) -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
     code_version()  # for the tags: found once, which takes milliseconds
-    routes = [StarletteRoute(r.pattern, answering(r.handler, r.query), methods=[r.method]) for r in ROUTES]
-    gate = Middleware(HttpGate, hosts=hosts)
+    for_readers = [*pages, StarletteRoute("/metrics", export)]
+    for page in for_readers:
+        page.app = ReadersOnly(page.app)
+    routes = [StarletteRoute(each.pattern, each.answer, methods=[each.method]) for each in ROUTES]
+    accesses = Middleware(Accesses, metrics=metrics, quotas=quotas, log=log)
     app = Starlette(
-        routes=[*pages, StarletteRoute("/openapi.json", describe), *routes],
-        middleware=[gate, Middleware(BoundedAnswers)],
+        routes=[*for_readers, StarletteRoute("/openapi.json", describe), *routes],
+        middleware=[accesses, Middleware(HttpGate, hosts=hosts), Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.bodies, app.state.logins, app.state.answers = Bodies(), bodies_of_logins(), KeptAnswers()
     app.state.turns = PeerTurns(AT_ONCE)
     app.state.groups, app.state.changes = groups, Changes(live.source)
-    app.state.quotas = clients.quota.quotas()
+    app.state.quotas, app.state.reading_quotas = clients.quota.quotas(), quotas
+    app.state.people, app.state.sessions = people, Sessions()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
 
@@ -107,24 +123,14 @@ class Follower:
                 _LOG.exception("the serving index could not follow the catalogue; trying again")
 
 
-def serve(
-    live: LiveCatalogue,
-    puts: Puts,
-    submissions: Submissions,
-    clients: KnownClients,
-    listening: socket.socket,
-    announce: Callable[[], None],
-    hosts: Collection[str] = (),
-    groups: Mapping[str, str] = BUILT_IN,
-    pages: Sequence[BaseRoute] = (),
-) -> None:
-    """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
+def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]) -> None:
+    """Serve the `application` at the socket ``listening`` until a signal ends it; what was put is committed before.
 
     ``announce`` is called once the index is open.
     """
+    live, puts = app.state.live, app.state.puts
     live.start()
     follower = Follower(live)
-    app = application(live, puts, submissions, clients, hosts, groups, pages)
     config = uvicorn.Config(
         app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False,
         proxy_headers=False,  # who sends is who connects, not who a header names

@@ -24,6 +24,7 @@ from sda_platform.serving.conditional import of_content, of_this_moment, of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions
 from sda_platform.serving.query import Query, parsed
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
 from sda_platform.serving.requests import BadRequest, as_of, in_thread, view_of
@@ -43,21 +44,28 @@ _Found = list[Any]
 
 
 async def login(request: Request) -> Response:
-    """Take a client's name and token; where no clients are declared, any."""
+    """Begin a session of a client by its name and token; where no clients are declared, any may read."""
     clients: KnownClients = request.app.state.clients
     media_type_of(request, LOGIN)
     bodies: Bodies = request.app.state.logins
     async with bodies.received(request) as body:
         form = parse_qs(body.decode("utf-8", "replace"))
     identity, password = (form.get(name, [""])[0] for name in ("identity", "password"))
-    if not clients.are_named(identity, password):
+    client = clients.with_token(password)
+    if clients.by_token and (client is None or client.name != identity):
         return JSONResponse({"Login": "Failed"}, headers={"Cache-Control": "no-store"})
-    return JSONResponse("", headers={"Cache-Control": "no-store"})
+    answer = JSONResponse("", headers={"Cache-Control": "no-store"})
+    if client is not None:
+        sessions: Sessions = request.app.state.sessions
+        answer.set_cookie(COOKIE, sessions.begin(client.name), SESSION_S, httponly=True, samesite="strict")
+    return answer
 
 
 async def logout(request: Request) -> Response:
-    """End a login; there is no session."""
-    return of_this_moment(request, JSONResponse("Successfully logged out"))
+    """End a session: the client forgets its cookie."""
+    answer = JSONResponse("Successfully logged out")
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return of_this_moment(request, answer)
 
 
 async def model(request: Request) -> Response:

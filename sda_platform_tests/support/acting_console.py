@@ -18,7 +18,7 @@ from sda_platform.console.routes import console_routes
 from sda_platform.http_gate import HttpGate
 from sda_platform.lake.lake import Lake
 from sda_platform.runtime.serve import console_readers
-from sda_platform.runtime.ui_users import new_user
+from sda_platform.runtime.ui_users import Users, new_user
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.encounters import TCA_NS, assessed
@@ -71,19 +71,16 @@ def acting_console(home: Path, *, has_users: bool = False, is_open: bool = True)
     fleet = home / "fleet.csv"
     home.mkdir(exist_ok=True)
     fleet.write_text("norad_id,name,operator,contact\n25544,ISS,NASA,desk@nasa.example\n")
-    tokens, settings = {}, Settings(home=home)
+    tokens, settings, users = {}, Settings(home=home), None
     if has_users:
         made = {name: new_user(name, name.partition("-")[0]) for name in ("viewer-v", "operator-o", "admin-a")}
-        users = home / "users.toml"
-        users.write_text("".join(section for _, section in made.values()))
-        users.chmod(0o600)
-        tokens = {name: token for name, (token, _) in made.items()}
-        settings = settings.model_copy(
-            update={"access": settings.access.model_copy(update={"webserver_users": str(users)})}
-        )
+        place = home / "users.toml"
+        place.write_text("".join(section for _, section in made.values()))
+        place.chmod(0o600)
+        tokens, users = {name: token for name, (token, _) in made.items()}, Users(place, "probes")
     screening = settings.screening.model_copy(update={"fleet": str(fleet)})
     settings = settings.model_copy(update={"screening": screening})
-    overviews, reader = Overviews(lake, settings.landing_uri), console_readers(settings, is_open=is_open)
+    overviews, reader = Overviews(lake, settings.landing_uri), console_readers(users, is_open=is_open)
     context = ConsoleContext(lake, settings, overviews, lambda: True, lambda: None, reader)
     app = Starlette(routes=console_routes(context), middleware=[Middleware(HttpGate)])
     with Client(app) as client:

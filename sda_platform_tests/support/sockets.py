@@ -49,6 +49,8 @@ ATTEMPTS: Final = (
     Attempt(CATALOGUE, "anyone, clients set", "reads; a write: 401"),
     Attempt(CATALOGUE, "client, object of another", "403"),
     Attempt(CATALOGUE, "client, own object", "writes"),
+    Attempt(CATALOGUE, "anyone, reading needs a login", "401; console: 401"),
+    Attempt(CATALOGUE, "client, reading needs a login", "reads; console: reads"),
     Attempt(CONSOLE, "page of another origin", "403"),
     Attempt(CONSOLE, "anyone, loopback, no users set", "reads, acts on alerts, sees contacts"),
     Attempt(CONSOLE, "anyone, beyond loopback, no users set", "reads; acting: 403"),

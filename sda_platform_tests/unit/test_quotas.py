@@ -26,7 +26,7 @@ def test_a_large_request_is_served_and_the_next_one_waits() -> None:
     time = Time()
     quotas = Quotas({"bytes": 600.0, "records": 60.0}, time)
     quotas.spend("a", bytes=3000, records=10)
-    with pytest.raises(OverQuota, match="a sends more than 600 bytes a minute") as refused:
+    with pytest.raises(OverQuota, match="a uses more than 600 bytes a minute") as refused:
         quotas.require("a")
     assert refused.value.wait_s == pytest.approx(240.0)
     quotas.require("b")

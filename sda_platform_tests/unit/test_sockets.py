@@ -18,6 +18,8 @@ import grpc
 import httpx
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from starlette.responses import Response
+from starlette.routing import Route
 
 from sda_platform.cli.collector.feeder import ObservationArchive
 from sda_platform.edge.address import Address
@@ -37,7 +39,7 @@ from sda_platform_tests.support.file_sources import UPLOAD, post
 from sda_platform_tests.support.second_user import as_another_user
 from sda_platform_tests.support.served_ui import served, ui, users_file
 from sda_platform_tests.support.socket_sources import ended, sealed
-from sda_platform_tests.unit.serving.endpoint import TOKENS, application_over, clients_of, plan
+from sda_platform_tests.unit.serving.endpoint import FILE, TOKENS, application_over, clients_of, plan
 
 FOREIGN_NAME = {"Host": "evil.example"}
 FOREIGN_ADDRESS = "127.0.0.2"
@@ -139,8 +141,8 @@ def catalogue(home: Path) -> Found:
         answer = httpx.post(f"http://127.0.0.1:{port}/ephemerides", content=plan(norad_id), headers=headers)
         return "writes" if answer.is_success else str(answer.status_code)
 
-    def over(name: str, clients: KnownClients) -> Iterator[int]:
-        with application_over(home / name, clients) as (app, _lake), served(app) as port:
+    def over(name: str, clients: KnownClients, **options: Any) -> Iterator[int]:
+        with application_over(home / name, clients, **options) as (app, _lake), served(app) as port:
             yield port
 
     for port in over("open", ANYONE):
@@ -152,6 +154,11 @@ def catalogue(home: Path) -> Found:
         found["anyone, clients set"] = f"{_status(url)}; a write: {writes(port, 25544)}"
         found["client, object of another"] = writes(port, 5, TOKENS["AURORA_TOKEN"])
         found["client, own object"] = writes(port, 25544, TOKENS["AURORA_TOKEN"])
+    pages = [Route("/", lambda _: Response())]
+    for port in over("logins", clients_of(home, FILE + "[reading]\nneeds_login = true\n"), pages=pages):
+        for name, headers in (("anyone", {}), ("client", {"authorization": f"Bearer {TOKENS['AURORA_TOKEN']}"})):
+            read, shown = (_status(f"http://127.0.0.1:{port}{path}", headers) for path in ("/objects/25544", "/"))
+            found[f"{name}, reading needs a login"] = f"{read}; console: {shown}"
     return found
 
 

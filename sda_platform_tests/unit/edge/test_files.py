@@ -70,7 +70,7 @@ def test_a_source_beyond_its_quota_is_refused_and_named_and_others_are_not__S6(t
             assert (await post(collector, "/land/elements?name=a.tle", SETS * 2)).status_code == 201
             refused = await post(collector, "/land/elements?name=b.tle", SETS * 3)
             assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
-            assert "upload sends more than 1 records a minute" in refused.json()["error"]
+            assert "upload uses more than 1 records a minute" in refused.json()["error"]
             (drop / "c.tle").write_bytes(SETS * 4)
             await until(lambda: (drop / "landed" / "c.tle").exists())
             assert [each.partition(":")[0] for each in collector.health] == ["source upload"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from starlette.applications import Starlette
@@ -44,21 +45,24 @@ def clients_of(tmp_path: Path, text: str = FILE) -> KnownClients:
 
 
 @contextmanager
-def application_over(home: Path, clients: KnownClients = ANYONE) -> Iterator[tuple[Starlette, Lake]]:
-    """The endpoint over the lake below ``home``, which has objects 5, 11 and 25544; and that lake."""
+def application_over(home: Path, clients: KnownClients = ANYONE, **options: Any) -> Iterator[tuple[Starlette, Lake]]:
+    """The endpoint over the lake below ``home``, which has objects 5, 11 and 25544; and that lake.
+
+    ``options`` are those of `application`.
+    """
     lake = small_catalogue(home, [5, 11, 25544])
     source = LakeSource(lake, str(home / "landing"))
     live = LiveCatalogue(source, IndexStore(home / "serving"), lambda: START_NS)
     live.start()
     puts = Puts(live, source.land)
     submissions = SubmittedEphemerides(lake, str(home / "landing"))
-    yield application(live, puts, submissions, clients), lake
+    yield application(live, puts, submissions, clients, **options), lake
     puts.close()
     live.close()
 
 
 @contextmanager
-def endpoint_over(home: Path, clients: KnownClients = ANYONE) -> Iterator[tuple[Client, Lake]]:
+def endpoint_over(home: Path, clients: KnownClients = ANYONE, **options: Any) -> Iterator[tuple[Client, Lake]]:
     """A client of `application_over`, and the lake."""
-    with application_over(home, clients) as (app, lake), Client(app) as client:
+    with application_over(home, clients, **options) as (app, lake), Client(app) as client:
         yield client, lake

@@ -145,7 +145,7 @@ def test_a_client_beyond_its_quota_is_refused_and_others_are_not__S6(tmp_path: P
         assert endpoint.submit(25544, aurora).status_code == 201
         for refused in (endpoint.put(25544, aurora), endpoint.submit(25544, aurora)):
             assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
-            assert "aurora sends more than 1 records a minute" in refused.json()["error"]
+            assert "aurora uses more than 1 records a minute" in refused.json()["error"]
         assert endpoint.put(11, survey).status_code == 200
         assert client.get("/objects/5").status_code == 200
 

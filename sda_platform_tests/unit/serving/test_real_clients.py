@@ -7,6 +7,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,30 @@ from sgp4 import omm
 from sgp4.api import Satrec, jday
 from skyfield.api import EarthSatellite, Loader
 
+from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.served_sets import BIG, GEO, ISS, NOW_NS, nothing_submitted
 from sda_platform_tests.unit.serving.catalogues import row
+from sda_platform_tests.unit.serving.endpoint import FILE, TOKENS, clients_of
 from sda_platform_tests.unit.serving.source import MemorySource
 
 GP = "/NORAD/elements/gp.php"
 AT = (2024, 10, 28, 12, 0, 0)
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def endpoint(home: Path, clients: KnownClients = ANYONE) -> Iterator[str]:
     """The address of an endpoint over the space station, a geostationary satellite and some others."""
-    home: Path = tmp_path_factory.mktemp("endpoint")
     source = MemorySource()
     source.commit(ISS, GEO, BIG, *(row(number) for number in range(1, 6)))
     live = LiveCatalogue(source, IndexStore(home), lambda: NOW_NS)
     live.start()
     puts = Puts(live, lambda name, data, origins: NOW_NS)
-    server = uvicorn.Server(uvicorn.Config(application(live, puts, nothing_submitted(home)), log_level="error"))
+    app = application(live, puts, nothing_submitted(home), clients)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -47,6 +50,12 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         thread.join()
     puts.close()
     live.close()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with endpoint(tmp_path_factory.mktemp("endpoint")) as address:
+        yield address
 
 
 def served_km(base: str, number: int) -> list[float]:
@@ -121,3 +130,20 @@ def test_the_spacetrack_client_reads_the_catalogue_unchanged__44(base: str, tmp_
     (tmp_path / "gp.3le").write_text(text)
     found = Loader(str(tmp_path), verbose=False).tle_file(str(tmp_path / "gp.3le"))
     assert [(each.name, each.model.satnum) for each in found] == [("ISS (ZARYA)", 25544), ("GOES 16", 41866)]
+
+
+def test_the_spacetrack_client_logs_in_where_reading_needs_it__44(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spacetrack = pytest.importorskip("spacetrack")
+    for name, token in TOKENS.items():
+        monkeypatch.setenv(name, token)
+    clients = clients_of(tmp_path, FILE + "[reading]\nneeds_login = true\n")
+    with endpoint(tmp_path / "served", clients) as base:
+        with spacetrack.SpaceTrackClient("aurora", TOKENS["AURORA_TOKEN"], base_url=f"{base}/") as client:
+            assert [each["OBJECT_NAME"] for each in client.gp(norad_cat_id=25544)] == ["ISS (ZARYA)"]
+        with (
+            spacetrack.SpaceTrackClient("aurora", "wrong", base_url=f"{base}/") as client,
+            pytest.raises(spacetrack.AuthenticationError),
+        ):
+            client.gp(norad_cat_id=25544)

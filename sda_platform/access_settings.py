@@ -3,8 +3,26 @@
 from sda_platform.setting_sections import SettingsSection, setting
 
 
-class AccessSettings(SettingsSection):
+class SitesFile(SettingsSection):
+    """The sites that may edit the catalogue."""
+
+    sites: str = setting(
+        "",
+        "Public keys of the sites that may edit the catalogue (TOML); empty: edits need no signature.",
+        "SITES",
+        is_file=True,
+    )
+
+
+class AccessSettings(SitesFile):
     """Keys and permissions."""
+
+    site_key: str = setting(
+        "",
+        "Private key of this site (PEM, mode 0600) that signs its edits; empty: they are not signed.",
+        "SITE_KEY",
+        is_file=True,
+    )
 
     subscriber_keys: str = setting(
         "",

@@ -29,6 +29,7 @@ from sda_platform.catalog.satellites import (
     with_decays,
 )
 from sda_platform.catalog.satellites import decode as decode_satellites
+from sda_platform.catalog.sites_resource import SitesResource
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
     CATALOG_CONFLICTS,
@@ -53,12 +54,12 @@ from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
-from sda_platform.orchestration.landing_table import Decoding, landing_asset
+from sda_platform.orchestration.landing_table import Decoding, land, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.materialization import materialized, nothing_new
-from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_checks import DataFreshness
-from sda_platform.orchestration.zone_asset import ZoneContents
+from sda_platform.orchestration.zone_asset import ZoneContents, zone_asset
 
 
 @landing_asset(
@@ -214,25 +215,30 @@ def _applied(
     return fetched(apply(store, plan, transform, sets, Given(current, number), work=judged + current.num_rows))
 
 
-@landing_asset(
+_EDITS = ZoneContents(
+    "Edits of catalogue objects as lines of JSON, made here or at another site.", replayable="yes", ordering="none"
+)
+
+
+@table_asset(
     CATALOG_EDITS,
     jobs=[CATALOG_TO_ALERTS],
-    zones={
-        EDITS_FEED: ZoneContents(
-            "Edits of catalogue objects as lines of JSON, made here or at another site.",
-            replayable="yes",
-            ordering="none",
-        )
-    },
+    zones=[zone_asset(EDITS_FEED, _EDITS, CATALOG_EDITS, CATALOG_TO_ALERTS)],
     freshness=DataFreshness("edits follow no schedule", 0.0, never_stale),
     priority=-10,
 )
-def catalog_edits(_store: Lake) -> Decoding:
+def catalog_edits(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource, sites: SitesResource
+) -> dg.MaterializeResult[Any]:
     """Every edit of a catalogue object that an analyst made, here or at another site, kept for ever.
 
-    Edits carry the site that made them and a version vector. Which of them hold is in `catalog_conflicts`.
+    Edits carry the site that made them and a version vector. Which of them hold is in `catalog_conflicts`. Where sites
+    have keys (`SDA_SITES`), an edit that is not signed by its site is a row with an error.
     """
-    return Decoding(one_by_one(edit_decoding.decode))
+    keys = sites.known()
+    decoder = one_by_one(edit_decoding.decoder(keys))
+    recorded = {"sites": sites.recorded()} if keys else None
+    return land(lake, landing, CATALOG_EDITS, decoder, report=context.log_event, settings=recorded)
 
 
 @table_asset(

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from sda_platform.catalog import health, sensors, serving_index
+from sda_platform.catalog.sites_resource import SitesResource
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -20,5 +21,8 @@ def defs(settings: Settings) -> dg.Definitions:
         asset_checks=[serving_index.index_is_current],
         sensors=[serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
-        resources={"weather": SpaceWeatherResource.of(settings)},
+        resources={
+            "weather": SpaceWeatherResource.of(settings),
+            "sites": SitesResource(sites=settings.access.sites),
+        },
     )

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.audit_log import user
-from sda_platform.catalog.edit_decoding import decode, edit_of
+from sda_platform.catalog.edit_decoding import decoder, edit_of
 from sda_platform.catalog.edits import EditVerdict, next_edit, reconcile
+from sda_platform.catalog.sites import EditingSite, SiteKeys
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
 from sda_platform.formats.edits import CORRECTION, BadEdit, Edit, encode_edits
 from sda_platform.formats.segments import Sender
@@ -22,21 +23,24 @@ class NothingToResolve(LookupError):
     """The edits of this attribute do not contradict each other."""
 
 
-def known_edits(lake: Lake, landing_uri: str) -> list[Edit]:
-    """Read every usable edit that has arrived: consumed ones and those pending in the landing zone."""
-    rows = pending_rows(LandingZone(landing_uri, EDITS_FEED), decode)
+def known_edits(lake: Lake, landing_uri: str, keys: SiteKeys) -> list[Edit]:
+    """Read every usable edit that has arrived: consumed ones and those pending in the landing zone.
+
+    Of pending ones ``keys`` judge the signatures.
+    """
+    rows = pending_rows(LandingZone(landing_uri, EDITS_FEED), decoder(keys))
     rows += usable_rows(lake.log(CATALOG_EDITS).rows())
     return list({edit.edit_id: edit for edit in map(edit_of, rows)}.values())
 
 
 def make_edit(
-    lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: str, editor: str
+    lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: EditingSite, editor: str
 ) -> Edit:
-    """Make an edit at ``site`` that has seen every edit known here, and land it. Raises BadEdit.
+    """Make an edit at ``site`` that has seen every edit known here, and land it. Raises BadEdit and SitesError.
 
     A ``correct_object`` may name a segment by its name; see `with_hashes`.
     """
-    known = known_edits(lake, landing_uri)
+    known = known_edits(lake, landing_uri, site.keys)
     if attribute == CORRECTION:
         value = with_hashes(lake, norad_id, value)
     edit = next_edit(
@@ -44,22 +48,23 @@ def make_edit(
         norad_id=norad_id,
         attribute=attribute,
         value=value,
-        origin=site,
+        origin=site.name,
         editor=editor,
         edited_time_ns=lake.clock.now_ns(),
     )
+    edit = site.signed(edit)
     land_edits(lake, landing_uri, [edit])
     return edit
 
 
 def resolve(
-    lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: str, editor: str
+    lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: EditingSite, editor: str
 ) -> tuple[EditVerdict, Edit]:
     """Decide a conflict: select the edit that supersedes the edits that contradict each other.
 
     Raises NothingToResolve where there is no conflict.
     """
-    known = [each for each in known_edits(lake, landing_uri) if each.key == (norad_id, attribute)]
+    known = [each for each in known_edits(lake, landing_uri, site.keys) if each.key == (norad_id, attribute)]
     verdict = reconcile(known)
     if not verdict.is_conflict:
         raise NothingToResolve(f"{attribute} of object {norad_id} has no edits that contradict each other")

@@ -141,6 +141,7 @@ class CatalogEdit(Provenance, LandingColumns):
     )
     editor: T.StringType = pa.Field(nullable=True, description="Who made it.")
     edited_time_ns: T.LongType = quantity("ns", "The editor's clock, which decides nothing.", nullable=True)
+    signature: T.StringType = pa.Field(nullable=True, description="The site's signature; null: it is not signed.")
 
 
 class SatelliteFacts(Provenance):

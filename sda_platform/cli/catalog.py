@@ -171,7 +171,7 @@ def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: 
     from sda_platform.catalog.editing import make_edit
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
-    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}")
 
 
@@ -186,7 +186,7 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
     from sda_platform.catalog.editing import resolve as decide
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
-    verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
     for each in verdict.current:
         console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}")
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}")
@@ -216,12 +216,29 @@ def restore(settings: Settings, norad_id: int, editor: str) -> None:
     _decide_decay(settings, norad_id, IN_ORBIT, editor)
 
 
+def _site(settings: Settings) -> Any:
+    from sda_platform.catalog.sites import editing_site
+
+    return editing_site(settings.site, settings.access.site_key, settings.access.sites)
+
+
+@catalog.command("site-key", short_help="Make a key that signs the edits of this site.")
+@click.argument("file", type=FILE)
+def site_key(file: Path) -> None:
+    """Make an Ed25519 key in FILE for SDA_SITE_KEY, and its public key in FILE.pub, which other sites need."""
+    from sda_platform.signing_keys import make_key
+
+    public, fingerprint = make_key(file)
+    console.print(f"written: {file}, readable by you alone, and {public}")
+    console.print(f"fingerprint: {fingerprint}")
+
+
 def _decide_decay(settings: Settings, norad_id: int, value: str, editor: str) -> None:
     from sda_platform.catalog.editing import make_edit
     from sda_platform.formats.edits import DECAY
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": DECAY, "value": value}
-    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: decay of {norad_id} is {value!r}")
 
 
@@ -241,7 +258,7 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
 
     lake = lake_of(settings)
     if edits:
-        known = known_edits(lake, settings.landing_uri)
+        known = known_edits(lake, settings.landing_uri, _site(settings).keys)
         file.write_bytes(encode_edits(known))
         console.print(f"{len(known)} edits: {file}")
         return

@@ -4,6 +4,7 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.catalog.editing import NothingToResolve
 from sda_platform.catalog.lookup import UnknownObject
+from sda_platform.catalog.sites import SitesError
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.edge.config import ConfigError
 from sda_platform.evidence.errors import EvidenceError
@@ -18,6 +19,7 @@ from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import LakeInUse
 from sda_platform.runtime.platform_home import AlreadyRunning
 from sda_platform.serving.errors import ServingError
+from sda_platform.signing_keys import UnusableKey
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
@@ -35,7 +37,9 @@ EXPECTED: tuple[type[Exception], ...] = (
     PartnerFileError,
     PlatformError,
     ServingError,
+    SitesError,
     UnknownAlert,
     UnknownObject,
     UnknownTable,
+    UnusableKey,
 )

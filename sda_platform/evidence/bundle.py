@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sda_platform.bounded_zip import open_zip
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.keys import fingerprint, is_signed_by, public_key, public_pem
+from sda_platform.signing_keys import fingerprint, is_signed_by, public_key, public_pem
 
 CONTENTS, SIGNATURE = "contents.json", "signature.json"
 FORMAT, FORMAT_VERSION = "sda-evidence", 1

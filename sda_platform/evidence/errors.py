@@ -2,4 +2,4 @@
 
 
 class EvidenceError(ValueError):
-    """A bundle cannot be made or read, or a key cannot be used; the text names the file and the reason."""
+    """A bundle cannot be made or read; the text names the file and the reason."""

@@ -35,6 +35,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 _SITE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
 _MOST_CHARACTERS: Final = 4096
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}$")
+_SIGNATURE: Final = re.compile(r"[0-9a-f]{128}\Z")
 _CORRECTED: Final = re.compile(r"([0-9a-f]{64}):([0-9]{1,18}):([1-9][0-9]{0,17})$")
 
 
@@ -47,7 +48,8 @@ class Edit:
     """One edit of one attribute of one object. An empty ``value`` removes what was set.
 
     ``vector`` counts the edits of this attribute of this object by site, this one included. ``lamport`` orders edits
-    for display only. ``edited_time_ns`` is the editor's clock, which decides nothing.
+    for display only. ``edited_time_ns`` is the editor's clock, which decides nothing. ``signature``: that of the site
+    below `signed_text` (Ed25519, hexadecimal); empty: it is not signed.
     """
 
     norad_id: int
@@ -58,6 +60,7 @@ class Edit:
     vector: Vector
     editor: str = ""
     edited_time_ns: int = 0
+    signature: str = ""
 
     def __post_init__(self) -> None:
         if self.attribute not in ATTRIBUTES:
@@ -70,6 +73,8 @@ class Edit:
             raise BadEdit("vector must count this edit under its origin, and nothing below 1")
         if len(self.value) > _MOST_CHARACTERS:
             raise BadEdit(f"value has {len(self.value)} characters, at most {_MOST_CHARACTERS} are allowed")
+        if self.signature and not _SIGNATURE.match(self.signature):
+            raise BadEdit(f"signature is {self.signature[:40]!r}…, must be 128 hexadecimal digits")
         if self.attribute == MERGE and self.value and not self._names_another():
             raise BadEdit(f"value is {self.value[:80]!r}, must be the catalogue number of another object")
         if self.attribute == CORRECTION:
@@ -84,6 +89,12 @@ class Edit:
     def key(self) -> tuple[int, str]:
         """Return the number of the object and the attribute that the edit sets."""
         return self.norad_id, self.attribute
+
+    @property
+    def signed_text(self) -> bytes:
+        """Return what a site signs: every field but the signature, so that it is of no other edit."""
+        facts = {name: value for name, value in asdict(self).items() if name != "signature"}
+        return b"edit of a catalogue 1\n" + json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
 
     @property
     def edit_id(self) -> str:
@@ -129,6 +140,7 @@ def read_edit(record: RawRecord) -> Edit:
             vector=vector,
             editor=encodable(str(fields.get("editor") or ""), "editor"),
             edited_time_ns=integer_field(fields, "edited_time_ns") if "edited_time_ns" in fields else 0,
+            signature=text_field(fields, "signature") if fields.get("signature") else "",
         )
     except BadEdit as error:
         raise RecordError("bad_field", str(error)) from None
@@ -136,4 +148,5 @@ def read_edit(record: RawRecord) -> Edit:
 
 def encode_edits(edits: Iterable[Edit]) -> bytes:
     """Edits as lines of JSON; equal edits give equal bytes."""
-    return b"".join(json.dumps(asdict(edit), sort_keys=True).encode() + b"\n" for edit in edits)
+    rows = ({name: value for name, value in asdict(edit).items() if name != "signature" or value} for edit in edits)
+    return b"".join(json.dumps(row, sort_keys=True).encode() + b"\n" for row in rows)

@@ -13,6 +13,7 @@ ErrorKind = Literal[
     "bad_json",
     "bad_field",
     "bad_checksum",
+    "bad_signature",
     "frame_conflict",
     "missing_field",
     "out_of_range",

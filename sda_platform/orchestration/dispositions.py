@@ -92,6 +92,14 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "Fetch the set again; inform the publisher.",
             "No: the digits cannot be trusted. The set comes again with the next catalogue.",
         ),
+        "bad_signature": RecordKind(
+            Disposition.PERMANENT,
+            "An edit of the catalogue is not signed by the site that it names.",
+            "The site has no key here or signed nothing; the edit was changed on its way; a forgery.",
+            "The error names the site and the reason. Ask there whether it made the edit.",
+            "Add or replace the site's key in `SDA_SITES`; a forgery: find who may write to the zone.",
+            "After the key of a genuine site was added.",
+        ),
         "frame_conflict": RecordKind(
             Disposition.PERMANENT,
             "A telemetry frame has the satellite and sequence of an earlier one, and other content.",

@@ -5,7 +5,7 @@ A landing table is declared with its zones and the decoder of their segments; th
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
@@ -13,7 +13,7 @@ import dagster as dg
 from sda_platform import failpoints
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
-from sda_platform.lake.manifest import SegmentRef
+from sda_platform.lake.manifest import SegmentRef, Settings
 from sda_platform.lake.table import Table
 from sda_platform.landing.decode_attempts import DecodeAttempts
 from sda_platform.landing.decoding import DecodedBatch, Decoder, decode_batch, segment_counts
@@ -80,10 +80,12 @@ def land(
     *,
     report: Callable[[dg.AssetObservation], None],
     observed: Sequence[tuple[Table, Head]] = (),
+    settings: Settings | None = None,
 ) -> dg.MaterializeResult[Any]:
     """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it.
 
-    ``observed``: the tables that the decoder reads, at the heads where it does; the manifest names them.
+    ``observed``: the tables that the decoder reads, at the heads where it does; the manifest names them, and the
+    ``settings`` on which rows depend.
     """
     store, inputs = lake.open(), landing.zones_of(table)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
@@ -94,7 +96,7 @@ def land(
     taken = inputs.take(store.log(table), head, max_segments=most, sound_sources=trials.sound_sources)
     failpoints.hit("bronze.taken", table.name)
     batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
-    plan = store.plan_landing(table, head, batch.segments, observed)
+    plan = replace(store.plan_landing(table, head, batch.segments, observed), settings=settings)
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, batch.rows, counts=batch.counts)

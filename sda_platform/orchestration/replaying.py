@@ -22,6 +22,7 @@ from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.orchestration.declarations import declared
+from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.replay.comparison import Comparison, compare
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
@@ -129,7 +130,12 @@ def read_again(table: Table, replayed: History) -> Iterator[TableSnapshot]:
 def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dict[str, Any]:
     """``resources`` with the settings under which ``commit`` was made, as far as it recorded them."""
     recorded = commit.manifest.settings or {}
-    return {**resources, **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()}}
+    earlier = {name: each.as_unrecorded() for name, each in resources.items() if isinstance(each, RecordedResource)}
+    return {
+        **resources,
+        **earlier,
+        **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()},
+    }
 
 
 class _Opened:

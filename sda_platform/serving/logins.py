@@ -56,8 +56,8 @@ class Sessions:
 
 
 def reader_of(request: Request) -> Client:
-    """Identify who reads, within its quota. Raises LoginNeeded, NotAllowed and OverQuota where reading needs a
-    login; else whoever is not known is anyone.
+    """Identify who reads, within its quota. Raises LoginNeeded, NotAllowed and OverQuota where reading needs a login;
+    else every request may.
     """
     clients: KnownClients = request.app.state.clients
     found = _identified(request, clients)

@@ -243,7 +243,7 @@ def evidence_key(file: Path) -> None:
     Keep FILE outside of the platform's home and lake. Give the fingerprint to those who verify, by another way than the
     bundles.
     """
-    from sda_platform.evidence.keys import make_key
+    from sda_platform.signing_keys import make_key
 
     public, fingerprint = make_key(file)
     console.print(f"written: {file}, readable by you alone, and {public}")
@@ -276,8 +276,8 @@ def verify_evidence(bundle: Path, key: str | None, as_json: bool) -> None:
     The exit code is 0 only where all is as the signer of --key left it.
     """
     from sda_platform.cli.alert.evidence import report_lines
-    from sda_platform.evidence.keys import trusted_fingerprint
     from sda_platform.evidence.verification import verify
+    from sda_platform.signing_keys import trusted_fingerprint
 
     found = verify(bundle, trusted_fingerprint(key) if key else None)
     print_facts(as_json, {**asdict(found), "verdict": found.verdict}, report_lines(found))

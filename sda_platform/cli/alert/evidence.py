@@ -9,17 +9,17 @@ from pathlib import Path
 from sda_platform.evidence.bundle import BundleWriter
 from sda_platform.evidence.collecting import collect, facts_of
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.keys import fingerprint, private_key
 from sda_platform.evidence.verification import Verified
 from sda_platform.lake.lake import Lake
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.settings import Settings
+from sda_platform.signing_keys import fingerprint, private_key
 
 
 def write_bundle(lake: Lake, settings: Settings, alert: str, out: Path, key: Path) -> Iterator[str]:
     """Write the evidence of ``alert`` to ``out``, whole or not at all; yields what a person should know of it.
 
-    Raises EvidenceError, UnknownAlert, UnknownMoment, VersionExpired, OSError.
+    Raises EvidenceError, UnusableKey, UnknownAlert, UnknownMoment, VersionExpired, OSError.
     """
     for place in (settings.home, Path(settings.lake_uri), Path(settings.landing_uri)):
         if key.resolve().is_relative_to(place.resolve()):

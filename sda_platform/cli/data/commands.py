@@ -40,6 +40,7 @@ def land(
     Records that no table will use are listed; they become dead letters. Exit code 1 where there are some.
     """
     from sda_platform.audit_log import user
+    from sda_platform.catalog.sites import site_keys
     from sda_platform.cli.data.refused_records import RefusedRecords
     from sda_platform.clock import MissionClock
     from sda_platform.formats.segments import Sender
@@ -49,7 +50,7 @@ def land(
 
     clock, refused_in_all = MissionClock.load(settings.home), 0
     for path in files:
-        refused = RefusedRecords(Lake(settings.lake_uri, clock, without_session))
+        refused = RefusedRecords(Lake(settings.lake_uri, clock, without_session), site_keys(settings.access.sites))
         with _reading(path) as report:
             lander = Lander(
                 settings.landing_uri,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from sda_platform.catalog import decoding as element_sets
 from sda_platform.catalog import edit_decoding, ephemeris_decoding, satellites
 from sda_platform.catalog.orbits import catalogued, designated
+from sda_platform.catalog.sites import SiteKeys
 from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED, SATELLITES_FEED
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
@@ -28,9 +29,13 @@ MOST_SHOWN: Final = 5
 
 @dataclass
 class RefusedRecords:
-    """Counts the refused records of segments of ``lake``'s landing zones, and keeps the first reasons."""
+    """Counts the refused records of segments of ``lake``'s landing zones, and keeps the first reasons.
+
+    ``keys`` judge the signatures of edits.
+    """
 
     lake: Lake
+    keys: SiteKeys = field(default_factory=dict)
     count: int = 0
     reasons: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -62,7 +67,7 @@ class RefusedRecords:
         return {
             ELEMENTS_FEED: element_sets.decode,
             EPHEMERIDES_FEED: ephemeris_decoding.decoder(self._numbers, self._is_catalogued),
-            EDITS_FEED: edit_decoding.decode,
+            EDITS_FEED: edit_decoding.decoder(self.keys),
             SATELLITES_FEED: satellites.decode,
             MESSAGES_FEED: cdm_decoding.decoder(self._numbers),
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,

@@ -112,6 +112,17 @@ VITALS: Sequence[Vital] = (
         judges.unalerted_cdms,
     ),
     Vital(
+        "edits_are_genuine",
+        "edits that claim what is not so",
+        "Every edit of the catalogue is signed by its site, and counts only edits that exist, each once.",
+        "an edit counts edits that have not arrived; a site made two edits under one count; an edit of the last day is "
+        "not signed by its site, where sites have keys",
+        "Ask the site that it names. Land its other edits, add or replace its key in `SDA_SITES`, or decide with "
+        "`sda catalog resolve`: [edit at several sites](../how-to/serve-the-catalogue.md#edit-the-catalogue-at-several-"
+        "sites).",
+        judges.edits,
+    ),
+    Vital(
         "no_orphans_wait",
         "zones with lone files",
         "Every landed file belongs to a segment that a table reads.",

@@ -138,6 +138,7 @@ class Facts:
 
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
     consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
+    ``edit_faults``: edits of the catalogue that claim what is not so.
     ``unnotified``: channels to people that take no messages, and rules that cannot be used.
     ``refused_rows``: by table, computed rows that commits left out within the last hour.
     ``nothing_starts``: why no run is launched, empty where runs are.
@@ -152,6 +153,7 @@ class Facts:
     stale_catalogue: Finding | None = None
     stale_screening: Finding | None = None
     unalerted_cdms: Sequence[Finding] = ()
+    edit_faults: Sequence[Finding] = ()
     orphans: Sequence[OrphanFacts] = ()
     growing_letters: Sequence[Finding] = ()
     refused_rows: Sequence[Finding] = ()

@@ -79,6 +79,11 @@ def unalerted_cdms(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     return (Fault(each.subject, Side.PLATFORM, each.text) for each in facts.unalerted_cdms)
 
 
+def edits(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Find edits of the catalogue that claim what is not so."""
+    return (Fault(each.subject, Side.SOURCES, each.text) for each in facts.edit_faults)
+
+
 def orphans(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     """Lone files by zone, and by who left them."""
     for each in facts.orphans:

@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from sda_platform.catalog.checks import CATALOGUE_IS_FRESH
+from sda_platform.catalog.edit_faults import edit_faults
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
@@ -78,6 +79,7 @@ def lake_facts(
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
         "unalerted_cdms": lambda: [Finding(each.subject, each.text) for each in unalerted_cdms(lake, now_ns)],
+        "edit_faults": lambda: [Finding(each.subject, each.text) for each in edit_faults(lake, now_ns)],
         "orphans": lambda: list(_orphans(landing_orphans(landing_root, wall_s - orphan_grace_s), wall_s)),
         "growing_letters": lambda: _growing(lake, GrowthResource(**growth.model_dump()), now_ns),
         "refused_rows": lambda: list(_refused_rows(lake, now_ns)),

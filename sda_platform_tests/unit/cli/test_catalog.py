@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.catalog.conflicts import edit_claims
-from sda_platform.catalog.edit_decoding import decode
+from sda_platform.catalog.edit_decoding import decoder
 from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
@@ -49,7 +49,7 @@ def consume_edits(home: Path) -> None:
         loaded = zone.read(segment)
         assert loaded.meta is not None
         provenance = {"segment_sha256": loaded.sha256, "segment_name": loaded.name, "received_time_ns": START_NS}
-        rows += [{**row, **provenance} for row in decode(loaded.data, loaded.meta).to_pylist()]
+        rows += [{**row, **provenance} for row in decoder({})(loaded.data, loaded.meta).to_pylist()]
         segments.append(loaded.ref(1))
     commit(lake, CATALOG_EDITS, rows)
     zone.acknowledge(segments)

@@ -26,7 +26,6 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.evidence.bundle import CONTENTS, SIGNATURE, BundleWriter, canonical
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.keys import fingerprint, make_key, private_key, trusted_fingerprint
 from sda_platform.evidence.verification import verify
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS, lower_triangles
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -36,6 +35,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import risk_level
 from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.signing_keys import UnusableKey, fingerprint, make_key, private_key, trusted_fingerprint
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.segments import after, catalogue_of, described, land, radar_segment
 from sda_platform_tests.unit.history.lakes import EVENT, OTHER_EVENT, add, approach
@@ -433,7 +433,7 @@ def test_a_key_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> N
     assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
     assert trusted_fingerprint(str(public)) == trusted_fingerprint(made.upper()) == made
     assert fingerprint(private_key(tmp_path / "key.pem").public_key()) == made
-    with pytest.raises(EvidenceError, match="no key is replaced"):
+    with pytest.raises(UnusableKey, match="no key is replaced"):
         make_key(tmp_path / "key.pem")
 
 

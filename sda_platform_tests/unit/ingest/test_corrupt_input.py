@@ -128,7 +128,7 @@ BRONZE: dict[str, tuple[Table, Decoder]] = {
     "satellites": (SATELLITE_RECORDS, one_by_one(satellites.decode)),
     "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode)),
     "metrics": (PIPELINE_METRICS, one_by_one(metrics.decode)),
-    "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
+    "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decoder({}))),
     "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
     "membership": (MEMBERSHIP_OBSERVATIONS, one_by_one(membership.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),

@@ -7,6 +7,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.formats.edits import ATTRIBUTES
+from sda_platform.formats.element_set import DATA_MODES
 from sda_platform.formats.satcat import FACTS, OBJECT_TYPES, SIZES, STATUSES
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
@@ -57,6 +58,10 @@ class Elements(Provenance):
     classification: T.StringType = pa.Field(nullable=True, description="Classification of the set: U, C or S.")
     revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
     decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
+    data_mode: T.StringType = pa.Field(
+        nullable=True, isin=list(DATA_MODES), description="What the data is of, as it states; null: real."
+    )
+    owner: T.StringType = pa.Field(nullable=True, description="Whose data it is, as its source states.")
     source_priority: T.IntegerType = pa.Field(description="Rank of the source that brought the set; higher wins.")
 
 
@@ -72,6 +77,7 @@ class CatalogEntry(Elements):
     """Of each object the set in force, by (epoch, source priority, set number, originator, segment, record)."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number; by edits, another one than was published.")
+    source_name: T.StringType = pa.Field(nullable=True, description="Who brought the set to us; null: not recorded.")
     radial_error_scale: T.DoubleType = pa.Field(
         nullable=True, gt=0, description="Growth of the radial error, times that of its regime, by its own history."
     )
@@ -248,7 +254,7 @@ ORBITAL_CATALOG = Table(
     ("norad_id",),
     "epoch_time_ns",
     lineage={
-        **{name: [("element_sets", name)] for name in _ELEMENTS},
+        **{name: [("element_sets", name)] for name in (*_ELEMENTS, "source_name")},
         "norad_id": [("element_sets", "norad_id"), ("catalog_edits", "value")],
         "decay_time_ns": [("element_sets", "decay_time_ns"), ("satellite_catalog", "decay_time_ns")],
         **{

@@ -27,6 +27,13 @@ UNKNOWN: Final = "UNKNOWN"
 """What a message states for a name, a designator or an originator that is not known."""
 DECAY_DATE: Final = "DECAY_DATE"
 """Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
+UNCLASSIFIED, CONFIDENTIAL, SECRET = CLASSIFICATIONS = ("U", "C", "S")
+"""Classifications of a set, the lowest first."""
+REAL, TEST, SIMULATED, EXERCISE = DATA_MODES = ("REAL", "TEST", "SIMULATED", "EXERCISE")
+"""What data is of, as UDL names it; what states nothing is real."""
+DATA_MODE, OWNER, SOURCE = MARKINGS = ("DATA_MODE", "OWNER", "SOURCE")
+"""Keywords of markings, user-defined ones in a message of the standard: what a set is of, whose it is, who brought it.
+The last is written, and never read: who brings a set is known."""
 # Some write a whole number with a point.
 _WHOLE: Final = re.compile(r"[+-]?\d{1,30}(?:\.0*)?", re.ASCII)
 SGP4: Final = 0
@@ -61,8 +68,14 @@ class ElementSet:
     revolution_at_epoch: int | None = None
     decay_time_ns: int | None = None
     """When the object decayed, as the source states it; of a day its end."""
+    data_mode: str | None = None
+    """One of DATA_MODES; None: it states none."""
+    owner: str | None = None
+    """Whose data it is, as its source states it."""
     message: ParameterMessage | None = field(default=None, compare=False, repr=False)
     """The message that it was read from, where that can hold more than these fields."""
+    source_name: str | None = field(default=None, compare=False)
+    """Who brought it, where that is known."""
 
 
 def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = None) -> ElementSet:
@@ -91,6 +104,8 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         classification=_optional_text(fields, "CLASSIFICATION_TYPE"),
         revolution_at_epoch=_optional_int(fields, "REV_AT_EPOCH"),
         decay_time_ns=_decay_time_ns(fields),
+        data_mode=_data_mode(fields),
+        owner=_user_defined(fields, OWNER),
         message=message,
     )
 
@@ -185,8 +200,19 @@ def _known_text(fields: Mapping[str, Any], keyword: str) -> str | None:
 
 
 def _decay_time_ns(fields: Mapping[str, Any]) -> int | None:
-    text = _optional_text(fields, DECAY_DATE) or _optional_text(fields, f"USER_DEFINED_{DECAY_DATE}")
+    text = _user_defined(fields, DECAY_DATE)
     return None if text is None else day_or_instant_ns(text, DECAY_DATE, at_end=True)
+
+
+def _data_mode(fields: Mapping[str, Any]) -> str | None:
+    text = _user_defined(fields, DATA_MODE)
+    if text is not None and text.upper() not in DATA_MODES:
+        raise RecordError("out_of_range", f"{DATA_MODE} is {ascii(text)[:80]}, must be one of {', '.join(DATA_MODES)}")
+    return None if text is None else text.upper()
+
+
+def _user_defined(fields: Mapping[str, Any], keyword: str) -> str | None:
+    return _optional_text(fields, keyword) or _optional_text(fields, f"USER_DEFINED_{keyword}")
 
 
 def day_or_instant_ns(text: str, keyword: str, *, at_end: bool) -> int:

@@ -44,6 +44,8 @@ ELEMENT_SCHEMA: Final = pa.schema(
         pa.field("classification", pa.string()),
         pa.field("revolution_at_epoch", pa.int64()),
         pa.field("decay_time_ns", pa.int64()),
+        pa.field("data_mode", pa.string()),
+        pa.field("owner", pa.string()),
     ]
 )
 _ELEMENT_FIELDS: Final = ELEMENT_SCHEMA.names[4:]

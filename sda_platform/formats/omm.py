@@ -9,7 +9,17 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from sda_platform.formats.element_set import DECAY_DATE, UNKNOWN, ElementSet, element_set, omm_fields
+from sda_platform.formats.element_set import (
+    DATA_MODE,
+    DECAY_DATE,
+    MARKINGS,
+    OWNER,
+    SOURCE,
+    UNKNOWN,
+    ElementSet,
+    element_set,
+    omm_fields,
+)
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.json_fields import json_object, repeated
@@ -38,7 +48,8 @@ OMM_CSV_COLUMNS: Final[tuple[str, ...]] = (
     "MEAN_MOTION_DDOT",
 )
 _LONGEST_HEADER: Final = 2**16
-_MORE: Final = ("ORIGINATOR", DECAY_DATE)
+_USER_DEFINED: Final = (DECAY_DATE, *MARKINGS)
+_MORE: Final = ("ORIGINATOR", *_USER_DEFINED)
 _COMMON: Final = {
     "CENTER_NAME": "EARTH",
     "REF_FRAME": "TEME",
@@ -93,7 +104,7 @@ def read_omm(record: RawRecord, encoding: str) -> ElementSet:
 
 
 def encode_omm_csv(element_sets: Iterable[ElementSet]) -> bytes:
-    """A segment in CelesTrak's 17 columns, and originator and decay where one is known; floats keep every digit.
+    """A segment in CelesTrak's 17 columns, and those of _MORE where a value is known; floats keep every digit.
 
     Raises ValueError: line break in a name.
     """
@@ -127,13 +138,13 @@ def omm_values(element: ElementSet) -> dict[str, str | float | int | None]:
 
 def _message(element: ElementSet) -> ParameterMessage:
     values = omm_values(element)
-    decay = values[DECAY_DATE]
     sections = []
     for section in OMM.sections:
         names = [keyword.name for keyword in section.keywords]
         entries = tuple(KeywordEntry(name, _plain(values[name])) for name in names if values.get(name) is not None)
-        if section is USER_SECTION and decay is not None:
-            entries = (KeywordEntry(f"{USER_DEFINED}_{DECAY_DATE}", str(decay)),)
+        if section is USER_SECTION:
+            known = [(name, values[name]) for name in _USER_DEFINED if values[name] is not None]
+            entries = tuple(KeywordEntry(f"{USER_DEFINED}_{name}", str(value)) for name, value in known)
         if entries:
             sections.append((section.name, entries))
     return ParameterMessage(OMM, OMM.version, tuple(sections))
@@ -142,7 +153,13 @@ def _message(element: ElementSet) -> ParameterMessage:
 def _more_fields(element: ElementSet) -> dict[str, str | float | int | None]:
     """Values outside of CelesTrak's columns by keyword, in the order of _MORE."""
     decay_ns = element.decay_time_ns
-    return {"ORIGINATOR": element.originator, DECAY_DATE: None if decay_ns is None else format_epoch(decay_ns)}
+    return {
+        "ORIGINATOR": element.originator,
+        DECAY_DATE: None if decay_ns is None else format_epoch(decay_ns),
+        DATA_MODE: element.data_mode,
+        OWNER: element.owner,
+        SOURCE: element.source_name,
+    }
 
 
 def _plain(value: str | float | int | None) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sda_platform.formats.designators import ALPHA_5
-from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.element_set import REAL, ElementSet
 from sda_platform.formats.tle import line_checksum
 
 _MOST_PLAIN: Final = 99_999
@@ -17,7 +17,7 @@ _FIRST_YEAR, _LAST_YEAR = 1957, 2056
 def encode_tles(element_sets: Iterable[ElementSet]) -> bytes:
     """Sets of two lines, below the name where there is one.
 
-    Raises ValueError: a number, a name or an epoch that the lines cannot hold.
+    Raises ValueError: a number, a name, an epoch or a data mode that the lines cannot hold.
     """
     return "".join(map(_set, element_sets)).encode()
 
@@ -35,6 +35,10 @@ def encode_alpha_5(norad_id: int) -> str:
 
 
 def _set(element: ElementSet) -> str:
+    if element.data_mode not in (None, REAL):
+        raise ValueError(
+            f"object {element.norad_id}: two lines cannot state that a set is of data mode {element.data_mode}"
+        )
     number = encode_alpha_5(element.norad_id)
     first = (
         f"1 {number}{(element.classification or 'U')[:1]} {_designator(element.international_designator):<8} "

@@ -17,10 +17,10 @@ from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FE
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
-from sda_platform.conjunction.data_origins import origin_columns, origins_of_events
+from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.satcat import FACTS
-from sda_platform.formats.segments import Origin, describe_segment, ranks
+from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.history.errors import VersionExpired
 from sda_platform.history.version_vector import vector_at
@@ -131,12 +131,13 @@ class LakeSource:
         return found
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
-        alert = _row_schema(CONJUNCTION_ALERTS)
-        alert["properties"] |= {name: {"type": ["string", "null"]} for name in origin_columns({}, "")}
+        alert, conjunction = _row_schema(CONJUNCTION_ALERTS), _row_schema(CONJUNCTION_ASSESSMENTS)
+        for schema in (alert, conjunction):
+            schema["properties"] |= {name: {"type": ["string", "null"]} for name in origin_columns({}, "")}
         alert["properties"]["acknowledgements"] = {"type": "array", "items": {"type": "object"}}
         return {
             ALERT: alert,
-            CONJUNCTION: _row_schema(CONJUNCTION_ASSESSMENTS),
+            CONJUNCTION: conjunction,
             SCHEDULED_OBSERVATION: _row_schema(PASS_SCHEDULE),
         }
 
@@ -156,15 +157,15 @@ class LakeSource:
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
-        return _current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
+        found = _current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
+        origins = self._origins(found, as_of_ns)
+        return [{**origin_columns(origins, row["event_id"]), **row} for row in found]
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
         found = sorted(_current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)
         known = known_acknowledgements(self._lake)
         active = [alert for alert in found if alert["status"] != "closed"]
-        # Of the past, which state an alert was assessed from is in its history (`sda alert explain`).
-        present = () if as_of_ns is not None else (alert["event_id"] for alert in active)
-        origins = origins_of_events(self._lake, present)
+        origins = self._origins(active, as_of_ns)
         last_ns = FOREVER_NS if as_of_ns is None else as_of_ns
         return [
             {
@@ -176,6 +177,10 @@ class LakeSource:
             }
             for alert in active
         ]
+
+    def _origins(self, rows: Rows, as_of_ns: int | None) -> Mapping[Key, DataOrigin]:
+        """Return whose data rows of events rest on; of the past that is in their history (`sda alert explain`)."""
+        return {} if as_of_ns is not None else origins_of_events(self._lake, [row["event_id"] for row in rows])
 
     def schedule(self, as_of_ns: int | None = None) -> Rows:
         return scheduled_observations(self._lake, as_of_ns)
@@ -209,8 +214,7 @@ class LakeSource:
             return {}
         self._hashes[name] = sha256
         received_ns = described.meta.sealed_time_ns
-        known = None if described.meta.origins is None else ranks(described.meta.origins)
-        rows = micro_segment.rows(data, received_time_ns=received_ns, ranks=known)
+        rows = micro_segment.rows(data, received_time_ns=received_ns, origins=described.meta.origins)
         return {sha256: self.identified(rows)}
 
 

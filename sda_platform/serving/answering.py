@@ -47,10 +47,13 @@ _HEADERS: Final = {
 }
 
 
-def answering(handler: Handler, parameters: Mapping[str, Parameter], *, for_readers: bool) -> Handler:
+def answering(
+    handler: Handler, parameters: Mapping[str, Parameter], *, for_readers: bool, of_every_source: bool = True
+) -> Handler:
     """A handler that answers what is wrong with a request as JSON with ``error``.
 
     ``for_readers``: it is for those who may read. Any other identifies its sender itself, or is for everyone.
+    ``of_every_source``: it is for those who may read what every source has brought.
     A parameter that is not one of ``parameters`` is refused: ignored, it would look as if it had selected. So is one
     that is given twice. Those that are declared in upper case, as CelesTrak's, may have any case.
     """
@@ -59,7 +62,7 @@ def answering(handler: Handler, parameters: Mapping[str, Parameter], *, for_read
     async def answer(request: Request) -> Response:
         try:
             if for_readers:
-                reader_of(request)
+                reader_of(request, of_every_source=of_every_source)
             _require_known(request, parameters)
             return await handler(request)
         except tuple(_STATUS) as error:
@@ -69,7 +72,7 @@ def answering(handler: Handler, parameters: Mapping[str, Parameter], *, for_read
 
 
 class ReadersOnly:
-    """An ASGI application that passes to ``app`` the requests of those who may read; a browser is asked for a login."""
+    """An ASGI application that passes on to ``app`` what those ask who may read all; a browser is asked for a login."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -77,7 +80,7 @@ class ReadersOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
         try:
-            reader_of(Request(scope))
+            reader_of(Request(scope), of_every_source=True)
         except (LoginNeeded, NotAllowed, OverQuota) as error:
             refusal = _refusal(error)
             if isinstance(error, LoginNeeded):

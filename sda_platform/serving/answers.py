@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from sda_platform.formats.element_set import MARKINGS
 from sda_platform.serving.index import Binding
 from sda_platform.serving.puts import Refusal
 
@@ -17,19 +18,22 @@ CONJUNCTION, ALERT, SCHEDULED_OBSERVATION = "Conjunction", "Alert", "ScheduledOb
 """Schemas of rows of tables."""
 _REFERENCE: Final = "#/components/schemas/{model}"
 _TEXT, _NUMBER, _WHOLE = ({"type": kind} for kind in ("string", "number", "integer"))
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _VECTOR: Final[Schema] = {"type": "array", "items": _NUMBER, "minItems": 3, "maxItems": 3}
 _ELEMENTS: Final = {
     **dict.fromkeys(("OBJECT_NAME", "OBJECT_ID", "EPOCH", "CLASSIFICATION_TYPE", "ORIGINATOR", "DECAY_DATE"), _TEXT),
+    **dict.fromkeys(MARKINGS, _TEXT),
     **dict.fromkeys(("NORAD_CAT_ID", "EPHEMERIS_TYPE", "ELEMENT_SET_NO", "REV_AT_EPOCH"), _WHOLE),
     **dict.fromkeys(
         ("MEAN_MOTION", "ECCENTRICITY", "INCLINATION", "RA_OF_ASC_NODE", "ARG_OF_PERICENTER", "MEAN_ANOMALY", "BSTAR",
          "MEAN_MOTION_DOT", "MEAN_MOTION_DDOT"), _NUMBER,
     ),
 }  # fmt: skip
-_STATE: Final = {
+_STATE: Final[Mapping[str, Schema]] = {
     **dict.fromkeys(("norad_id", "time_ns", "elements_epoch_ns"), _WHOLE),
     "elements_age_days": _NUMBER,
-    **dict.fromkeys(("frame", "error"), _TEXT),
+    **dict.fromkeys(("frame", "error", "classification", "data_mode"), _TEXT),
+    **dict.fromkeys(("owner", "source"), _TEXT_OR_NULL),
     **dict.fromkeys(("r_teme_km", "v_teme_km_s"), _VECTOR),
 }
 _SUBMISSION: Final[Mapping[str, Schema]] = {

@@ -13,9 +13,10 @@
     needs_login = true
     requests = 60000
 
-Without ``may`` a client may do both, without ``norad_ids`` it may write for all objects. At equal epochs its element
-sets win over those of sources and clients of a lower ``rank``; without one it is 0. ``quota`` is what each may write in
-a minute: ``bytes``, ``records``, and records that are ``refused``; beyond, requests are answered 429 for a while.
+Without ``may`` a client may do both; with ``sources`` it reads only element sets that these brought. Without
+``norad_ids`` it may write for all objects. At equal epochs its element sets win over those of sources and clients of a
+lower ``rank``; without one it is 0. ``quota`` is what each may write in a minute: ``bytes``, ``records``, and records
+that are ``refused``; beyond, requests are answered 429 for a while.
 
 Everyone reads, unless ``reading`` has ``needs_login``; it then also has what each client may read in a minute. Secrets
 are not in the file: it names the environment variables that hold them. Without a file every request may write, if only
@@ -68,6 +69,7 @@ class ClientConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     token_variable: str = Field(min_length=1)
     may: frozenset[Right] = Field(EVERY_RIGHT, min_length=1)
+    sources: frozenset[str] | None = Field(None, min_length=1)
     norad_ids: frozenset[PositiveInt] | None = None
     rank: int | None = Field(None, ge=0, le=100)
 
@@ -118,6 +120,17 @@ class Client:
     norad_ids: frozenset[int] | None = None
     rank: int | None = None
     may: frozenset[Right] = EVERY_RIGHT
+    sources: frozenset[str] | None = None
+    """Those whose element sets it may read, None: all."""
+
+    def require_every_source(self) -> None:
+        """Raise NotAllowed unless the client may read what every source has brought."""
+        if self.sources is not None:
+            some = ", ".join(sorted(self.sources))
+            raise NotAllowed(
+                f"client {self.name} reads element sets of {some} alone, and this answer rests on those of every "
+                "source: it is for clients without `sources` in the file of clients"
+            )
 
     def require_right(self, right: Right) -> None:
         """Raise NotAllowed unless the client may do that."""
@@ -182,5 +195,7 @@ def load_clients(path: Path) -> KnownClients:
             raise ClientsError(f"{path}: clients.{name}: set {what}")
         if token in found:
             raise ClientsError(f"{path}: clients.{name} has the token of {found[token].name}")
-        found[token] = Client(name, client.norad_ids, client.rank, client.may)
+        if client.sources is not None and not file.reading.needs_login:
+            raise ClientsError(f"{path}: clients.{name}: sources need `needs_login = true` below [reading]")
+        found[token] = Client(name, client.norad_ids, client.rank, client.may, client.sources)
     return KnownClients(tuple(found.items()), quota=file.quota, reading=file.reading)

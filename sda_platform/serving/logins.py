@@ -55,10 +55,11 @@ class Sessions:
         return hmac.new(self._key, stated.encode(), hashlib.sha256).hexdigest()
 
 
-def reader_of(request: Request) -> Client:
+def reader_of(request: Request, *, of_every_source: bool) -> Client:
     """Identify who reads, within its quota. Raises LoginNeeded, NotAllowed and OverQuota where reading needs a login;
-    else every request may.
+    else every request may. ``of_every_source``: what is read rests on the element sets of all.
     """
+    request.state.sources = None
     clients: KnownClients = request.app.state.clients
     found = _identified(request, clients)
     request.state.client = found.name if found else None
@@ -67,6 +68,9 @@ def reader_of(request: Request) -> Client:
     if found is None:
         raise LoginNeeded(_HOW)
     found.require_right(Right.READ)
+    if of_every_source:
+        found.require_every_source()
+    request.state.sources = found.sources
     quotas: Quotas = request.app.state.reading_quotas
     quotas.require(found.name)
     return found

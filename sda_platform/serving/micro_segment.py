@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from sda_platform.formats.element_columns import known
-from sda_platform.formats.element_set import DECAY_DATE, ElementSet
+from sda_platform.formats.element_set import DATA_MODE, DECAY_DATE, OWNER, ElementSet
 from sda_platform.formats.omm import encode_omm_csv
+from sda_platform.formats.segments import Origin
 from sda_platform.serving.record import COLUMNS
 
 PREFIX: Final = "put-"
@@ -40,6 +41,8 @@ _KEYWORDS: Final = {
     "OBJECT_ID": ("international_designator", pa.string()),
     "ORIGINATOR": ("originator", pa.string()),
     "CLASSIFICATION_TYPE": ("classification", pa.string()),
+    DATA_MODE: ("data_mode", pa.string()),
+    OWNER: ("owner", pa.string()),
 }
 
 
@@ -53,8 +56,8 @@ def segment_name(data: bytes) -> str:
     return f"{PREFIX}{hashlib.sha256(data).hexdigest()[:24]}.csv"
 
 
-def rows(data: bytes, *, received_time_ns: int, ranks: Sequence[int] | None) -> pa.Table:
-    """Decode a micro-segment into COLUMNS; ``ranks`` of the clients that sent the sets, None: not known."""
+def rows(data: bytes, *, received_time_ns: int, origins: Sequence[Origin] | None) -> pa.Table:
+    """Decode a micro-segment into COLUMNS; ``origins``: the clients that sent the sets, None: not known."""
     options = csv.ConvertOptions(
         column_types={keyword: kind for keyword, (_, kind) in _KEYWORDS.items()},
         include_columns=list(_KEYWORDS),
@@ -67,9 +70,11 @@ def rows(data: bytes, *, received_time_ns: int, ranks: Sequence[int] | None) -> 
     for name in ("epoch_time_ns", "decay_time_ns"):
         columns[name] = pc.cast(columns[name], pa.int64())
     columns["international_designator"] = known(columns["international_designator"])
+    by_record = [run for run in origins or () for _ in range(run.records)] or [Origin(0, "")] * found.num_rows
     count, sha256 = found.num_rows, hashlib.sha256(data).hexdigest()
     added = {
-        "source_priority": pa.array([0] * count if ranks is None else ranks, pa.int64()),
+        "source_priority": pa.array([run.rank or 0 for run in by_record], pa.int64()),
+        "source_name": pa.array([run.source or None for run in by_record], pa.string()),
         "record_number": pa.array(range(count), pa.int64()),
         "received_time_ns": pa.array([received_time_ns] * count, pa.int64()),
         "commit_sequence": pa.array([0] * count, pa.int64()),  # no commit holds them yet

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sda_platform.formats.cutting import most_records, split_records
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.segments import Origin, Sender, ranks
+from sda_platform.formats.segments import Origin, Sender
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import refusal_reasons
 from sda_platform.serving import micro_segment
@@ -24,7 +24,7 @@ Landing = Callable[[str, bytes, Sequence[Origin]], int]
 _FIELDS = [name for name in ElementSet.__dataclass_fields__ if name in ElementSets.__dataclass_fields__]
 _TEXTS = [
     "object_name", "international_designator", "element_set_number", "originator", "classification",
-    "revolution_at_epoch",
+    "revolution_at_epoch", "data_mode", "owner",
 ]  # fmt: skip
 
 
@@ -84,5 +84,5 @@ class Puts:
         data = micro_segment.encode(each for each, _ in sets)
         origins = [sender.origin(len(list(run))) for sender, run in groupby(sender for _, sender in sets)]
         received_time_ns = self._land(micro_segment.segment_name(data), data, origins)
-        rows = micro_segment.rows(data, received_time_ns=received_time_ns, ranks=ranks(origins))
+        rows = micro_segment.rows(data, received_time_ns=received_time_ns, origins=origins)
         return lambda: self._live.take(rows.column("segment_sha256")[0].as_py(), rows)

@@ -1,4 +1,4 @@
-"""The stored form of one element set: fixed fields, five texts, and a checksum that covers the key as well.
+"""The stored form of one element set: fixed fields, eight texts, and a checksum that covers the key as well.
 
 A value that was damaged, or that lies under another key than its own, is refused. Little-endian throughout.
 """
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.keys import described
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 # Version; nine integers, the last three may be absent; nine numbers; lengths of the texts.
-_FIXED: Final = struct.Struct("<B9q9d5H")
+_FIXED: Final = struct.Struct("<B9q9d8H")
 _CHECKSUM: Final = struct.Struct("<I")
 _INTEGERS: Final = 9
 _OPTIONAL_INTEGERS: Final = 3
@@ -47,6 +47,9 @@ class StoredElements(NamedTuple):
     international_designator: str | None
     originator: str | None
     classification: str | None
+    data_mode: str | None
+    owner: str | None
+    source_name: str | None
     segment_sha256: str
 
 

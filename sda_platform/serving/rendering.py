@@ -122,6 +122,9 @@ def element_set(record: StoredElements) -> ElementSet:
         classification=record.classification,
         revolution_at_epoch=record.revolution_at_epoch,
         decay_time_ns=record.decay_time_ns,
+        data_mode=record.data_mode,
+        owner=record.owner,
+        source_name=record.source_name,
     )
 
 

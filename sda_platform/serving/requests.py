@@ -99,7 +99,8 @@ def view_of(request: Request) -> Iterator[View]:
     live: LiveCatalogue = request.app.state.live
     as_of_ns = as_of(request)
     with live.view(request.query_params.get(SNAPSHOT)) as view:
-        seen = view if as_of_ns is None else view.past(as_of_ns)
+        seen = view.released(request.state.sources)
+        seen = seen if as_of_ns is None else seen.past(as_of_ns)
         yield seen
         view.has_more = seen.has_more
 

@@ -31,6 +31,7 @@ class Audience(Enum):
 
     EVERYONE = "everyone"
     READERS = "who may read: everyone, unless reading needs a login"
+    READERS_OF_SETS = "the same; of element sets each reads those of its sources"
     CLIENTS = "a client by its token, where clients are declared"
 
 
@@ -55,7 +56,12 @@ class Route:
     @property
     def answer(self) -> Handler:
         """What answers a request, also a wrong one."""
-        return answering(self.handler, self.query, for_readers=self.audience is Audience.READERS)
+        return answering(
+            self.handler,
+            self.query,
+            for_readers=self.audience in (Audience.READERS, Audience.READERS_OF_SETS),
+            of_every_source=self.audience is not Audience.READERS_OF_SETS,
+        )
 
     @property
     def pattern(self) -> str:
@@ -100,6 +106,7 @@ ROUTES: Final = (
             **_FORMAT,
         },
         answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/objects/{norad_id}",
@@ -108,6 +115,7 @@ ROUTES: Final = (
         many("ElementSet"),
         {**_AS_OF, **_FORMAT},
         answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/objects/{norad_id}/history",
@@ -116,6 +124,7 @@ ROUTES: Final = (
         many("ElementSet"),
         {**_SPAN, **_LIMIT, "after": Parameter(_AFTER, PLACE_SCHEMA), **_SNAPSHOT, **_AS_OF, **_FORMAT},
         answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/objects/{norad_id}/states",
@@ -123,6 +132,7 @@ ROUTES: Final = (
         "States of an object by SGP4 from the set in force at each time: km and km/s, TEME.",
         many("State"),
         {**_TIMES, **_AS_OF},
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/states",
@@ -130,6 +140,7 @@ ROUTES: Final = (
         "States of several objects, or of a page of all.",
         many("State"),
         {"id": numbers("Catalogue numbers, separated by commas."), **_TIMES, **_PAGE, **_AS_OF},
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/objects/{norad_id}/conjunctions",
@@ -229,6 +240,7 @@ ROUTES: Final = (
             **{name.upper(): each for name, each in _AS_OF.items()},
         },
         answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         f"/basicspacedata/query/{{{_PREDICATES}}}",
@@ -237,12 +249,14 @@ ROUTES: Final = (
         {"anyOf": [_ROWS, {"type": "object", "properties": {"data": _ROWS}}]},
         _AS_OF,
         answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/basicspacedata/modeldef/class/{name}",
         spacetrack.model,
         "The fields of a class of Space-Track's, and their types.",
         {"type": "object", "properties": {"data": _ROWS}},
+        audience=Audience.READERS_OF_SETS,
     ),
     Route(
         "/ajaxauth/login",
@@ -264,7 +278,7 @@ def openapi(version: str, rows: Mapping[str, Schema], *, reading_needs_login: bo
 
     ``rows``: the schemas of table rows by name.
     """
-    with_login = {Audience.CLIENTS, Audience.READERS} if reading_needs_login else {Audience.CLIENTS}
+    with_login = set(Audience) - {Audience.EVERYONE} if reading_needs_login else {Audience.CLIENTS}
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(

@@ -24,7 +24,7 @@ from sda_platform.serving.conditional import of_content, of_this_moment, of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions
+from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions, reader_of
 from sda_platform.serving.query import Query, parsed
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
 from sda_platform.serving.requests import BadRequest, as_of, in_thread, view_of
@@ -92,6 +92,7 @@ def _query(request: Request) -> Response:
         if asked.group is not None:
             asked.conditions += group_of(request, asked.group, view.as_of_ns).conditions
         if asked.name == "cdm_public":
+            reader_of(request, of_every_source=True)
             live: LiveCatalogue = request.app.state.live
             return of_content(request, _answer(asked, asked.chosen(live.source.alerts(as_of(request)))))
         return of_view(request, view, asked.format, lambda: _answer(asked, asked.chosen(_rows(asked, view))))

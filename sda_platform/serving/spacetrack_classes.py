@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from sda_platform.formats.element_set import MARKINGS
 from sda_platform.formats.instants import format_epoch
 from sda_platform.orbits.dynamics.gravity import GM_KM3_S2
 from sda_platform.orbits.elements import WGS72_RADIUS_KM
@@ -115,6 +116,7 @@ _GP: Final = fields(
     ("SITE", TEXT, _fact("launch_site")),
     ("DECAY_DATE", DAY, _decay_day_ns),
     ("OPS_STATUS_CODE", TEXT, _fact("operational_status")),
+    *((name, TEXT, _of_set(name)) for name in MARKINGS),
     ("TLE_LINE0", TEXT, _line(0)),
     ("TLE_LINE1", TEXT, _line(1)),
     ("TLE_LINE2", TEXT, _line(2)),
@@ -189,6 +191,8 @@ _CDM: Final = fields(
     ("TCA", INSTANT, _of_alert("tca_time_ns")),
     ("MIN_RNG", NUMBER, _of_alert("miss_distance_km", _M_OF_KM)),
     ("PC", NUMBER, _of_alert("collision_probability")),
+    ("CLASSIFICATION_TYPE", TEXT, _of_alert("classification")),
+    ("DATA_MODE", TEXT, _of_alert("data_mode")),
     *_side(1),
     *_side(2),
 )

@@ -143,6 +143,10 @@ class View:
         """Return what this view would have been at mission time ``as_of_ns``, of what it holds."""
         return PastView(self, as_of_ns)
 
+    def released(self, sources: frozenset[str] | None) -> "View":
+        """Return this view of what ``sources`` have brought; None: all of it."""
+        return self if sources is None else ReleasedView(self, sources)
+
     def _is_known(self, record: StoredElements) -> bool:  # noqa: ARG002 (a past view does not know all)
         return True
 
@@ -162,27 +166,19 @@ class View:
         return max(sets, key=lambda each: rank(each._asdict(), self.as_of_ns))
 
 
-class PastView(View):
-    """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
+class _SelectedView(View):
+    """A view of some of the sets of another one: an object has the one that is in force among them."""
 
-    Edits and satellite catalogues count as they do now.
-    """
-
-    def __init__(self, view: View, as_of_ns: int) -> None:
+    def __init__(self, view: View, as_of_ns: int, satellites: Satellites) -> None:
         self._index, self._waiting, self.binding = view._index, view._waiting, view.binding
-        self.satellites = view.satellites
+        self.satellites = satellites
         self.changed_s, self.taken_s, self.has_more = view.changed_s, view.taken_s, False
-        self._present, self.as_of_ns = view, min(as_of_ns, view.as_of_ns)
-
-    @property
-    @override
-    def identity(self) -> str:
-        return f"{self._present.identity}-{self.as_of_ns}"
+        self._present, self.as_of_ns = view, as_of_ns
 
     @property
     @override
     def snapshot(self) -> str:
-        return self._present.identity
+        return self._present.snapshot
 
     @override
     def get(self, norad_id: int) -> StoredElements | None:
@@ -201,9 +197,46 @@ class PastView(View):
     def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
         return (record for record in self.objects() if since_ns <= record.epoch_time_ns <= until_ns)
 
+
+class PastView(_SelectedView):
+    """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
+
+    Edits and satellite catalogues count as they do now.
+    """
+
+    def __init__(self, view: View, as_of_ns: int) -> None:
+        super().__init__(view, min(as_of_ns, view.as_of_ns), view.satellites)
+
+    @property
+    @override
+    def identity(self) -> str:
+        return f"{self._present.identity}-{self.as_of_ns}"
+
     @override
     def _is_known(self, record: StoredElements) -> bool:
-        return record.received_time_ns <= self.as_of_ns
+        return record.received_time_ns <= self.as_of_ns and self._present._is_known(record)
+
+
+class ReleasedView(_SelectedView):
+    """What some sources have brought, as if there were no other; without the satellite catalogue, which names none."""
+
+    def __init__(self, view: View, sources: frozenset[str]) -> None:
+        super().__init__(view, view.as_of_ns, NO_SATELLITES)
+        self._sources = sources
+
+    @property
+    @override
+    def identity(self) -> str:
+        return f"{self._present.identity}-of-{','.join(sorted(self._sources))}"
+
+    @override
+    def get(self, norad_id: int) -> StoredElements | None:
+        present = self._present.get(norad_id)
+        return present if present is None or self._is_known(present) else super().get(norad_id)
+
+    @override
+    def _is_known(self, record: StoredElements) -> bool:
+        return record.source_name in self._sources
 
 
 def place(record: StoredElements) -> Place:

@@ -59,6 +59,8 @@ class CurrentAlert:
     state_source_2: str | None = None
     data_of_1: str | None = None
     data_of_2: str | None = None
+    classification: str | None = None
+    data_mode: str | None = None
 
 
 def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[CurrentAlert]:

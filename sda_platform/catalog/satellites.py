@@ -16,7 +16,7 @@ from sda_platform.catalog.edit_decoding import edit_of
 from sda_platform.catalog.edits import reconcile
 from sda_platform.catalog.tables import CATALOG_EDITS, SATELLITE_CATALOG, SATELLITE_RECORDS, SATELLITES_FEED
 from sda_platform.formats.edits import DECAY, Edit, decided_decay_ns
-from sda_platform.formats.satcat import FACTS, SatelliteRecord
+from sda_platform.formats.satcat import FACTS, PREDICTION, SatelliteRecord
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -50,6 +50,8 @@ def changed_satellites(
         # A row that an edit began has the edit's time, and no fact yet.
         is_newest = _arrival(record) >= _arrival(row) or not any(row[name] is not None for name in facts)
         row |= {name: fact for name, fact in facts.items() if fact is not None and (is_newest or row[name] is None)}
+        if is_newest and record[PREDICTION[0]] is not None:
+            row |= {name: record[name] for name in PREDICTION}
         if is_newest:
             row |= {name: record[name] for name in _PROVENANCE}
     of_edits = sorted(edits, key=lambda row: (row["norad_id"], _arrival(row)))

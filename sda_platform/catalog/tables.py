@@ -164,6 +164,15 @@ class SatelliteFacts(Provenance):
     launch_site: T.StringType = pa.Field(nullable=True, description="Launch site, as a code.")
     decay_time_ns: T.LongType = quantity("ns", "Decay, Unix time UTC; of a day its end.", nullable=True)
     predicted_decay_time_ns: T.LongType = quantity("ns", "Predicted decay, Unix time UTC.", nullable=True)
+    prediction_window_min: T.DoubleType = quantity(
+        "min", "Uncertainty of the predicted decay, to each side.", nullable=True, ge=0
+    )
+    reentry_latitude_deg: T.DoubleType = quantity(
+        "deg", "Geodetic latitude of the predicted decay, north.", nullable=True, ge=-90, le=90
+    )
+    reentry_longitude_deg: T.DoubleType = quantity(
+        "deg", "Longitude of the predicted decay, east.", nullable=True, ge=-180, le=360
+    )
     rcs_m2: T.DoubleType = quantity("m²", "Radar cross-section.", nullable=True, gt=0)
     rcs_size: T.StringType = pa.Field(nullable=True, isin=list(SIZES), description="Class of its cross-section.")
 

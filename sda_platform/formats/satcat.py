@@ -1,7 +1,7 @@
 """Facts about objects, as satellite catalogues (SATCAT) and decay messages state them.
 
-Reads CelesTrak's catalogue as CSV and JSON, and Space-Track's classes `satcat` and `decay`. The record has one set of
-names; NAMES has those that the two publishers give each field.
+Reads CelesTrak's catalogue as CSV and JSON, and Space-Track's classes `satcat`, `decay` and `tip` (tracking and impact
+predictions). The record has one set of names; NAMES has those that the two publishers give each field.
 """
 
 import re
@@ -37,8 +37,11 @@ WORKING: Final = ("+", "P", "B", "S", "X")
 """The statuses of satellites that count as active."""
 SMALL, MEDIUM, LARGE = "SMALL", "MEDIUM", "LARGE"
 SIZES: Final = (SMALL, MEDIUM, LARGE)
+_LONGEST_WINDOW_MIN: Final = 525_600.0
 _SMALL_BELOW_M2, _LARGE_FROM_M2 = 0.1, 1.0
-_PREDICTION: Final = "PREDICTION"
+_PREDICTED: Final = "PREDICTION"
+_WINDOW: Final = "WINDOW"
+"""A field that tracking and impact predictions alone have: the uncertainty of the decay, minutes to each side."""
 _DAY_ONLY: Final = re.compile(r"(\d{4}-\d\d-\d\d) 0?0:00(?::00)?", re.ASCII)
 _SHORT_HOUR: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d:.*)", re.ASCII)
 
@@ -59,8 +62,18 @@ class SatelliteRecord:
     predicted_decay_time_ns: int | None = None
     rcs_m2: float | None = None
     rcs_size: str | None = None
+    prediction_window_min: float | None = None
+    reentry_latitude_deg: float | None = None
+    reentry_longitude_deg: float | None = None
 
 
+PREDICTION: Final = (
+    "predicted_decay_time_ns",
+    "prediction_window_min",
+    "reentry_latitude_deg",
+    "reentry_longitude_deg",
+)
+"""What one prediction of a decay states: it replaces all that an earlier one stated."""
 FACTS: Final = tuple(field.name for field in fields(SatelliteRecord))
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "norad_id": ("NORAD_CAT_ID", "OBJECT_NUMBER"),
@@ -98,7 +111,8 @@ def satellite_record(values: Mapping[str, Any]) -> SatelliteRecord:
     if norad_id < 1:
         raise RecordError("out_of_range", f"{keyword} is {norad_id}, must be at least 1")
     decay_ns = _time_ns(*given["decay_time_ns"], at_end=True)
-    is_predicted = (text_of(values.get("MSG_TYPE"), "MSG_TYPE") or "").upper() == _PREDICTION
+    stated = (text_of(values.get("MSG_TYPE"), "MSG_TYPE") or "").upper()
+    is_predicted = stated == _PREDICTED or values.get(_WINDOW) not in (None, "")
     rcs_m2 = _cross_section_m2(*given["rcs_m2"])
     return SatelliteRecord(
         norad_id=norad_id,
@@ -109,6 +123,9 @@ def satellite_record(values: Mapping[str, Any]) -> SatelliteRecord:
         launch_time_ns=_time_ns(*given["launch_time_ns"], at_end=False),
         decay_time_ns=None if is_predicted else decay_ns,
         predicted_decay_time_ns=decay_ns if is_predicted else None,
+        prediction_window_min=_within(values, _WINDOW, 0.0, _LONGEST_WINDOW_MIN) if is_predicted else None,
+        reentry_latitude_deg=_within(values, "LAT", -90.0, 90.0) if is_predicted else None,
+        reentry_longitude_deg=_within(values, "LON", -180.0, 360.0) if is_predicted else None,
         rcs_m2=rcs_m2,
         rcs_size=_one_of(given["rcs_size"], SIZES) or size_of(rcs_m2),
     )
@@ -158,6 +175,18 @@ def _time_ns(keyword: str, value: Any, *, at_end: bool) -> int | None:
 def with_leading_zero(text: str) -> str:
     """Return a time of Space-Track with two digits for its hour, as ISO 8601 has."""
     return _SHORT_HOUR.sub(r"\1 0\2", text)
+
+
+def _within(values: Mapping[str, Any], keyword: str, low: float, high: float) -> float | None:
+    value = values.get(keyword)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise RecordError("bad_field", f"{keyword} is {ascii(value)[:80]}, must be a number")
+    number = finite(value, keyword)
+    if not low <= number <= high:
+        raise RecordError("out_of_range", f"{keyword} is {number:g}, must be from {low:g} to {high:g}")
+    return number
 
 
 def _cross_section_m2(keyword: str, value: Any) -> float | None:

@@ -245,7 +245,7 @@ ROUTES: Final = (
     Route(
         f"/basicspacedata/query/{{{_PREDICATES}}}",
         spacetrack.query,
-        "Space-Track's query of the classes gp, gp_history, satcat, decay and cdm_public.",
+        f"Space-Track's query of the classes {', '.join(CLASSES)}.",
         {"anyOf": [_ROWS, {"type": "object", "properties": {"data": _ROWS}}]},
         _AS_OF,
         answers=_SETS,

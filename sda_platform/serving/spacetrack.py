@@ -29,7 +29,7 @@ from sda_platform.serving.query import Query, parsed
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
 from sda_platform.serving.requests import BadRequest, as_of, in_thread, view_of
 from sda_platform.serving.satellites import CataloguedObject
-from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns
+from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns, has_prediction
 from sda_platform.serving.view import View
 
 LOGIN: Final = {"application/x-www-form-urlencoded": "form"}
@@ -124,6 +124,8 @@ def _rows(asked: Query, view: View) -> Iterable[CataloguedObject]:
         return view.every_object()
     if asked.name == "decay":
         return (each for each in view.every_object() if decay_epoch_ns(each) is not None)
+    if asked.name == "tip":
+        return (each for each in view.every_object() if has_prediction(each, view.as_of_ns))
     if asked.name == "gp_history":
         if not 0 < len(wanted) <= _MOST_OBJECTS:
             raise BadRequest(f"class gp_history needs NORAD_CAT_ID: one object, or up to {_MOST_OBJECTS:,}")

@@ -1,8 +1,9 @@
 """The classes of Space-Track's API: their fields, in its order, each with its type and where its value comes from.
 
 `gp` has the set in force of each object, `gp_history` every set. `satcat` has what is known of each object, `decay` the
-decays and predicted ones, `cdm_public` the conjunction alerts. Names of element sets are those that the writer of
-OMMs uses. Fields that only their publisher can fill (FILE, GP_ID, COMMENTCODE) are not there.
+decays and predicted ones, `tip` the predictions of objects in orbit, `cdm_public` the conjunction alerts. Names of
+element sets are those that the writer of OMMs uses. Fields that only their publisher can fill (FILE, GP_ID,
+COMMENTCODE) are not there.
 """
 
 import math
@@ -158,6 +159,11 @@ def decay_epoch_ns(each: CataloguedObject) -> int | None:
     return predicted if each.decay_ns is None else each.decay_ns
 
 
+def has_prediction(each: CataloguedObject, time_ns: int) -> bool:
+    """Tell whether an object that is in orbit is predicted to decay."""
+    return each.is_in_orbit(time_ns) and each.facts.get("predicted_decay_time_ns") is not None
+
+
 _DECAY: Final = fields(
     ("NORAD_CAT_ID", WHOLE, lambda each: each.norad_id),
     ("OBJECT_NUMBER", WHOLE, lambda each: each.norad_id),
@@ -170,6 +176,20 @@ _DECAY: Final = fields(
     ("MSG_EPOCH", INSTANT, _fact("received_time_ns")),
     ("DECAY_EPOCH", INSTANT, decay_epoch_ns),
     ("MSG_TYPE", TEXT, _message),
+)
+
+
+_TIP: Final = fields(
+    ("NORAD_CAT_ID", WHOLE, lambda each: each.norad_id),
+    ("MSG_EPOCH", INSTANT, _fact("received_time_ns")),
+    ("INSERT_EPOCH", INSTANT, _fact("received_time_ns")),
+    ("DECAY_EPOCH", INSTANT, _fact("predicted_decay_time_ns")),
+    ("WINDOW", NUMBER, _fact("prediction_window_min")),
+    ("LAT", NUMBER, _fact("reentry_latitude_deg")),
+    ("LON", NUMBER, _fact("reentry_longitude_deg")),
+    ("INCL", NUMBER, _of_set("INCLINATION")),
+    ("OBJECT_NUMBER", WHOLE, lambda each: each.norad_id),
+    ("OBJECT_NAME", TEXT, _NAME),
 )
 
 
@@ -201,5 +221,6 @@ CLASSES: Final[Mapping[str, Sequence[QueryField]]] = {
     "gp_history": tuple(_GP.values()),
     "satcat": tuple(_SATCAT.values()),
     "decay": tuple(_DECAY.values()),
+    "tip": tuple(_TIP.values()),
     "cdm_public": tuple(_CDM.values()),
 }

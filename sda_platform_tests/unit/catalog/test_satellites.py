@@ -16,7 +16,7 @@ from sda_platform.catalog.satellites import changed_satellites, with_decays
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.edits import DECAY, IN_ORBIT, Edit
-from sda_platform.formats.satcat import FACTS, SatelliteRecord
+from sda_platform.formats.satcat import FACTS, PREDICTION, SatelliteRecord
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.segments import START_NS
@@ -54,6 +54,17 @@ def known(current: list[dict[str, Any]], changed: list[dict[str, Any]]) -> dict[
     provenance = ("segment_sha256", "segment_name", "record_number", "received_time_ns")
     rows = {row["norad_id"]: row for row in (*current, *changed)}
     return {number: {n: value for n, value in row.items() if n not in provenance} for number, row in rows.items()}
+
+
+def test_a_prediction_replaces_all_of_the_one_before__44() -> None:
+    first = SatelliteRecord(
+        1, predicted_decay_time_ns=9, prediction_window_min=60.0, reentry_latitude_deg=1.0, reentry_longitude_deg=2.0
+    )
+    current = changed_satellites([], rows(first, received=1), [])
+    (found,) = changed_satellites(current, rows(SatelliteRecord(1, predicted_decay_time_ns=7), received=2), [])
+    stated = [found[name] for name in PREDICTION]
+    assert stated == [7, None, None, None]
+    assert not changed_satellites([found], rows(SatelliteRecord(1, object_name=None), received=3), [])
 
 
 def test_of_each_fact_the_newest_statement_counts_and_silence_undoes_nothing() -> None:

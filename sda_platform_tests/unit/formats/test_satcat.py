@@ -77,6 +77,21 @@ def test_a_record_that_cannot_be_used_is_refused_by_its_field(change: dict[str, 
     assert reason in error
 
 
+def test_a_tracking_and_impact_prediction_is_no_decay__44() -> None:
+    """It has no MSG_TYPE: taken for a decay, the object would leave the catalogue before it re-enters."""
+    stated = {"NORAD_CAT_ID": "48000", "MSG_EPOCH": "2024-11-01 06:00:00", "DECAY_EPOCH": "2024-11-03 07:21:00",
+              "WINDOW": "180", "REV": "12", "DIRECTION": "ascending", "LAT": "-12.5", "LON": "230.1", "INCL": "53.1",
+              "HIGH_INTEREST": "N"}  # fmt: skip
+    (found,), errors = records(json.dumps([stated]).encode(), "satcat-json")
+    assert errors == []
+    assert (found.decay_time_ns, found.predicted_decay_time_ns) == (None, parse_iso_ns("2024-11-03T07:21:00Z"))
+    places = (found.prediction_window_min, found.reentry_latitude_deg, found.reentry_longitude_deg)
+    assert places == (180.0, -12.5, 230.1)
+    for field, value in (("WINDOW", "-1"), ("LAT", "91"), ("LON", "north")):
+        _, (error,) = records(json.dumps([{**stated, field: value}]).encode(), "satcat-json")
+        assert error.startswith(f"{field} is")
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [

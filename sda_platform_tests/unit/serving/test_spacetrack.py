@@ -20,7 +20,14 @@ FACTS = {
     1: {"object_type": "PAYLOAD", "owner": "US", "operational_status": "+", "launch_time_ns": NOW_NS - 9 * DAY_NS},
     2: {"object_type": "PAYLOAD", "owner": "PRC", "operational_status": "D", "decay_time_ns": NOW_NS - DAY_NS},
     3: {"object_type": "DEBRIS", "owner": "US", "rcs_m2": 0.05, "rcs_size": "SMALL", "operational_status": None},
-    4: {"object_type": "PAYLOAD", "owner": "UK", "operational_status": "-", "predicted_decay_time_ns": NOW_NS + DAY_NS},
+    4: {
+        "object_type": "PAYLOAD",
+        "owner": "UK",
+        "operational_status": "-",
+        "predicted_decay_time_ns": NOW_NS + DAY_NS,
+        "prediction_window_min": 120.0,
+        "reentry_latitude_deg": -12.5,
+    },
     90: {"object_name": "GONE 90", "object_type": "ROCKET BODY", "owner": "CIS", "decay_time_ns": 0},
 }
 
@@ -106,6 +113,8 @@ def test_a_satellite_without_a_set_is_in_satcat_and_among_the_decays(place: Worl
     assert (third["RCSVALUE"], third["LAUNCH_YEAR"], third["LAUNCH_NUM"], third["LAUNCH_PIECE"]) == (
         "0.05", "1998", "3", "A",
     )  # fmt: skip
+    (tip,) = rows(place, "class/tip/predicates/NORAD_CAT_ID,DECAY_EPOCH,WINDOW,LAT,LON")
+    assert [tip["NORAD_CAT_ID"], tip["WINDOW"], tip["LAT"], tip["LON"]] == ["4", "120.0", "-12.5", None]
     decays = rows(place, "class/decay/orderby/NORAD_CAT_ID/predicates/NORAD_CAT_ID,MSG_TYPE")
     assert [list(each.values()) for each in decays] == [["2", "Historical"], ["4", "Prediction"], ["90", "Historical"]]
 
@@ -163,7 +172,7 @@ def test_every_format_writes_the_same_objects(place: World) -> None:
     ("path", "reason"),
     [
         ("class/gp/NORAD_CAT_ID", "has no value"),
-        ("class/boxscore", "give one class: gp, gp_history, satcat, decay, cdm_public"),
+        ("class/boxscore", "give one class: gp, gp_history, satcat, decay, tip, cdm_public"),
         ("NORAD_CAT_ID/5", "give one class"),
         ("class/gp/COLOUR/red", "no field is named 'COLOUR'; the fields are CCSDS_OMM_VERS"),
         ("class/gp/NORAD_CAT_ID/five", "must be a number"),

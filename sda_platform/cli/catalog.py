@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from sda_platform.cli.grammar import FILE, FOUND_FILE, default_option, instant, json_option, lists_rows
-from sda_platform.cli.listing import Output, number, print_facts, print_json, word, words
+from sda_platform.cli.grammar import FILE, default_option, instant, json_option, lists_rows
+from sda_platform.cli.listing import Output, number, print_json, word, words
 from sda_platform.cli.people import console, lake_of
+from sda_platform.cli.served_catalogue import access, put, serve
 from sda_platform.settings import Settings
 
 _LISTED = ("norad_id", "object_name", "international_designator", "epoch", "age_days", "perigee_km", "apogee_km",
@@ -23,15 +24,6 @@ _COLUMNS = (
     number("perigee\nkm", lambda row: f"{row['perigee_km']:.1f}"),
     number("apogee\nkm", lambda row: f"{row['apogee_km']:.1f}"),
     word("regime", "regime"),
-)
-_ACCESSES = (
-    word("at (UTC)", lambda each: each.at_utc[:19].replace("T", " ")),
-    words("client", "client"),
-    words("address", "peer"),
-    word("", "method"),
-    words("path and query", "target"),
-    number("status", "status"),
-    number("bytes", "sent_bytes"),
 )
 _CONFLICTS = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
 
@@ -287,43 +279,5 @@ def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
     )
 
 
-@catalog.command()
-@click.argument("file", type=FOUND_FILE)
-@json_option
-@click.pass_obj
-def put(settings: Settings, file: Path, as_json: bool) -> None:
-    """Take the element sets of FILE; when this ends they are durable. Exit code 1 where some were refused."""
-    from sda_platform.runtime.serve import put_file
-
-    accepted, refused = put_file(settings, file)
-    reasons = (f"  record {each['record']}: {each['kind']}: {each['reason']}" for each in refused)
-    lines = (f"{accepted} sets accepted, {len(refused)} refused", *reasons)
-    print_facts(as_json, {"accepted": accepted, "refused": refused}, lines)
-    sys.exit(int(bool(refused)))
-
-
-@catalog.command()
-@click.option("--client", default="", help="Only of this client; of a user of the UI: `user NAME`.")
-@click.option("--text", default="", help="Only where the path or the query contains this text.")
-@click.option("--writes", is_flag=True, help="Only what writes.")
-@lists_rows(limit=100)
-@click.pass_obj
-def access(settings: Settings, client: str, text: str, writes: bool, output: Output) -> None:
-    """Who read and wrote what at the lookup endpoint: its last requests, where it keeps a log of accesses."""
-    from sda_platform.serving.access_log import DIRECTORY, newest
-
-    most = output.limit or sys.maxsize
-    found = newest(settings.home / DIRECTORY, most, client, text, writes=writes)
-    output.show(found, _ACCESSES, nothing="no access was recorded")
-
-
-@catalog.command()
-@click.option("--host", help="Address of the server (default: SDA_SERVING_HOST, or 127.0.0.1).")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
-@click.pass_obj
-def serve(settings: Settings, host: str | None, port: int | None) -> None:
-    """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
-    from sda_platform.runtime.serve import run_endpoint
-
-    host, port = host or settings.serving_host, port or settings.serving_port
-    run_endpoint(settings, host=host, port=port)
+for _command in (access, put, serve):
+    catalog.add_command(_command)

@@ -23,6 +23,6 @@ def defs(settings: Settings) -> dg.Definitions:
         schedules=[sensors.screening_refresh],
         resources={
             "weather": SpaceWeatherResource.of(settings),
-            "sites": SitesResource(sites=settings.access.sites),
+            "sites": SitesResource(**settings.access.model_dump(include={"sites"})),
         },
     )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from sda_platform.catalog.tables import CATALOG_EDITS
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -62,6 +63,9 @@ class FaultCase:
 
 
 CDM_SUBJECT: Final = "18 SDS: A (1) and B (2), 2024-11-02T00h"
+
+
+_FORGED: Final = {"segment_name": "a.edits", "record_number": 0, "error_kind": "bad_signature", "error": "not signed"}
 
 
 def _report(p: Platform, pc: float) -> None:
@@ -483,6 +487,11 @@ CASES: Final = (
     FaultCase(
         "our alert is lower than a received message", "received_cdms_are_alerts", Side.PLATFORM, (CDM_SUBJECT,),
         lambda p: _report(p, 1.2e-3), lambda p: p.alert("one"), before=_assessed_green,
+    ),
+    FaultCase(
+        "an edit is not signed by its site", "edits_are_genuine", Side.SOURCES, ("a.edits record 0",),
+        lambda p: commit(p.lake, CATALOG_EDITS, [{**_FORGED, "received_time_ns": after(p.t_s)}]),
+        lambda p: setattr(p, "t_s", p.t_s + DAY_S),
     ),
     FaultCase(
         "element sets are never screened", "screening_is_fresh", Side.PLATFORM, ("full screening",),

@@ -228,17 +228,16 @@ ROUTES: Final = (
         celestrak.gp,
         "CelesTrak's query.",
         many("ElementSet"),
-        {
-            "CATNR": Parameter("Catalogue number, or several, separated by commas."),
-            "INTDES": Parameter("International designator of a launch or an object."),
-            "NAME": Parameter("A part of the name."),
-            "GROUP": Parameter("A group, such as starlink, geo or fengyun-1c-debris."),
-            "SPECIAL": Parameter(
-                "gpz, gpz-plus: the geostationary protected region, or all that reaches it; decaying."
-            ),
-            "FORMAT": Parameter("TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV."),
-            **{name.upper(): each for name, each in _AS_OF.items()},
-        },
+        {**celestrak.GP_QUERY, **{name.upper(): each for name, each in _AS_OF.items()}},
+        answers=_SETS,
+        audience=Audience.READERS_OF_SETS,
+    ),
+    Route(
+        "/NORAD/elements/supplemental/sup-gp.php",
+        celestrak.sup_gp,
+        "CelesTrak's query of supplemental data: what operators brought, one set of each source.",
+        many("ElementSet"),
+        {**celestrak.SUP_GP_QUERY, **{name.upper(): each for name, each in _AS_OF.items()}},
         answers=_SETS,
         audience=Audience.READERS_OF_SETS,
     ),

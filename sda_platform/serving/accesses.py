@@ -3,6 +3,7 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from sda_platform.serving.access_log import Access, AccessLog
 from sda_platform.serving.answering import problem
 from sda_platform.telemetry import SERVING_METRICS, ExportedMetrics, family
 
+_FAILED: Final = 500
 _BOUNDS_S: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 _MOST_CHARACTERS: Final = 1_000
 _NO_LOG: Final = "the log of accesses cannot be written, so nothing is answered: free space below the home"
@@ -71,11 +73,12 @@ class Accesses:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began_s, is_refused = self._now_s(), False
+        began_s, has_begun, is_refused = self._now_s(), False, False
 
         async def recorded(message: Message) -> None:
-            nonlocal is_refused
+            nonlocal has_begun, is_refused
             if message["type"] == "http.response.start":
+                has_begun = True
                 try:
                     await self._record(scope, message, self._now_s() - began_s)
                 except OSError:
@@ -84,7 +87,13 @@ class Accesses:
             if not is_refused:
                 await send(message)
 
-        await self._app(scope, receive, recorded)
+        try:
+            await self._app(scope, receive, recorded)
+        except Exception:
+            if not has_begun:  # the server answers it, outside of this application
+                with suppress(OSError):
+                    await self._record(scope, {"status": _FAILED}, self._now_s() - began_s)
+            raise
 
     async def _record(self, scope: Scope, start: Message, seconds: float) -> None:
         client, sent_bytes = _client(scope), _length(start)

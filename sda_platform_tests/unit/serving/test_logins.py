@@ -43,6 +43,10 @@ def people(authorization: str) -> str | None:
     return "ann" if authorization == basic("ann", "anns-token") else None
 
 
+def fails(_: object) -> PlainTextResponse:
+    raise ValueError("a defect")
+
+
 def page(_: object) -> PlainTextResponse:
     return PlainTextResponse("a page")
 
@@ -61,7 +65,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint(tmp_path: Path, clients: KnownClients) -> Iterator[Endpoint]:
-    pages, log = [Route("/a-page", page)], AccessLog(tmp_path / "access")
+    pages, log = [Route("/a-page", page), Route("/fails", fails)], AccessLog(tmp_path / "access")
     with endpoint_over(tmp_path, clients, pages=pages, people=people, log=log) as (client, _):
         yield Endpoint(client, tmp_path / "access")
     log.close()
@@ -199,6 +203,12 @@ def test_what_cannot_be_recorded_is_not_answered__44(endpoint: Endpoint, monkeyp
         503,
         True,
     )
+
+
+def test_what_the_program_fails_at_is_recorded_too__44(endpoint: Endpoint) -> None:
+    with pytest.raises(ValueError, match="a defect"):
+        endpoint.get("/fails", bearer(AURORA))
+    assert [(each.client, each.target, each.status) for each in accesses(endpoint.log)] == [("aurora", "/fails", 500)]
 
 
 def test_requests_are_counted_by_handler_client_and_status__44(endpoint: Endpoint) -> None:

@@ -96,7 +96,8 @@ def land(
     taken = inputs.take(store.log(table), head, max_segments=most, sound_sources=trials.sound_sources)
     failpoints.hit("bronze.taken", table.name)
     batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
-    plan = replace(store.plan_landing(table, head, batch.segments, observed), settings=settings)
+    plan = store.plan_landing(table, head, batch.segments, observed)
+    plan = replace(plan, settings=settings) if settings else plan
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, batch.rows, counts=batch.counts)

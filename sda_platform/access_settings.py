@@ -22,6 +22,7 @@ class AccessSettings(SitesFile):
         "Private key of this site (PEM, mode 0600) that signs its edits; empty: they are not signed.",
         "SITE_KEY",
         is_file=True,
+        repr=False,
     )
 
     subscriber_keys: str = setting(

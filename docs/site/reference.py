@@ -39,7 +39,7 @@ def cli() -> str:
     parts = [
         "# Commands\n",
         (
-            f"{main.help} `sda COMMAND --help` says more. `--json` prints JSON. Lists have "
+            f"{cleandoc(main.help or '')} `sda COMMAND --help` says more. `--json` prints JSON. Lists have "
             "`--format table|json|csv` too; `--json` and `--csv` are short for it. An ALERT is an id or its beginning. "
             "Exit code 0: done; 1: a failure that you can correct, or a finding; 2: a wrong use. "
             "`--as-of` and moments have [these forms](../how-to/query-the-past.md#one-state-of-all-tables). "
@@ -319,6 +319,8 @@ def _code(names: Iterable[str]) -> str:
 _ELSEWHERE = ("platform/vitals", "platform/service_levels")
 _FRESH = "data_is_fresh"
 _PARAGRAPH = "\n\n"
+# Where names of types are from, which differs by the version of Python.
+_MODULES = re.compile(r"\b(?:typing|pathlib(?:\._local)?)\.")
 
 
 def _assets(names: list[str]) -> str:
@@ -415,7 +417,8 @@ def _brief(meaning: str) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    return f"`{annotation.__name__ if isinstance(annotation, type) else annotation}`".replace("typing.", "")
+    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return f"`{_MODULES.sub('', name)}`"
 
 
 def _key_type(field: Any) -> str:

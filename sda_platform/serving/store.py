@@ -7,6 +7,7 @@ derived: where it is damaged or lost, it is loaded again from the catalogue.
 
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,12 +39,16 @@ class IndexStore:
         """Load a new generation and have it serve; the old one is removed (an open reader keeps its files)."""
         self._sweep()
         name = f"generation-{self._next_number():06d}"
-        index = CatalogueIndex(LmdbEngine(self.root / name))
-        index.load(binding, current, history)
-        failpoints.hit("serving.loaded")
-        self._point_to(name)
-        failpoints.hit("serving.switched")
-        self._sweep()
+        with ExitStack() as on_failure:
+            index = CatalogueIndex(LmdbEngine(self.root / name))
+            # LMDB opens a file once in a process: left open, it would refuse the next try.
+            on_failure.callback(index.engine.close)
+            index.load(binding, current, history)
+            failpoints.hit("serving.loaded")
+            self._point_to(name)
+            failpoints.hit("serving.switched")
+            self._sweep()
+            on_failure.pop_all()
         return index
 
     def _serving(self) -> str | None:

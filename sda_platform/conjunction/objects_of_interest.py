@@ -1,7 +1,6 @@
 """Objects whose orbits matter most now: those of the fleet, and those of open events. They are refined first."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow.compute as pc
@@ -24,7 +23,7 @@ class InterestResource(RefinementResource):
     @override
     def objects_of_interest(self, store: Lake) -> Sequence[int]:
         """Return the fleet, then the objects of events ahead by falling maximum probability; at most MOST_OBJECTS."""
-        fleet = sorted(member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None))
+        fleet = sorted(member.norad_id for member in protected_fleet(self.fleet))
         is_ahead = ds.field("tca_time_ns") > store.clock.now_ns()
         columns = ["norad_id_1", "norad_id_2", "tca_time_ns", "maximum_probability"]
         # A retract has the TCA of its insert, so each entry that holds is the last one that this selects.

@@ -1,7 +1,6 @@
 """What is screened and how far ahead, and what becomes an alert, as Dagster resources whose settings commits record."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -46,7 +45,7 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     def members(self) -> Sequence[ProtectedObject]:
         """Return the protected fleet."""
-        return protected_fleet(Path(self.fleet) if self.fleet else None)
+        return protected_fleet(self.fleet)
 
     def screening_volumes(self) -> Volumes:
         """Return the screening volume of each regime, or one sphere for all."""
@@ -95,7 +94,7 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
             return AlertPolicy(settings, {int(number): (pair[0], pair[1]) for number, pair in self.members.items()})
         own = {
             member.norad_id: (member.yellow_pc or self.yellow_pc, member.red_pc or self.red_pc)
-            for member in protected_fleet(Path(self.fleet) if self.fleet else None)
+            for member in protected_fleet(self.fleet)
             if member.yellow_pc or member.red_pc
         }
         for norad_id, (yellow_pc, red_pc) in own.items():

@@ -67,7 +67,7 @@ def object_sizes(fleet: str, satellite_catalogue: str) -> ObjectSizes:
     Raises:
         ListingError: a file cannot be read or breaks its form.
     """
-    members = protected_fleet(Path(fleet) if fleet else None)
+    members = protected_fleet(fleet)
     return ObjectSizes(
         {member.norad_id: member.radius_m for member in members if member.radius_m},
         _by_cross_section(Path(satellite_catalogue)) if satellite_catalogue else {},

@@ -66,7 +66,7 @@ class ConsoleContext:
 
 def fleet_of(settings: Settings) -> Sequence[ProtectedObject]:
     """Return the fleet that the settings name. Raises ListingError."""
-    return protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
+    return protected_fleet(settings.screening.fleet)
 
 
 def page(

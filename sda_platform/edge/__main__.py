@@ -11,13 +11,12 @@ from sda_platform.settings import Settings
 if __name__ == "__main__":
     settings = Settings()
     try:
-        fleet = settings.screening.fleet
         sys.exit(
             run_collector(
                 Path(sys.argv[1]),
                 landing_root=settings.landing_uri,
                 home=settings.home.absolute(),
-                fleet=Path(fleet) if fleet else None,
+                fleet=settings.screening.fleet,
             )
         )
     except (ConfigError, MappingError) as error:

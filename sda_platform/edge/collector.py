@@ -77,7 +77,7 @@ class Collector:
         log: Log,
         start_worker: Callable[[], Executor] = ProcessExecutor,
         sockets: Sockets | None = None,
-        fleet: Path | None = None,
+        fleet: str = "",
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()

@@ -40,7 +40,7 @@ async def fetch(
     landing_root: str,
     home: Path,
     clock: MissionClock,
-    fleet: Path | None,
+    fleet: str,
 ) -> AsyncIterator[Fetched]:
     """Request each of ``sources`` that is due, one after the other; yield what became of it."""
     directory = home / "collector"

@@ -19,7 +19,6 @@ from sda_platform.units import DAY_S
 
 SPACE_TRACK: Final = "space-track"
 CELESTRAK: Final = "celestrak"
-PROVIDERS: Final = (SPACE_TRACK, CELESTRAK)
 _THRICE_A_DAY_S: Final = DAY_S / 3
 _SPACE_TRACK_RANK, _CELESTRAK_RANK = 20, 10
 _QUERY: Final = "/basicspacedata/query/class"

@@ -21,12 +21,10 @@ from sda_platform.published import COLLECTOR, publish, withdraw
 _LOOK_S = 0.5
 
 
-def run_collector(
-    config_path: Path, *, landing_root: str, home: Path, log: Log | None = None, fleet: Path | None = None
-) -> int:
+def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log | None = None, fleet: str = "") -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0, or 1 if records could not be sealed or a fault ended it.
 
-    ``fleet``: file of the protected fleet, whose messages are requested; None: the shipped one.
+    ``fleet``: file of the protected fleet, whose messages are requested; empty: the shipped one.
 
     SIGUSR2 seals what was received, and begins the program anew with the same listening sockets, see `handover`.
 
@@ -61,7 +59,7 @@ async def _serve(
     home: Path,
     log: Log,
     sockets: Sockets,
-    fleet: Path | None,
+    fleet: str,
 ) -> int:
     collector = Collector(
         config.collector,

@@ -40,8 +40,8 @@ class ProtectedObject:
     red_pc: float | None = None
 
 
-def protected_fleet(path: Path | None = None) -> tuple[ProtectedObject, ...]:
-    """Return the protected fleet in file order, from ``path`` or the list shipped with the package.
+def protected_fleet(path: Path | str = "") -> tuple[ProtectedObject, ...]:
+    """Return the protected fleet in file order, from ``path`` or, where it is empty, the list shipped with the package.
 
     The file is CSV with the header ``norad_id,name,operator``; each id is a positive integer and occurs once. Columns
     ``radius_m,mass_kg,manoeuvrable,contact,yellow_pc,red_pc`` may follow, some or all; an empty field states nothing.
@@ -49,7 +49,7 @@ def protected_fleet(path: Path | None = None) -> tuple[ProtectedObject, ...]:
     Raises:
         ListingError: the file cannot be read or breaks that form.
     """
-    source = path or Path(__file__).with_name("fleet.csv")
+    source = Path(path) if path else Path(__file__).with_name("fleet.csv")
     return tuple(read_listing(source, _COLUMNS, _member, optional=_OPTIONAL).values())
 
 

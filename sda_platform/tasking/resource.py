@@ -45,7 +45,7 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
 
     def owners(self) -> Mapping[int, str]:
         """Operators of the protected objects, by catalogue number."""
-        members = protected_fleet(Path(self.fleet) if self.fleet else None)
+        members = protected_fleet(self.fleet)
         return {member.norad_id: member.operator or "fleet" for member in members}
 
     def antennas(self) -> dict[str, Antenna]:

@@ -61,9 +61,8 @@ def list_alerts(
 
     numbers = None
     if operator is not None:
-        path = settings.screening.fleet
         try:
-            numbers = satellites_of(protected_fleet(Path(path) if path else None), operator)
+            numbers = satellites_of(protected_fleet(settings.screening.fleet), operator)
         except UnknownOperator as error:
             raise click.BadParameter(str(error), param_hint="--operator") from None
     until_ns = None if within is None else lake_of(settings).clock.now_ns() + within
@@ -160,8 +159,7 @@ def cdm(settings: Settings, alert_id: str, encoding: Any, out: Path | None) -> N
     from sda_platform.cli.alert.message import alert_message
     from sda_platform.formats.fleet import protected_fleet
 
-    path = settings.screening.fleet
-    fleet = protected_fleet(Path(path) if path else None)
+    fleet = protected_fleet(settings.screening.fleet)
     message = alert_message(lake_of(settings), alert_id, encoding, fleet)
     if out:
         out.write_bytes(message)

@@ -23,10 +23,12 @@ def run(settings: Settings, config: Path | None) -> None:
     """Receive data of sensors and partners until Ctrl-C or SIGTERM. `sda up` does this if collect.toml exists."""
     from sda_platform.edge.service import run_collector
 
-    fleet = Path(settings.screening.fleet) if settings.screening.fleet else None
     sys.exit(
         run_collector(
-            config or settings.collect_path, landing_root=settings.landing_uri, home=settings.home, fleet=fleet
+            config or settings.collect_path,
+            landing_root=settings.landing_uri,
+            home=settings.home,
+            fleet=settings.screening.fleet,
         )
     )
 

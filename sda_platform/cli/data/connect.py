@@ -33,7 +33,6 @@ def connect_provider(settings: Settings, provider: str, say: Callable[[str], Non
         raise ConfigError(f"{path}: sources.{provider} is of another kind: give it another name")
 
     async def run() -> bool:
-        fleet = Path(settings.screening.fleet) if settings.screening.fleet else None
         clock, is_complete = MissionClock.load(settings.home), True
         async for found in fetch(
             described.sources(),
@@ -41,7 +40,7 @@ def connect_provider(settings: Settings, provider: str, say: Callable[[str], Non
             landing_root=settings.landing_uri,
             home=settings.home.absolute(),
             clock=clock,
-            fleet=fleet,
+            fleet=settings.screening.fleet,
         ):
             say(f"{found.source}: {_outcome(found)}")
             is_complete &= not found.problem

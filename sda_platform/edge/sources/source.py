@@ -92,8 +92,8 @@ class Services:
     first_copies: FirstCopies = field(default_factory=FirstCopies)
     mappings: Mappings = NO_MAPPINGS
     internal_names: Collection[str] = ()
-    fleet: Path | None = None
-    """File of the protected fleet; None: the shipped one."""
+    fleet: str = ""
+    """File of the protected fleet; empty: the shipped one."""
 
 
 class Source(ABC):

@@ -16,6 +16,8 @@ from sda_platform.lake.errors import InvalidRequest
 CONTENTS: Final = "backup.json"
 FORMAT: Final = 1
 UNFINISHED, REMOVED = ".unfinished", ".removed"
+LOCK: Final = "backup.lock"
+"""Is in each directory that backups are made into."""
 LAKE, LANDING, HOME = "lake", "landing", "home"
 """The directories of a backup."""
 _NAME: Final = "%Y%m%dT%H%M%S.%fZ"

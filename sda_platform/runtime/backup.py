@@ -42,6 +42,7 @@ from sda_platform.recovery.backups import (
     HOME,
     LAKE,
     LANDING,
+    LOCK,
     UNFINISHED,
     contents_of,
     name_of,
@@ -137,7 +138,7 @@ def back_up(settings: Settings, target: Path, *, is_whole: bool = False, kept: i
     if any(target.resolve().is_relative_to(place.resolve()) for place in places.values()):
         raise InvalidRequest(f"{target} is in what is backed up: name a directory elsewhere, best on another disk")
     target.mkdir(parents=True, exist_ok=True)
-    with (target / "backup.lock").open("a") as lock:
+    with (target / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
+from sda_platform.recovery.backups import LOCK
 from sda_platform.runtime.backup import back_up, described
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
@@ -41,6 +42,11 @@ def backup_asset(settings: Settings) -> dg.AssetsDefinition:
         f"The newest {kept} are kept. `sda --home NEW restore {target}` restores it.",
     )
     def history_backup() -> dg.MaterializeResult[Any]:
+        if not (target / LOCK).exists():  # a disk that is not mounted: its backup would fill the one of the system
+            raise dg.Failure(
+                f"{target} is no directory of backups: is its disk mounted? `sda backup {target}` makes the first one",
+                allow_retries=False,
+            )
         made = back_up(settings, target, kept=kept)
         return dg.MaterializeResult(
             metadata={

@@ -344,8 +344,13 @@ def test_each_night_the_platform_makes_a_backup_where_it_is_set(home: Path) -> N
     settings = Settings(home=home, retention=RetentionSettings(backup=str(home.parent / "target")))
     found = defs(settings)
     assert [each.name for each in found.schedules or ()] == ["nightly_backup"]
+    asset, target = backup_asset(settings), home.parent / "target"
     with dg.DagsterInstance.ephemeral() as instance:
-        result = dg.materialize([backup_asset(settings)], instance=instance)
+        target.mkdir()
+        refused = dg.materialize([asset], instance=instance, raise_on_error=False)
+        assert not refused.success and list(target.iterdir()) == [], "its disk may not be mounted"
+        back_up(settings, target)
+        result = dg.materialize([asset], instance=instance)
     (event,) = result.get_asset_materialization_events()
     again = restored(home.parent / "target")
     assert str(event.materialization.metadata["report"].value).count(" files, ") == 1

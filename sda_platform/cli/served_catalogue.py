@@ -43,8 +43,10 @@ def put(settings: Settings, file: Path, as_json: bool) -> None:
 @click.pass_obj
 def access(settings: Settings, client: str, text: str, writes: bool, output: Output) -> None:
     """Who read and wrote what at the lookup endpoint: its last requests, where it keeps a log of accesses."""
+    from sda_platform.cli.people import require_used
     from sda_platform.serving.access_log import DIRECTORY, newest
 
+    require_used(settings)
     most = output.limit or sys.maxsize
     found = newest(settings.home / DIRECTORY, most, client, text, writes=writes)
     output.show(found, _ACCESSES, nothing="no access was recorded")

@@ -13,8 +13,9 @@ from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform_tests.support.segments import START_NS
 
-NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence",
-                  "convert", "land", "pc", "screen", "simulate", "up", "demo", "service", "collector run",
+NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence", "catalog site-key",
+                  "connect celestrak", "connect space-track", "convert",
+                  "land", "pc", "screen", "simulate", "up", "demo", "service", "collector run",
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
                   "ground leases", "ground station", "ground uplink", "ground fleet admit", "ground fleet remove",
                   "ground fleet report", "ground state replicas", "ground state put", "ground state get",
@@ -23,6 +24,7 @@ NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence",
 NO_HOME_READ = {
     "alert evidence-key",
     "alert verify-evidence",
+    "catalog site-key",
     "convert",
     "ground leases",
     "ground station",

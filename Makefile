@@ -23,7 +23,7 @@ up: setup  ## the platform without demo data
 
 test: setup-test  ## every test, first those without a JVM, then Spark beside processes; TESTS=path or ARGS='-m unit' narrow it
 ifeq ($(TESTS)$(ARGS),)
-	@$(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --maxprocesses 8
+	@$(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --maxprocesses 8 --dist worksteal
 	@$(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile
 else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)

@@ -47,24 +47,10 @@ def main() -> None:
 def sensitivity(elements: ElementSets, quiet: np.ndarray) -> None:
     """Change one quiet set of each object in the middle of its history, and count what is then reported."""
     rng = np.random.default_rng(1)
-    starts = np.flatnonzero(np.append(True, elements.norad_id[1:] != elements.norad_id[:-1]))
-    middles = [
-        (start, end, int(rows[len(rows) // 2]))
-        for start, end in pairwise([*starts.tolist(), len(elements)])
-        if len(rows := start + np.flatnonzero(quiet[start:end])) > 4
-    ]
+    middles = middles_of(elements, quiet)
     rows = np.array([row for *_, row in middles])
     for change_m_s in (0.05, 0.2, 1.0, 5.0):
-        motion = elements.mean_motion_rev_per_day.copy()
-        axis_km = semi_major_axis_km(elements)
-        for _, end, row in middles:
-            speed_km_s = np.sqrt(MU_EARTH_KM3_S2 / axis_km[row])
-            motion[row:end] *= 1 - 3 * change_m_s / 1000 / speed_km_s
-        changed = dataclasses.replace(elements, mean_motion_rev_per_day=motion)
-        anomaly = _following(changed, elements, middles)
-        report(
-            f"manoeuvre of {change_m_s} m/s", dataclasses.replace(changed, mean_anomaly_deg=anomaly), rows, MANOEUVRE
-        )
+        report(f"manoeuvre of {change_m_s} m/s", manoeuvred(elements, middles, change_m_s), rows, MANOEUVRE)
     anomaly = elements.mean_anomaly_deg.copy()
     anomaly[rows] += np.where(rng.random(len(rows)) < 0.5, 0.5, -0.5)
     report("bad fit, 0.5 deg along the track", dataclasses.replace(elements, mean_anomaly_deg=anomaly), rows, None)
@@ -72,6 +58,25 @@ def sensitivity(elements: ElementSets, quiet: np.ndarray) -> None:
     for name in set(other) - {"norad_id", "epoch_time_ns"}:
         other[name][rows] = other[name][np.roll(rows, 1)]
     report("elements of another object", ElementSets(**other), rows, CROSS_TAG)
+
+
+def middles_of(elements: ElementSets, quiet: np.ndarray) -> list[tuple[int, int, int]]:
+    """Of each object with five ``quiet`` rows: its first row, the row after its last, and the middle quiet one."""
+    starts = np.flatnonzero(np.append(True, elements.norad_id[1:] != elements.norad_id[:-1]))
+    return [
+        (start, end, int(rows[len(rows) // 2]))
+        for start, end in pairwise([*starts.tolist(), len(elements)])
+        if len(rows := start + np.flatnonzero(quiet[start:end])) > 4
+    ]
+
+
+def manoeuvred(elements: ElementSets, middles: list[tuple[int, int, int]], change_m_s: float) -> ElementSets:
+    """The sets after a change of speed along the track, of each object from the middle row on."""
+    motion, axis_km = elements.mean_motion_rev_per_day.copy(), semi_major_axis_km(elements)
+    for _, end, row in middles:
+        motion[row:end] *= 1 - 3 * change_m_s / 1000 / np.sqrt(MU_EARTH_KM3_S2 / axis_km[row])
+    changed = dataclasses.replace(elements, mean_motion_rev_per_day=motion)
+    return dataclasses.replace(changed, mean_anomaly_deg=_following(changed, elements, middles))
 
 
 def _following(changed: ElementSets, elements: ElementSets, middles: list[tuple[int, int, int]]) -> np.ndarray:

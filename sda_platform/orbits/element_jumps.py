@@ -28,12 +28,14 @@ LEAST_SETS: Final = 5
 """Sets of an object from which its usual deviation is known; objects with fewer are not judged."""
 _JUMP: Final = 12.0  # times the usual deviation of position
 _CHANGE: Final = 12.0  # times the usual deviation of energy or inclination
-_OTHER_ORBIT_KM: Final = 100.0
+OTHER_ORBIT_KM: Final = 100.0
+"""A set that is off by more, and alone, is probably of another object."""
 # Deviations grow with the time between sets: radial and across the plane slower than in-track.
 _GROWTH: Final = np.array([0.5, 1.0, 0.5])
 _SHORTEST_DAYS: Final = 0.5
 # No object is known better than this: the resolution of the two-line format.
-_LEAST_DEVIATION_KM: Final = np.array([0.05, 0.3, 0.05])
+LEAST_DEVIATION_KM: Final = np.array([0.05, 0.3, 0.05])
+"""Radial, in-track and across the plane, after a day."""
 _LEAST_ENERGY_KM: Final = 0.002
 _LEAST_INCLINATION_DEG: Final = 2e-4
 
@@ -67,12 +69,12 @@ def classify_jumps(elements: ElementSets) -> Jumps:
     propagator = Propagator(elements)
     step_km, across_km = np.full((count, 3), np.nan), np.full((count, 3), np.nan)
     if len(later):
-        step_km[later] = _deviation_km(propagator, later - 1, later)
+        step_km[later] = deviations_km(propagator, later - 1, later)
     if len(inner):
-        across_km[inner] = _deviation_km(propagator, inner - 1, inner + 1)
+        across_km[inner] = deviations_km(propagator, inner - 1, inner + 1)
     days, days_across = _days(elements, later, 0), _days(elements, inner, 1)
-    usual, change = _usual_deviations(elements, _grown(step_km, days), days)
-    score, across = _greatest(_grown(step_km, days) / usual), _greatest(_grown(across_km, days_across) / usual)
+    usual, change = _usual_deviations(elements, grown_km(step_km, days), days)
+    score, across = _greatest(grown_km(step_km, days) / usual), _greatest(grown_km(across_km, days_across) / usual)
     is_judged = np.zeros(count, bool)
     is_judged[inner] = np.isfinite(score[inner])
     kind = _kinds(score, across, change, _greatest(np.abs(step_km)), has_next, is_judged)
@@ -90,7 +92,7 @@ def _kinds(
     kind = np.zeros(len(score), np.int8)
     jumps, following = score > _JUMP, np.append(score[1:], np.nan)
     is_alone = is_judged & jumps & (following > _JUMP) & (across < _JUMP)
-    kind[is_alone] = np.where(distance_km[is_alone] > _OTHER_ORBIT_KM, CROSS_TAG, BAD_FIT)
+    kind[is_alone] = np.where(distance_km[is_alone] > OTHER_ORBIT_KM, CROSS_TAG, BAD_FIT)
     follows_one = np.append(False, is_alone[:-1])  # the return from an outlier is no jump of its own
     others = is_judged & jumps & ~is_alone & ~follows_one
     lasts = has_next & (following <= _JUMP)
@@ -99,7 +101,7 @@ def _kinds(
     return kind
 
 
-def _deviation_km(propagator: Propagator, early: IntArray, late: IntArray) -> FloatArray:
+def deviations_km(propagator: Propagator, early: IntArray, late: IntArray) -> FloatArray:
     """Sets ``early`` against ``late`` at the epoch of ``late``: radial, in-track, across the plane (m, 3).
 
     Across the plane it is the distance at which the planes are furthest apart: many epochs lie at a node, where a
@@ -130,11 +132,14 @@ def _days(elements: ElementSets, rows: IntArray, ahead: int) -> FloatArray:
     return days
 
 
-def _grown(deviation_km: FloatArray, days: FloatArray) -> FloatArray:
+def grown_km(deviation_km: FloatArray, days: FloatArray) -> FloatArray:
+    """Deviations (m, 3) after ``days`` (m,), as of one day."""
     return np.asarray(np.abs(deviation_km) / np.maximum(days, _SHORTEST_DAYS)[:, None] ** _GROWTH)
 
 
-def _usual_deviations(elements: ElementSets, grown_km: FloatArray, days: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _usual_deviations(
+    elements: ElementSets, of_a_day_km: FloatArray, days: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Of each set's object the usual deviation of position (n, 3), NaN where it has too few sets; and of each set the
     change of energy or inclination, times the object's usual one (n,)."""
     usual, change = np.full((len(elements), 3), np.nan), np.full(len(elements), np.nan)
@@ -144,7 +149,7 @@ def _usual_deviations(elements: ElementSets, grown_km: FloatArray, days: FloatAr
         if end - start < LEAST_SETS:
             continue
         rows = slice(start + 1, end)
-        usual[start:end] = np.maximum(np.nanmedian(grown_km[rows], axis=0), _LEAST_DEVIATION_KM)
+        usual[start:end] = np.maximum(np.nanmedian(of_a_day_km[rows], axis=0), LEAST_DEVIATION_KM)
         decay_km = np.diff(axis_km[start:end])
         energy_km = np.abs(decay_km - np.median(decay_km / days[rows]) * days[rows])
         tilt_deg = np.diff(elements.inclination_deg[start:end])

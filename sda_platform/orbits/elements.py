@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.arrays import BoolArray, FloatArray, IntArray
 
 WGS72_MU_KM3_S2 = 398600.8
 WGS72_RADIUS_KM = 6378.135
@@ -20,6 +20,8 @@ _WGS72_J2 = 0.001082616
 SGP4_DAY_ZERO_JD = 2433281.5
 """Whence SGP4 counts days: 1949 December 31, 00:00 UTC."""
 _INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
+FARTHEST_APOGEE_KM = 1_500_000.0
+"""Apogee altitude beyond which the Sun, and not the Earth, holds an object."""
 ALWAYS_NS, FOREVER_NS = -(2**62), 2**62
 """Before and after every instant that is meant."""
 
@@ -135,3 +137,9 @@ def perigee_altitude_km(elements: ElementSets) -> FloatArray:
 def apogee_altitude_km(elements: ElementSets) -> FloatArray:
     """Mean apogee height above the WGS72 equatorial radius in km, shape (n,)."""
     return semi_major_axis_km(elements) * (1 + elements.eccentricity) - WGS72_RADIUS_KM
+
+
+def are_possible(elements: ElementSets) -> BoolArray:
+    """Return whether each set (n,) is an orbit around the Earth: above the ground, and within its reach."""
+    perigee_km, apogee_km = perigee_altitude_km(elements), apogee_altitude_km(elements)
+    return np.asarray((perigee_km >= 0.0) & (apogee_km <= FARTHEST_APOGEE_KM))

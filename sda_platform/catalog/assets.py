@@ -15,12 +15,14 @@ from sda_platform.catalog.checks import (
     EPOCHS_ARE_RECENT,
     MAX_ELEMENTS_AGE_S,
     catalog_balance,
+    held_sets_have_landed,
     no_silent_winner,
 )
+from sda_platform.catalog.gate import accepted, held_by, objects_with_other_holds, planned_holds
 from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_around, moved_entries
 from sda_platform.catalog.orbits import catalogued, designated
-from sda_platform.catalog.report import conflict_facts
+from sda_platform.catalog.report import conflict_facts, held_facts
 from sda_platform.catalog.satellites import (
     changed_satellites,
     decay_edits,
@@ -40,6 +42,7 @@ from sda_platform.catalog.tables import (
     ELEMENTS_FEED,
     EPHEMERIDES,
     EPHEMERIDES_FEED,
+    HELD_ELEMENT_SETS,
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
     SATELLITE_RECORDS,
@@ -138,6 +141,27 @@ def satellite_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 
 @table_asset(
+    HELD_ELEMENT_SETS,
+    jobs=[CATALOG_TO_ALERTS],
+    balance=[held_sets_have_landed],
+    max_wait_s=MAX_ELEMENTS_AGE_S,
+)
+def held_element_sets(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Element sets that are not merged: implausible ones, plans of manoeuvres, and what contradicts an object's past.
+
+    A set far off those before it is held until the next one agrees with it: the object has manoeuvred. Otherwise it is
+    a bad fit, or of another object (a cross-tag). Meanwhile the object goes on with its last accepted set.
+    """
+    store = lake.open()
+    plan = store.plan(HELD_ELEMENT_SETS)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    changed, moved = planned_holds(store, plan)
+    receipt = store.replace(plan, changed, removed=moved)
+    return materialized(store, receipt, **held_facts(store.log(HELD_ELEMENT_SETS)))
+
+
+@table_asset(
     ORBITAL_CATALOG,
     jobs=[CATALOG_TO_ALERTS],
     balance=[catalog_balance],
@@ -180,7 +204,7 @@ def changed_entries(store: Lake, plan: Plan, before: Identities, identities: Ide
     """Return the entries of the catalogue that a plan changes or adds, and those that edits gave or took sets."""
     known, moved = moved_entries(store.current_rows(plan), identities, before)
     decays = known_decays(store, plan)
-    again = objects_with_other_decays(store, plan, known, decays)
+    again = objects_with_other_decays(store, plan, known, decays) | objects_with_other_holds(store, plan)
     known = known.filter(pc.invert(pc.is_in(known["norad_id"], pa.array(sorted(again), pa.int64()))))
     improvements = partial(transforms.improvements, as_of_ns=plan.as_of_ns)
     found = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities), again)
@@ -202,6 +226,7 @@ def _applied(
     the objects ``again`` all sets are judged.
     """
     before, now = identities
+    held = held_by(store, plan)
     in_play = transforms.in_play(
         after_sequence=plan.window(ELEMENT_SETS).after_sequence,
         previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
@@ -210,9 +235,13 @@ def _applied(
     )
     number = SET_KEY[0]
     read = tuple(dict.fromkeys([*columns, *SET_KEY]))
-    sets = Stored(ELEMENT_SETS, number, read, in_play, prepare=partial(identified, identities=now))
+    sets = Stored(ELEMENT_SETS, number, read, in_play, prepare=partial(_admitted, identities=now, held=held))
     judged = store.snapshot_rows(plan, ELEMENT_SETS, [number], in_play.expression()).num_rows
     return fetched(apply(store, plan, transform, sets, Given(current, number), work=judged + current.num_rows))
+
+
+def _admitted(sets: pa.Table, identities: Identities, held: pa.Table) -> pa.Table:
+    return identified(accepted(sets, held), identities)
 
 
 _EDITS = ZoneContents(
@@ -264,9 +293,10 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     current = store.current_rows(plan)
     edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
     is_of_elements = pc.equal(current["attribute"], ELEMENTS)
-    known, moved = moved_entries(current.filter(is_of_elements), identities, before)
+    again = objects_with_other_holds(store, plan)
+    known, moved = moved_entries(current.filter(is_of_elements), identities, before, again)
     claims = partial(conflicts.element_claims, as_of_ns=plan.as_of_ns)
-    elements = _applied(store, plan, claims, conflicts.SET_COLUMNS, known, (before, identities))
+    elements = _applied(store, plan, claims, conflicts.SET_COLUMNS, known, (before, identities), again)
     changed = pa.concat_tables([elements.cast(edits.schema), edits])
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")

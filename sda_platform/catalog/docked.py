@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.gate import accepted
 from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import MERGE_COLUMNS, best_sets
@@ -41,9 +42,11 @@ def docked_pairs(current: pa.Table, published: pa.Table) -> ObjectPairs:
     return frozenset(pair for pair in pairs if not determined.issuperset(pair))
 
 
-def published_sets(store: Lake, current: pa.Table, sequence: int, as_of_ns: int, identities: Identities) -> pa.Table:
+def published_sets(
+    store: Lake, current: pa.Table, sequence: int, as_of_ns: int, identities: Identities, held: pa.Table
+) -> pa.Table:
     """Return the newest sets of other originators, of commits up to ``sequence``, of objects in force with one of our
-    own.
+    own; without those that are ``held``.
     """
     own = current["norad_id"].filter(_is_own(current))
     epoch, originator = ds.field("epoch_time_ns"), ds.field("originator")
@@ -52,7 +55,7 @@ def published_sets(store: Lake, current: pa.Table, sequence: int, as_of_ns: int,
     # Most catalogues have no set of our own: then nothing is read.
     version = None if len(own) else -1
     found = store.log(ELEMENT_SETS).rows(_READ, where & published_as(identities, own.to_pylist()), version)
-    found = identified(found, identities)
+    found = identified(accepted(found, held), identities)
     found = found.filter(pc.is_in(found["norad_id"], own.combine_chunks()))
     return found.take(pa.array(best_sets(found, as_of_ns)))
 

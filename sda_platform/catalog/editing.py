@@ -8,9 +8,10 @@ import pyarrow.dataset as ds
 from sda_platform.audit_log import user
 from sda_platform.catalog.edit_decoding import decoder, edit_of
 from sda_platform.catalog.edits import EditVerdict, next_edit, reconcile
+from sda_platform.catalog.held_lookup import named_set
 from sda_platform.catalog.sites import EditingSite, SiteKeys
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
-from sda_platform.formats.edits import CORRECTION, BadEdit, Edit, encode_edits
+from sda_platform.formats.edits import CORRECTION, RELEASE, BadEdit, Edit, encode_edits
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows, usable_rows
@@ -70,6 +71,21 @@ def resolve(
         raise NothingToResolve(f"{attribute} of object {norad_id} has no edits that contradict each other")
     return verdict, make_edit(
         lake, landing_uri, norad_id=norad_id, attribute=attribute, value=value, site=site, editor=editor
+    )
+
+
+def release(lake: Lake, landing_uri: str, name: str, *, site: EditingSite, editor: str) -> Edit:
+    """Make the edit that releases a held set, by its segment and record, besides those that were released before.
+
+    Raises UnknownHeldSet, BadEdit and SitesError.
+    """
+    row = named_set(lake, name)
+    key = row["norad_id"], RELEASE
+    verdict = reconcile(each for each in known_edits(lake, landing_uri, site.keys) if each.key == key)
+    before = [each for edit in verdict.current for each in edit.value.split()]
+    value = " ".join(dict.fromkeys([*before, f"{row['segment_sha256']}:{row['record_number']}"]))
+    return make_edit(
+        lake, landing_uri, norad_id=row["norad_id"], attribute=RELEASE, value=value, site=site, editor=editor
     )
 
 

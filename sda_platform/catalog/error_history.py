@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.gate import accepted, held_by
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import RANK_COLUMNS
@@ -28,8 +29,8 @@ def with_error_scales(
 ) -> pa.Table:
     """``changed`` entries with HISTORY_COLUMNS, and ``current`` ones whose history a late set has changed.
 
-    The history of an entry are the consumed sets of its object up to its own epoch, whenever they arrived. Sets that
-    this platform determined are left out: they are made from others.
+    The history of an entry are the consumed sets of its object up to its own epoch, whenever they arrived. Held sets
+    are left out, and those that this platform determined: they are made from others.
     """
     arrived = identified(store.new_rows(plan, ELEMENT_SETS, [*SET_KEY, "error_kind"]), identities)
     touched = pa.concat_tables(
@@ -74,7 +75,7 @@ def _consumed_history(store: Lake, plan: Plan, identities: Identities, *parts: p
     is_usable = ds.field("error_kind").is_null()
     is_usable &= ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).upto_sequence
     found = store.log(ELEMENT_SETS).rows(_COLUMNS, is_usable & reduce(or_, of_months, ds.scalar(value=False)))
-    return identified(found, identities)
+    return identified(accepted(found, held_by(store, plan)), identities)
 
 
 def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:

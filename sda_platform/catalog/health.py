@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.held_lookup import newer_held_sets, why_held
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.lookup import UnknownObject, coverage, open_conflicts, with_orbits
 from sda_platform.catalog.tables import ELEMENT_SETS, HELD, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
-from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.elements import FARTHEST_APOGEE_KM, ElementSets
 from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.units import DAY_NS, SECOND_NS
@@ -29,8 +30,8 @@ MOST_JUMPS_PER_1000 = 50.0
 """Jumps per thousand sets from which the check warns: real histories of debris have 6, of payloads 18."""
 MOST_MEDIAN_AGE_DAYS = 3.0
 """Median age of a regime's sets from which the check warns: in a real catalogue it is 0.5 (GEO) to 1.1 days."""
-FARTHEST_APOGEE_KM = 1_500_000.0
-"""Apogee altitude beyond which the Sun, and not the Earth, holds an object."""
+LONGEST_HOLD_NS = 3 * DAY_NS
+"""How long a newer set may be held before the check warns: within, most sets are followed by another."""
 _SAME_SET_NS = 600 * SECOND_NS
 _DEBRIS = re.compile(r"^(.+?) DEB\b")
 _LEAST_FRAGMENTS = 20
@@ -41,6 +42,7 @@ _CHECKS = {
     "jumps_are_rare": "Few element sets of the last 30 days contradict the set before them.",
     "ages_are_usual": "In each regime half of the sets in force are younger than 3 days.",
     "orbits_are_possible": "No set in force has its perigee in the ground or its apogee out of the Earth's reach.",
+    "held_sets_are_decided": "No object goes on with an older set for 3 days because a newer one is held.",
     "edits_are_founded": "No edit counts edits of its attribute that have not arrived.",
 }
 
@@ -87,6 +89,7 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
         _check("jumps_are_rare", is_rare, summary, dict(counts)),
         ages_are_usual(ages),
         orbits_are_possible(rows),
+        held_sets_are_decided(newer_held_sets(store), store.clock.now_ns()),
         edits_are_founded(open_conflicts(store)),
     ]
     return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=results)
@@ -112,6 +115,17 @@ def orbits_are_possible(rows: pa.Table) -> dg.AssetCheckResult:
     shown = ", ".join(map(str, numbers[:10])) + (" …" if len(numbers) > 10 else "")
     text = f"impossible orbits: {shown}" if numbers else "every set in force is an orbit around the Earth"
     return _check("orbits_are_possible", not numbers, text, {"impossible": len(numbers)})
+
+
+def held_sets_are_decided(held: list[dict[str, Any]], now_ns: int) -> dg.AssetCheckResult:
+    """Warns of sets held for more than LONGEST_HOLD_NS that are newer than those in force: none follows that decides.
+
+    ``held``: rows as of `held_lookup.newer_held_sets`.
+    """
+    late = [row for row in held if now_ns - row["held_since_ns"] > LONGEST_HOLD_NS]
+    shown = "; ".join(f"{row['norad_id']}: {why_held(row)}" for row in late[:10])
+    text = f"held for long: {shown}" if late else "no newer set has been held for long"
+    return _check("held_sets_are_decided", not late, text, Counter(row["reason"] for row in held))
 
 
 def edits_are_founded(claims: list[dict[str, Any]]) -> dg.AssetCheckResult:

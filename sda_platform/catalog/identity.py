@@ -3,7 +3,7 @@
 `element_sets` keeps the number under which a set was published. Reading it by object goes through this module.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,9 +58,14 @@ def published_as(identities: Identities, objects: Iterable[int]) -> ds.Expressio
     return ds.field("norad_id").isin(sorted(identities.sources(objects)))
 
 
-def moved_entries(current: pa.Table, identities: Identities, before: Identities) -> tuple[pa.Table, pa.Table]:
-    """Split ``current`` rows (Arrow, with norad_id): unaffected objects, and objects that edits gave or took sets."""
-    moved = pc.is_in(current["norad_id"], pa.array(sorted(identities.changed(before)), pa.int64()))
+def moved_entries(
+    current: pa.Table, identities: Identities, before: Identities, others: Collection[int] = ()
+) -> tuple[pa.Table, pa.Table]:
+    """Split ``current`` rows (Arrow, with norad_id): unaffected objects, and objects that edits gave or took sets.
+
+    Objects ``others`` are affected as well.
+    """
+    moved = pc.is_in(current["norad_id"], pa.array(sorted(identities.changed(before) | {*others}), pa.int64()))
     return current.filter(pc.invert(moved)), current.filter(moved)
 
 

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.docked import docked_pairs, published_sets
+from sda_platform.catalog.gate import accepted, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
@@ -113,10 +114,13 @@ def catalogue_ahead(
     if commit is None:
         return _catalogue(current.sort_by("norad_id"))
     identities, as_of_ns = identities_at(store, commit.manifest), commit.manifest.as_of_ns
+    held = held_upto(store, commit.manifest)
     docked: ObjectPairs = frozenset()
     if finds_docked:
-        docked = docked_pairs(current, published_sets(store, current, element_sets.sequence, as_of_ns, identities))
-    ahead = sets_ahead(store, ahead_columns, element_sets, as_of_ns, until_ns, identities=identities)
+        docked = docked_pairs(
+            current, published_sets(store, current, element_sets.sequence, as_of_ns, identities, held)
+        )
+    ahead = sets_ahead(store, ahead_columns, element_sets, as_of_ns, until_ns, identities=identities, held=held)
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:
         return _catalogue(current.sort_by("norad_id"), docked=docked)
@@ -139,17 +143,18 @@ def sets_ahead(
     *,
     new_after: int = 0,
     identities: Identities = NO_IDENTITIES,
+    held: pa.Table | None = None,
 ) -> pa.Table:
     """Usable element sets that come into force in (after, until], of commits ``new_after`` and later.
 
-    They have the numbers that ``identities`` give them.
+    They have the numbers that ``identities`` give them. Those that are ``held`` are left out.
     """
     epoch, sequence = ds.field("epoch_time_ns"), ds.field(COMMIT_SEQUENCE)
     is_ahead = (epoch > after_ns + EPOCH_TOLERANCE_NS) & (epoch <= until_ns + EPOCH_TOLERANCE_NS)
     is_read = (sequence > new_after) & (sequence <= element_sets.sequence)
     read = list(dict.fromkeys([*columns, *SET_KEY]))
     found = store.log(ELEMENT_SETS).rows(read, is_ahead & is_read & ds.field("error_kind").is_null())
-    return identified(found, identities).select(columns)
+    return identified(found if held is None else accepted(found, held), identities).select(columns)
 
 
 def identities_in(store: Lake, version: int) -> Identities:

@@ -1,4 +1,4 @@
-"""What a person is shown of the catalogue's conflicts."""
+"""What a person is shown of the catalogue's conflicts and held sets."""
 
 from collections import Counter
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform.catalog.held_model import BORNE_OUT, RELEASED
 from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, HELD, LOST
 from sda_platform.lake.log import TableLog
 from sda_platform.orchestration.materialization import markdown_table
@@ -32,4 +33,20 @@ def conflict_facts(log: TableLog) -> dict[str, Any]:
     }
     if lines:
         facts["conflicts_by_source"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(lines)))
+    return facts
+
+
+def held_facts(log: TableLog) -> dict[str, Any]:
+    """Sets that are held, how many by each reason, and how many were held once."""
+    rows = log.rows(["reason", "outcome"]).to_pylist()
+    reasons = Counter(row["reason"] for row in rows if row["outcome"] == HELD)
+    outcomes = Counter(row["outcome"] for row in rows)
+    facts: dict[str, Any] = {
+        "held_sets": outcomes[HELD],
+        "borne_out_sets": outcomes[BORNE_OUT],
+        "released_sets": outcomes[RELEASED],
+    }
+    if reasons:
+        lines = [{"reason": name, "held sets": count} for name, count in sorted(reasons.items())]
+        facts["held_by_reason"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(lines)))
     return facts

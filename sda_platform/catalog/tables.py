@@ -6,9 +6,11 @@ Elements are mean elements for SGP4 in TEME of date, with the names and units of
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.catalog.held_model import HeldElementSet
+from sda_platform.catalog.satellite_model import LandedSatelliteRecord, Satellite
 from sda_platform.formats.edits import ATTRIBUTES
 from sda_platform.formats.element_set import DATA_MODES
-from sda_platform.formats.satcat import FACTS, OBJECT_TYPES, SIZES, STATUSES
+from sda_platform.formats.satcat import FACTS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
 
@@ -150,47 +152,6 @@ class CatalogEdit(Provenance, LandingColumns):
     signature: T.StringType = pa.Field(nullable=True, description="The site's signature; null: it is not signed.")
 
 
-class SatelliteFacts(Provenance):
-    """What satellite catalogues and decay messages state of an object."""
-
-    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
-    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
-    object_type: T.StringType = pa.Field(nullable=True, isin=list(OBJECT_TYPES), description="Kind of object.")
-    operational_status: T.StringType = pa.Field(
-        nullable=True, isin=list(STATUSES), description="Operational status by CelesTrak's codes."
-    )
-    owner: T.StringType = pa.Field(nullable=True, description="Country or organisation that owns it, as a code.")
-    launch_time_ns: T.LongType = quantity("ns", "Launch, Unix time UTC; of a day its begin.", nullable=True)
-    launch_site: T.StringType = pa.Field(nullable=True, description="Launch site, as a code.")
-    decay_time_ns: T.LongType = quantity("ns", "Decay, Unix time UTC; of a day its end.", nullable=True)
-    predicted_decay_time_ns: T.LongType = quantity("ns", "Predicted decay, Unix time UTC.", nullable=True)
-    prediction_window_min: T.DoubleType = quantity(
-        "min", "Uncertainty of the predicted decay, to each side.", nullable=True, ge=0
-    )
-    reentry_latitude_deg: T.DoubleType = quantity(
-        "deg", "Geodetic latitude of the predicted decay, north.", nullable=True, ge=-90, le=90
-    )
-    reentry_longitude_deg: T.DoubleType = quantity(
-        "deg", "Longitude of the predicted decay, east.", nullable=True, ge=-180, le=360
-    )
-    rcs_m2: T.DoubleType = quantity("m²", "Radar cross-section.", nullable=True, gt=0)
-    rcs_size: T.StringType = pa.Field(nullable=True, isin=list(SIZES), description="Class of its cross-section.")
-
-
-class LandedSatelliteRecord(SatelliteFacts, LandingColumns):
-    """Bronze: one row per landed record of a satellite catalogue; one that cannot be used has an error."""
-
-    norad_id: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number.")
-
-
-class Satellite(SatelliteFacts):
-    """What is known of each catalogued object: of each fact the newest statement; of decays the edit that decides."""
-
-    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
-    stated_decay_time_ns: T.LongType = quantity("ns", "Decay by sources, whatever edits decide.", nullable=True)
-    decay_is_decided: T.BooleanType = pa.Field(description="Whether an edit decides on the decay.")
-
-
 class Claim(Provenance):
     """The value that one source claims for one attribute of one object, and whether it is in force, and why."""
 
@@ -256,6 +217,21 @@ SATELLITE_CATALOG = Table(
     replaces_rows=True,
     consumes=(SATELLITE_RECORDS, CATALOG_EDITS),
 )
+HELD_ELEMENT_SETS = Table(
+    "held_element_sets",
+    "catalog",
+    HeldElementSet,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    lineage={
+        **{name: [("element_sets", name)] for name in ("epoch_time_ns", "object_name", "originator", "source_name")},
+        "norad_id": [("element_sets", "norad_id"), ("catalog_edits", "value")],
+        "reason": [("element_sets", name) for name in _ELEMENTS],
+        "released_by": [("catalog_edits", "editor")],
+    },
+    replaces_rows=True,
+    consumes=(ELEMENT_SETS, CATALOG_EDITS),
+)
 ORBITAL_CATALOG = Table(
     "orbital_catalog",
     "catalog",
@@ -272,7 +248,7 @@ ORBITAL_CATALOG = Table(
         },
     },
     replaces_rows=True,
-    consumes=(ELEMENT_SETS, SATELLITE_CATALOG, CATALOG_EDITS),
+    consumes=(ELEMENT_SETS, HELD_ELEMENT_SETS, SATELLITE_CATALOG, CATALOG_EDITS),
     refuses_rows=True,
 )
 
@@ -298,11 +274,12 @@ CATALOG_CONFLICTS = Table(
         **{name: [("catalog_edits", name)] for name in ("origin", "value", "lamport", "vector", "editor")},
     },
     replaces_rows=True,
-    consumes=(ELEMENT_SETS, CATALOG_EDITS),
+    consumes=(ELEMENT_SETS, HELD_ELEMENT_SETS, CATALOG_EDITS),
 )
 
 TABLES = (
     ELEMENT_SETS,
+    HELD_ELEMENT_SETS,
     SATELLITE_RECORDS,
     SATELLITE_CATALOG,
     ORBITAL_CATALOG,

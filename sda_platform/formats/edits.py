@@ -7,7 +7,7 @@ received.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ Vector = Mapping[str, int]
 MERGE: Final = "merged_into"
 CORRECTION: Final = "correct_object"
 DECAY: Final = "decay"
+RELEASE: Final = "released_sets"
 IN_ORBIT: Final = "in orbit"
 """The value of a DECAY for an object that has not decayed."""
 ATTRIBUTES: Final[Mapping[str, str]] = {
@@ -29,6 +30,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     MERGE: "the catalogue number of the object that it turned out to be",
     CORRECTION: "sets with a wrong number: segment, record and the right catalogue number of each",
     DECAY: "when the object left its orbit, as an instant, or `in orbit`, whatever sources state",
+    RELEASE: "held element sets that are right: segment and record of each",
     "remark": "a remark",
 }
 """What an edit may set, and its meaning."""
@@ -37,6 +39,7 @@ _MOST_CHARACTERS: Final = 4096
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}$")
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{128}\Z")
 _CORRECTED: Final = re.compile(r"([0-9a-f]{64}):([0-9]{1,18}):([1-9][0-9]{0,17})$")
+_SET: Final = re.compile(r"([0-9a-f]{64}):([0-9]{1,18})$")
 
 
 class BadEdit(ValueError):
@@ -77,10 +80,8 @@ class Edit:
             raise BadEdit(f"signature is {self.signature[:40]!r}…, must be 128 hexadecimal digits")
         if self.attribute == MERGE and self.value and not self._names_another():
             raise BadEdit(f"value is {self.value[:80]!r}, must be the catalogue number of another object")
-        if self.attribute == CORRECTION:
-            corrections_of(self.value)
-        if self.attribute == DECAY:
-            decided_decay_ns(self.value)
+        if self.attribute in _READERS:
+            _READERS[self.attribute](self.value)
 
     def _names_another(self) -> bool:
         return bool(_NUMBER.match(self.value)) and int(self.value) != self.norad_id
@@ -112,6 +113,15 @@ def corrections_of(value: str) -> list[tuple[str, int, int]]:
     return [(each[1], int(each[2]), int(each[3])) for each in found if each]
 
 
+def released_sets_of(value: str) -> list[tuple[str, int]]:
+    """Return the sets that a ``released_sets`` names: segment and record of each. Raises BadEdit."""
+    found = [_SET.match(each) for each in value.split()]
+    if None in found:
+        bad = value.split()[found.index(None)]
+        raise BadEdit(f"value has {bad[:120]!r}, must be <SHA-256 of the segment>:<record>")
+    return [(each[1], int(each[2])) for each in found if each]
+
+
 def decided_decay_ns(value: str) -> int | None:
     """Return the decay that a DECAY states, Unix time UTC; None: it states none. Raises BadEdit."""
     if value in ("", IN_ORBIT):
@@ -120,6 +130,11 @@ def decided_decay_ns(value: str) -> int | None:
         return parse_epoch_ns(value, "value")
     except RecordError as error:
         raise BadEdit(f"{error.text}, or {IN_ORBIT!r}") from None
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    CORRECTION: corrections_of, RELEASE: released_sets_of, DECAY: decided_decay_ns,
+}  # fmt: skip
 
 
 def read_edit(record: RawRecord) -> Edit:

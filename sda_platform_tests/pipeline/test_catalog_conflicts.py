@@ -17,6 +17,7 @@ from sda_platform.catalog.tables import (
     CONCURRENT,
     ELEMENT_SETS,
     ELEMENTS,
+    HELD_ELEMENT_SETS,
     IN_FORCE,
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
@@ -30,7 +31,9 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform_tests.support.platform_run import Platform, correctness
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
-STEPS = [ELEMENT_SETS.name, ORBITAL_CATALOG.name, CATALOG_EDITS.name, CATALOG_CONFLICTS.name]
+STEPS = [
+    ELEMENT_SETS.name, HELD_ELEMENT_SETS.name, ORBITAL_CATALOG.name, CATALOG_EDITS.name, CATALOG_CONFLICTS.name,
+]  # fmt: skip
 
 
 def edit(known: list[Edit], origin: str, value: str, attribute: str = "name", norad_id: int = 25544) -> Edit:

@@ -11,6 +11,7 @@ from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
     CATALOG_EDITS,
     ELEMENT_SETS,
+    HELD_ELEMENT_SETS,
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
 )
@@ -92,6 +93,7 @@ def test_a_commit_of_sets_that_came_into_force_names_its_cause_and_is_replayed_A
     assert second.counts == {CAME_INTO_FORCE: 2, CHANGED_ROWS: 1}
     assert {each.table: (each.after_sequence, each.upto_sequence) for each in second.windows} == {
         ELEMENT_SETS.name: (1, 1),
+        HELD_ELEMENT_SETS.name: (0, 0),
         CATALOG_EDITS.name: (0, 0),
         SATELLITE_CATALOG.name: (0, 0),
     }

@@ -60,6 +60,7 @@ def test_the_report_draws_counts_and_checks(tmp_path: Path) -> None:
         "ages_are_usual": True,
         "orbits_are_possible": True,
         "edits_are_founded": True,
+        "held_sets_are_decided": True,
     }
 
 

@@ -1,0 +1,262 @@
+"""The gate before the merge: what is held and why, what bears a set out, and that arrival has no part in it."""
+
+import gzip
+import random
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sda_platform.definitions  # noqa: F401 - declares the table assets
+from sda_platform.catalog.checks import catalog_balance, held_sets_have_landed, no_silent_winner
+from sda_platform.catalog.edit_decoding import facts_of
+from sda_platform.catalog.edits import next_edit
+from sda_platform.catalog.held_model import BORNE_OUT, IMPLAUSIBLE, PLANNED, RELEASED
+from sda_platform.catalog.orbits import catalogue_ahead
+from sda_platform.catalog.tables import (
+    CATALOG_CONFLICTS,
+    CATALOG_EDITS,
+    ELEMENT_SETS,
+    ELEMENTS,
+    HELD,
+    HELD_ELEMENT_SETS,
+    IN_FORCE,
+    ORBITAL_CATALOG,
+)
+from sda_platform.formats.edits import CORRECTION, RELEASE, Edit
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.orchestration.declarations import declared
+from sda_platform.orchestration.leases import LeaseResource
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.recovery.review import review
+from sda_platform_tests.support.delta_tables import commit, lake_at, with_delta_rs
+
+HISTORY = Path(__file__).parents[2] / "data/history/sets_of_40_objects_2013-10.3le.gz"
+HOUR_NS = 3600 * 10**9
+Row = dict[str, Any]
+CHECKS = (
+    (HELD_ELEMENT_SETS, held_sets_have_landed),
+    (ORBITAL_CATALOG, catalog_balance),
+    (CATALOG_CONFLICTS, no_silent_winner),
+)
+
+
+@cache
+def histories() -> tuple[tuple[Row, ...], ...]:
+    """Real sets of four objects, each 14 of them, by epoch; each came six hours after its epoch."""
+    table = decode_element_sets(gzip.decompress(HISTORY.read_bytes()), segment_format="tle")
+    rows = table.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")]).to_pylist()
+    by_object: dict[int, list[Row]] = {}
+    for place, row in enumerate(rows):
+        of_object = by_object.setdefault(row["norad_id"], [])
+        if not of_object or row["epoch_time_ns"] > of_object[-1]["epoch_time_ns"]:
+            of_object.append({**row, **landed(place), "received_time_ns": row["epoch_time_ns"] + 6 * HOUR_NS})
+    quiet = [each for each in by_object.values() if len(each) >= 14 and "DEB" in each[0]["object_name"]]
+    return tuple(tuple(each[-14:]) for each in quiet[:4])
+
+
+def landed(place: int) -> Row:
+    return {
+        "segment_sha256": f"{place:064x}",
+        "segment_name": f"{place}.tle",
+        "record_number": 0,
+        "source_priority": 0,
+        "error_kind": None,
+        "error": None,
+    }
+
+
+def tagged(row: Row, other: Row, place: int = 10_000) -> Row:
+    """The elements of ``other``, published under the number of ``row``, after it."""
+    epoch_ns = max(row["epoch_time_ns"] + HOUR_NS, other["epoch_time_ns"])
+    named = {"norad_id": row["norad_id"], "object_name": row["object_name"], "epoch_time_ns": epoch_ns}
+    return {**other, **landed(place), **named, "received_time_ns": epoch_ns + HOUR_NS}
+
+
+def lifted(row: Row, revolutions_per_day: float) -> Row:
+    """The set with another mean motion."""
+    return {**row, "mean_motion_rev_per_day": row["mean_motion_rev_per_day"] + revolutions_per_day}
+
+
+def key(row: Row) -> tuple[str, int]:
+    return row["segment_sha256"], row["record_number"]
+
+
+class Merging:
+    """A lake into which sets and edits come, and whose catalogue is merged after each delivery."""
+
+    def __init__(self, home: Path, now_ns: int) -> None:
+        self.home, self.now_ns, self._edits = home, now_ns, list[Edit]()
+
+    def open(self) -> Lake:
+        """As a resource."""
+        return lake_at(self.home / "lake", now_ns=self.now_ns)
+
+    def deliver(self, sets: Iterable[Row] = (), edits: Sequence[Edit] = ()) -> "Merging":
+        lake = self.open()
+        if sets := list(sets):
+            commit(lake, ELEMENT_SETS, sets)
+        if edits:
+            provenance = {"segment_sha256": f"{len(self._edits):064d}", "segment_name": "edits", "received_time_ns": 1}
+            rows = [{**facts_of(each), **provenance, "record_number": n} for n, each in enumerate(edits)]
+            commit(lake, CATALOG_EDITS, [{**row, "error_kind": None, "error": None} for row in rows])
+            self._edits += edits
+        given: dict[str, Any] = {"lake": self}
+        declared(HELD_ELEMENT_SETS).body(**given)
+        declared(ORBITAL_CATALOG).body(**given, leases=LeaseResource())
+        declared(CATALOG_CONFLICTS).body(**given)
+        for table, balance in CHECKS:
+            found = review(lake, table, [balance])
+            assert found.findings == (), found
+        return self
+
+    def edit(self, norad_id: int, attribute: str, value: str) -> Edit:
+        facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
+        return next_edit(self._edits, **facts, origin="north", editor="me", edited_time_ns=0)
+
+    def in_force(self) -> dict[int, tuple[str, int]]:
+        return {row["norad_id"]: key(row) for row in self.open().log(ORBITAL_CATALOG).rows().to_pylist()}
+
+    def catalogue(self) -> list[Row]:
+        rows = self.open().log(ORBITAL_CATALOG).rows().drop_columns("commit_sequence").sort_by("norad_id")
+        return list(rows.to_pylist())
+
+    def holds(self, outcome: str = HELD) -> dict[tuple[str, int], str]:
+        rows = self.open().log(HELD_ELEMENT_SETS).rows().to_pylist()
+        return {key(row): row["reason"] for row in rows if row["outcome"] == outcome}
+
+
+@pytest.fixture(autouse=True)
+def _engineless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows, **_: rows)
+    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
+
+
+@pytest.fixture
+def merging(tmp_path: Path) -> Merging:
+    return Merging(tmp_path, max(rows[-1]["epoch_time_ns"] for rows in histories()) + 48 * HOUR_NS)
+
+
+def test_a_set_of_another_object_is_held_and_the_object_goes_on__44(merging: Merging) -> None:
+    one, other = histories()[:2]
+    wrong = tagged(one[-1], other[-1])
+    merging.deliver([*one, *other])
+    before = merging.in_force()
+    merging.deliver([wrong])
+    assert merging.in_force() == before
+    assert merging.holds() == {key(wrong): "unsettled"}, "it stays in its table, with a reason"
+    again = {**wrong, **landed(10_001)}
+    assert merging.deliver([again]).holds() == {key(wrong): "unsettled", key(again): "unsettled"}, (
+        "its copy is no proof"
+    )
+    claims = merging.open().log(CATALOG_CONFLICTS).rows().to_pylist()
+    assert {key(row) for row in claims if row["outcome"] == IN_FORCE and row["attribute"] == ELEMENTS} == set(
+        before.values()
+    )
+
+
+def test_a_manoeuvre_is_held_until_the_next_set_agrees__44(merging: Merging) -> None:
+    rows = histories()[0]
+    moved, days = lifted(rows[-2], 0.1), (rows[-1]["epoch_time_ns"] - rows[-2]["epoch_time_ns"]) / (24 * HOUR_NS)
+    follows = {**lifted(rows[-1], 0.1), "mean_anomaly_deg": (rows[-1]["mean_anomaly_deg"] + 36 * days) % 360}
+    merging.deliver(rows[:-2])
+    merging.deliver([moved])
+    assert merging.in_force() == {rows[0]["norad_id"]: key(rows[-3])}
+    merging.deliver([follows])
+    assert merging.in_force() == {rows[0]["norad_id"]: key(follows)}
+    assert (merging.holds(), merging.holds(BORNE_OUT)) == ({}, {key(moved): "unsettled"})
+
+
+def test_a_wrong_set_stays_held_once_the_object_is_seen_where_it_was__44(merging: Merging) -> None:
+    rows = histories()[1]
+    wrong = {**rows[-2], "mean_anomaly_deg": (rows[-2]["mean_anomaly_deg"] + 60) % 360}
+    merging.deliver([*rows[:-2], wrong])
+    assert merging.holds() == {key(wrong): "unsettled"}
+    merging.deliver([rows[-1]])
+    assert merging.holds() == {key(wrong): "cross-tag"}
+    assert merging.in_force() == {rows[0]["norad_id"]: key(rows[-1])}
+
+
+def test_implausible_orbits_and_planned_manoeuvres_are_held__44(merging: Merging) -> None:
+    rows = histories()[2]
+    ground = {**rows[-1], **landed(1), "mean_motion_rev_per_day": 17.5, "epoch_time_ns": rows[-1]["epoch_time_ns"] + 1}
+    plan = {**rows[-1], **landed(2), "object_name": "X [PM]", "epoch_time_ns": rows[-1]["epoch_time_ns"] + HOUR_NS}
+    first = {**ground, "norad_id": 77}
+    merging.deliver([*rows, ground, plan, {**first, **landed(3)}])
+    assert merging.holds() == {key(ground): IMPLAUSIBLE, key(plan): PLANNED, key(landed(3)): IMPLAUSIBLE}
+    assert merging.in_force() == {rows[0]["norad_id"]: key(rows[-1])}, (
+        "an object of which nothing else is known has none"
+    )
+
+
+def test_a_prediction_that_leaves_the_orbit_is_held_and_not_screened_ahead__44(merging: Merging) -> None:
+    rows = histories()[3]
+    merging.now_ns = rows[-1]["epoch_time_ns"] + 6 * HOUR_NS
+    ahead = {**lifted(rows[-1], 0.05), **landed(5), "epoch_time_ns": merging.now_ns + 5 * HOUR_NS}
+    merging.deliver([*rows, {**ahead, "received_time_ns": merging.now_ns}])
+    assert merging.holds() == {key(ahead): PLANNED}
+    lake = merging.open()
+    sets = TableSnapshot(ELEMENT_SETS.name, 0, 9)
+    found = catalogue_ahead(lake, lake.log(ORBITAL_CATALOG).version(), sets, merging.now_ns + 48 * HOUR_NS)
+    assert len(found) == 1
+
+
+def test_a_person_releases_a_set_and_takes_that_back__44(merging: Merging) -> None:
+    rows = histories()[0]
+    moved, number = lifted(rows[-1], 0.1), rows[0]["norad_id"]
+    merging.deliver([*rows[:-1], moved])
+    released = merging.edit(number, RELEASE, f"{moved['segment_sha256']}:0")
+    merging.deliver(edits=[released])
+    assert (merging.in_force(), merging.holds(RELEASED)) == ({number: key(moved)}, {key(moved): "unsettled"})
+    (row,) = merging.open().log(HELD_ELEMENT_SETS).rows().to_pylist()
+    assert row["released_by"] == "me"
+    merging.deliver(edits=[merging.edit(number, RELEASE, "")])
+    assert (merging.in_force(), merging.holds()) == ({number: key(rows[-2])}, {key(moved): "unsettled"})
+
+
+def test_a_corrected_set_counts_for_its_object__44(merging: Merging) -> None:
+    one, other = histories()[:2]
+    wrong = {**other[-1], **landed(9), "norad_id": one[0]["norad_id"]}
+    merging.deliver([*one, *other[:-1], wrong])
+    assert list(merging.holds()) == [key(wrong)]
+    correction = merging.edit(one[0]["norad_id"], CORRECTION, f"{wrong['segment_sha256']}:0:{other[0]['norad_id']}")
+    merging.deliver(edits=[correction])
+    assert merging.holds() == {}
+    assert merging.in_force() == {one[0]["norad_id"]: key(one[-1]), other[0]["norad_id"]: key(wrong)}
+
+
+def troubled() -> list[Row]:
+    """Histories with cross-tags, a manoeuvre, a wrong newest set, a plan, and a second delivery."""
+    one, two, three, four = histories()
+    found = [*one, *two, *three[:-6], *(lifted(row, 0.01) for row in three[-6:]), *four]
+    found += [tagged(one[10], two[11], 30_000), tagged(two[-1], one[-1], 30_001)]
+    found += [{**lifted(four[-1], 0.1), **landed(30_002), "epoch_time_ns": four[-1]["epoch_time_ns"] + 9 * HOUR_NS}]
+    found += [
+        {**four[5], **landed(30_003)},
+        {**two[3], **landed(30_004), "object_name": "TWO [PM]", "epoch_time_ns": two[3]["epoch_time_ns"] + HOUR_NS},
+    ]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_order_of_arrival_has_no_effect_on_the_catalogue__44_CM14(tmp_path: Path, seed: int) -> None:
+    chance, sets = random.Random(seed), troubled()
+    now_ns = max(row["epoch_time_ns"] for row in sets) + HOUR_NS
+    at_once = Merging(tmp_path / "one", now_ns).deliver(sets)
+    assert len(at_once.holds()) >= 4
+    chance.shuffle(sets)
+    apart = Merging(tmp_path / "two", now_ns)
+    if seed == 0:  # as it comes
+        sets.sort(key=lambda row: row["received_time_ns"])
+    for start in range(0, len(sets), 12):
+        apart.deliver(sets[start : start + 12])
+    assert apart.catalogue() == at_once.catalogue()
+    assert apart.holds() == at_once.holds()
+    tables = [HELD_ELEMENT_SETS, ORBITAL_CATALOG, CATALOG_CONFLICTS]
+    if seed == 1:
+        again = replay_lake(apart.open(), str(tmp_path / "again"), {"leases": LeaseResource()}, tables=tables)
+        assert [each.differences for each in again] == [(), (), ()]

@@ -11,9 +11,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import types as T
 
+from sda_platform.catalog.gate import are_held, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES
-from sda_platform.catalog.identity import identified, identities_at
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG, SATELLITE_CATALOG
+from sda_platform.catalog.identity import SET_KEY, identified, identities_at
+from sda_platform.catalog.tables import (
+    CATALOG_EDITS,
+    ELEMENT_SETS,
+    ELEMENTS_FEED,
+    HELD_ELEMENT_SETS,
+    ORBITAL_CATALOG,
+    SATELLITE_CATALOG,
+)
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
@@ -27,6 +35,7 @@ from sda_platform.history.version_vector import vector_at
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
@@ -34,7 +43,7 @@ from sda_platform.orbits.elements import FOREVER_NS
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving import micro_segment
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, an_object
-from sda_platform.serving.index import Binding
+from sda_platform.serving.index import IS_HELD, Binding
 from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.satellites import NO_SATELLITES, Satellites
@@ -75,7 +84,7 @@ class LakeSource:
         if (edits.upto_sequence if edits else 0) != self._edits_sequence:
             self._identities = identities_at(self._lake, manifest)
             self._edits_sequence = edits.upto_sequence if edits else 0
-        consumed = manifest.window(ELEMENT_SETS.name)
+        consumed, holds = manifest.window(ELEMENT_SETS.name), manifest.window(HELD_ELEMENT_SETS.name)
         return Binding(
             version=head.commit_version,
             sequence=head.sequence,
@@ -84,6 +93,7 @@ class LakeSource:
             as_of_ns=manifest.as_of_ns,
             committed_wall_ms=head.commit.timestamp_ms,
             identities=self._identities.digest,
+            holds_sequence=holds.upto_sequence if holds else 0,
         )
 
     def holds(self, binding: Binding) -> bool:
@@ -95,7 +105,24 @@ class LakeSource:
         return self._lake.log(ORBITAL_CATALOG).rows(COLUMNS, written_after, binding.version)
 
     def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        return self._usable(after_sequence, binding.elements_sequence)
+        return self._marked(binding, self._usable(after_sequence, binding.elements_sequence))
+
+    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        manifest = self._manifest(binding)
+        window = manifest.window(HELD_ELEMENT_SETS.name) if manifest else None
+        is_new, version = ds.field(COMMIT_SEQUENCE) > after_sequence, window.upto_version if window else -1
+        changed = self._lake.log(HELD_ELEMENT_SETS).rows(list(SET_KEY), is_new, version)
+        of_segments = ds.field("segment_sha256").isin(pc.unique(changed["segment_sha256"]))
+        sets = self._usable(0, binding.elements_sequence, where=of_segments)
+        return self._marked(binding, sets.filter(are_held(sets, changed)))
+
+    def _marked(self, binding: Binding, sets: pa.Table) -> pa.Table:
+        """``sets`` with the column IS_HELD, as of ``binding``."""
+        return sets.append_column(IS_HELD, are_held(sets, held_upto(self._lake, self._manifest(binding))))
+
+    def _manifest(self, binding: Binding) -> CommitManifest | None:
+        commit = self._lake.log(ORBITAL_CATALOG).commit_at(binding.version)
+        return commit.manifest if commit else None
 
     def identified(self, sets: pa.Table) -> pa.Table:
         return identified(sets, self._identities)
@@ -198,9 +225,12 @@ class LakeSource:
         self._zone.seal(name, data, replace(meta, origins=tuple(origins)))
         return now_ns
 
-    def _usable(self, after_sequence: int, upto_sequence: int, *more_columns: str) -> pa.Table:
+    def _usable(
+        self, after_sequence: int, upto_sequence: int, *more_columns: str, where: ds.Expression | None = None
+    ) -> pa.Table:
         written = (ds.field(COMMIT_SEQUENCE) > after_sequence) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
         usable = written & ds.field("error_kind").is_null()
+        usable = usable if where is None else usable & where
         return self.identified(self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], usable))
 
     def _waiting_segment(self, name: str) -> dict[str, pa.Table]:

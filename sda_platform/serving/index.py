@@ -2,7 +2,7 @@
 
 It is derived from the catalogue and bound to one version of it: the binding is written in the same batch as the rows,
 so that readers see one version, whole. Objects are found by number, epoch, name and designator; the history of an
-object holds every set that the catalogue had consumed.
+object holds every set that the catalogue had consumed, but for those that are held: they are kept apart.
 """
 
 import json
@@ -24,6 +24,8 @@ from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
 
 _BINDING: Final = keys.META + b"binding"
 _BATCH: Final = 50_000
+IS_HELD: Final = "is_held"
+"""The column of sets that says whether a set is held; without it, none is."""
 GREATEST_ID: Final = 2**63 - 1
 """The greatest catalogue number that the tables can hold."""
 
@@ -36,7 +38,8 @@ class Binding:
     hash of that commit's manifest, which identifies it. ``elements_sequence`` is the last commit of `element_sets` that
     this commit had consumed. ``as_of_ns`` is its mission time, ``committed_wall_ms`` the time of the commit by the wall
     clock. ``objects`` and ``sets`` count what the index holds. ``identities`` differs for versions whose edits have
-    different effects on which object a set is of.
+    different effects on which object a set is of. ``holds_sequence`` is the last commit of `held_element_sets` that
+    counts.
     """
 
     version: int
@@ -48,6 +51,7 @@ class Binding:
     objects: int = 0
     sets: int = 0
     identities: str = ""
+    holds_sequence: int = 0
 
 
 class IndexReader:
@@ -143,32 +147,39 @@ class CatalogueIndex(IndexReader):
         return found
 
     def load(self, binding: Binding, current: pa.Table, history: pa.Table) -> Binding:
-        """Fill an empty index: ``current`` has a row per object, ``history`` all sets; both have COLUMNS."""
+        """Fill an empty index: ``current`` has a row per object, ``history`` all sets; both have COLUMNS.
+
+        Sets of the history for which its column IS_HELD is true are held.
+        """
         rows = records(current)
         complete = Binding(**{**asdict(binding), "objects": len(rows), "sets": history.num_rows})
         pairs = [pair for row in rows for pair in _pairs_of(row)]
         pairs.append((_BINDING, _binding_value(complete)))
         pairs.sort()
-        place = bisect_left(pairs, (keys.HISTORY, b""))
+        place = bisect_left(pairs, (keys.HELD, b""))
         # The history is by far the largest part: it is never there as objects of Python at once.
         self.engine.bulk_load(chain(pairs[:place], _history_pairs(history), pairs[place:]))
         return complete
 
     def update(self, binding: Binding, changed: pa.Table, history: pa.Table) -> Binding:
-        """Move on to a later version, whole at once: rows of objects that changed since, and sets consumed since."""
+        """Move on to a later version, whole at once: rows of objects that changed since, and sets consumed since.
+
+        The ``history`` has COLUMNS and IS_HELD, also of sets that are held since, or not any more.
+        """
         before = self.binding()
         if before is None:
             raise IndexMismatch("an empty index cannot be updated; load it")
-        rows, past = records(changed), records(history)
+        rows, past = records(changed), dict(_set_pairs(history))
         old = self.multi_get([row.norad_id for row in rows])
-        new_sets = {pair[0]: pair for pair in map(_history_pair, past)}
-        known = sum(value is not None for value in self.engine.multi_get(list(new_sets)))
+        others = [_other_place(key) for key in past]
+        known = sum(value is not None for value in self.engine.multi_get([*past, *others]))
         objects = before.objects + sum(each is None for each in old)
-        sets = before.sets + len(new_sets) - known
+        sets = before.sets + len(past) - known
         complete = Binding(**{**asdict(binding), "objects": objects, "sets": sets})
         puts = [pair for row in rows for pair in _pairs_of(row)]
-        puts += [*new_sets.values(), (_BINDING, _binding_value(complete))]
-        self.engine.write(puts, (key for each in old if each is not None for key, _ in _pointers(each)))
+        puts += [*past.items(), (_BINDING, _binding_value(complete))]
+        moved = (key for each in old if each is not None for key, _ in _pointers(each))
+        self.engine.write(puts, chain(moved, others))
         return complete
 
     def verify(self) -> Binding:
@@ -185,7 +196,7 @@ class CatalogueIndex(IndexReader):
                 if None in self.engine.multi_get(wanted):
                     raise DamagedIndex(f"object {decode(key, value).norad_id} cannot be found by all its keys; rebuild")
                 pointers += len(wanted)
-            elif space == keys.HISTORY:
+            elif space in (keys.HISTORY, keys.HELD):
                 sets += 1
                 decode(key, value)
             elif key != _BINDING:
@@ -218,21 +229,33 @@ def _pointers(record: StoredElements) -> Iterator[Pair]:
         yield keys.text(keys.DESIGNATOR, record.international_designator, record.norad_id), b""
 
 
-def _history_pair(record: StoredElements) -> Pair:
-    key = keys.history(record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
-    return key, encode(key, record)
+def _set_pairs(sets: pa.Table) -> Iterator[Pair]:
+    for record, is_held in zip(records(sets), _are_held(sets).to_pylist(), strict=True):
+        place = (record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
+        key = keys.held(*place) if is_held else keys.history(*place)
+        yield key, encode(key, record)
+
+
+def _are_held(sets: pa.Table) -> pa.ChunkedArray | pa.Array:
+    return sets[IS_HELD] if IS_HELD in sets.column_names else pa.repeat(False, sets.num_rows)
+
+
+def _other_place(key: bytes) -> bytes:
+    """Return the key that a set has when it is held, or is not any more."""
+    return (keys.HISTORY if key[:1] == keys.HELD else keys.HELD) + key[1:]
 
 
 def _history_pairs(history: pa.Table) -> Iterator[Pair]:
     """Yield the pairs of a history, ascending by key."""
     by_key = {
+        "is_accepted": pc.invert(_are_held(history)),
         **{name: history.column(name) for name in ("norad_id", "epoch_time_ns")},
         "segment": pc.utf8_slice_codeunits(history.column("segment_sha256"), 0, keys.SEGMENT_DIGITS),
         "record_number": history.column("record_number"),
     }
     order = pc.sort_indices(pa.table(by_key), [(name, "ascending") for name in by_key])
     for start in range(0, len(order), _BATCH):
-        yield from map(_history_pair, records(history.take(order.slice(start, _BATCH))))
+        yield from _set_pairs(history.take(order.slice(start, _BATCH)))
 
 
 def _decoded(pairs: Iterable[Pair]) -> Iterator[StoredElements]:

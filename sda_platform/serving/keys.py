@@ -10,6 +10,7 @@ from typing import Final
 CURRENT: Final = b"c"
 DESIGNATOR: Final = b"d"
 EPOCH: Final = b"e"
+HELD: Final = b"g"
 HISTORY: Final = b"h"
 META: Final = b"m"
 NAME: Final = b"n"
@@ -46,6 +47,11 @@ def history(norad_id: int, epoch_ns: int, segment_sha256: str, record_number: in
     )
 
 
+def held(norad_id: int, epoch_ns: int, segment_sha256: str, record_number: int) -> bytes:
+    """Return the key of a set that is held: it has no part in the object's history."""
+    return HELD + history(norad_id, epoch_ns, segment_sha256, record_number)[1:]
+
+
 def history_from(norad_id: int, epoch_ns: int) -> bytes:
     """Return the least key of an object's sets with this epoch."""
     return HISTORY + _PAIR.pack(norad_id, epoch_ns + _SIGN)
@@ -73,8 +79,8 @@ def norad_id_at_end(key: bytes) -> int:
 
 def described(key: bytes) -> str:
     """Describe what lies under a key, for messages."""
-    if key[:1] in (CURRENT, HISTORY) and len(key) > _ID.size:
-        what = "set in force" if key[:1] == CURRENT else "history"
+    if key[:1] in (CURRENT, HISTORY, HELD) and len(key) > _ID.size:
+        what = {CURRENT: "set in force", HISTORY: "history", HELD: "held sets"}[key[:1]]
         return f"the {what} of object {_ID.unpack_from(key, 1)[0]}"
     return f"the value under key {key.hex()}"
 

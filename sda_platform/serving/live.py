@@ -175,8 +175,11 @@ class LiveCatalogue:
             self._rebuild(newest)
             return
         changed = self.source.catalogue(newest, after_sequence=served.sequence)
-        sets = self.source.element_sets(newest, after_sequence=served.elements_sequence)
-        self._binding = index.update(newest, changed, sets)
+        sets = [
+            self.source.changed_holds(newest, after_sequence=served.holds_sequence),
+            self.source.element_sets(newest, after_sequence=served.elements_sequence),
+        ]
+        self._binding = index.update(newest, changed, pa.concat_tables(sets))
         with self._changing:
             self._served = index, self.pending.without(partial(_is_indexed, index))
 
@@ -209,8 +212,8 @@ class LiveCatalogue:
 
 
 def _is_indexed(index: CatalogueIndex, record: StoredElements) -> bool:
-    key = keys.history(record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
-    return index.engine.get(key) is not None
+    place = record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number
+    return any(index.engine.get(key) is not None for key in (keys.history(*place), keys.held(*place)))
 
 
 def _is_same(newest: Binding, served: Binding) -> bool:

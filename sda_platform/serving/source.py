@@ -27,7 +27,10 @@ class CatalogueSource(Protocol):
         """Return the rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
 
     def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``."""
+        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``; with IS_HELD."""
+
+    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        """Return the sets that commits of `held_element_sets` up to ``binding`` have changed; with IS_HELD."""
 
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""

@@ -77,6 +77,9 @@ class MemorySource:
         found = table(self.sets)
         return found.filter(pc.greater(found["commit_sequence"], after_sequence))
 
+    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        return table([])
+
     def identified(self, sets: pa.Table) -> pa.Table:
         return sets
 

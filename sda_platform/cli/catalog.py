@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from sda_platform.cli.grammar import FILE, default_option, instant, json_option, lists_rows
+from sda_platform.cli.held_sets import held, release
 from sda_platform.cli.listing import Output, number, print_json, word, words
-from sda_platform.cli.people import console, lake_of
+from sda_platform.cli.people import console, lake_of, site_of
 from sda_platform.cli.served_catalogue import access, put, serve
 from sda_platform.settings import Settings
 
@@ -42,6 +43,7 @@ def show(settings: Settings, name: str, as_json: bool) -> None:
 
     OBJECT is a catalogue number, or a text that is in the name or designator of one object alone.
     """
+    from sda_platform.catalog.held_lookup import held_sets, why_held
     from sda_platform.catalog.lookup import annotations, number_of, one_object, satellite
     from sda_platform.clock import iso
 
@@ -62,6 +64,8 @@ def show(settings: Settings, name: str, as_json: bool) -> None:
     console.print(
         f"  by {found['originator'] or 'an unnamed source'}: {found['segment_name']} record {found['record_number']}"
     )
+    for each in held_sets(lake_of(settings), [norad_id]):
+        console.print(f"  {why_held(each)}")
     for claim in found["claims"]:
         reason = f": {claim['reason']}" if claim["reason"] else ""
         what = claim["value"] if claim["value"] is not None else claim["claimant"] or "an unnamed source"
@@ -154,7 +158,7 @@ def conflicts(settings: Settings, sources: bool, output: Output) -> None:
 @click.option("--editor", default=getpass.getuser, help="Who edits (default: the user of this machine).")
 @click.pass_obj
 def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
-    """Set ATTRIBUTE (name, tag, merged_into, correct_object, decay, remark) of an object to VALUE; "" removes it.
+    """Set ATTRIBUTE (name, tag, merged_into, correct_object, released_sets, decay, remark) of an object; "" removes it.
 
     merged_into: the catalogue number of the object that this one turned out to be. correct_object: sets that were
     published under this number by mistake, each as SEGMENT:RECORD:NUMBER with the right number. decay: an instant, or
@@ -163,7 +167,7 @@ def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: 
     from sda_platform.catalog.editing import make_edit
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
-    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=site_of(settings), editor=editor)
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}")
 
 
@@ -178,7 +182,7 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
     from sda_platform.catalog.editing import resolve as decide
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
-    verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
+    verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=site_of(settings), editor=editor)
     for each in verdict.current:
         console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}")
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}")
@@ -208,12 +212,6 @@ def restore(settings: Settings, norad_id: int, editor: str) -> None:
     _decide_decay(settings, norad_id, IN_ORBIT, editor)
 
 
-def _site(settings: Settings) -> Any:
-    from sda_platform.catalog.sites import editing_site
-
-    return editing_site(settings.site, settings.access.site_key, settings.access.sites)
-
-
 @catalog.command("site-key", short_help="Make a key that signs the edits of this site.")
 @click.argument("file", type=FILE)
 def site_key(file: Path) -> None:
@@ -230,7 +228,7 @@ def _decide_decay(settings: Settings, norad_id: int, value: str, editor: str) ->
     from sda_platform.formats.edits import DECAY
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": DECAY, "value": value}
-    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=_site(settings), editor=editor)
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=site_of(settings), editor=editor)
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: decay of {norad_id} is {value!r}")
 
 
@@ -250,7 +248,7 @@ def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
 
     lake = lake_of(settings)
     if edits:
-        known = known_edits(lake, settings.landing_uri, _site(settings).keys)
+        known = known_edits(lake, settings.landing_uri, site_of(settings).keys)
         file.write_bytes(encode_edits(known))
         console.print(f"{len(known)} edits: {file}")
         return
@@ -279,5 +277,5 @@ def ephemeris(settings: Settings, norad_id: int, file: Path) -> None:
     )
 
 
-for _command in (access, put, serve):
+for _command in (access, held, put, release, serve):
     catalog.add_command(_command)

@@ -71,3 +71,10 @@ def require_used(settings: Settings) -> None:
     from sda_platform.runtime.platform_home import require_home
 
     require_home(settings.home, settings.lake_uri, settings.landing_uri)
+
+
+def site_of(settings: Settings) -> Any:
+    """Return the site that signs edits. Raises SitesError."""
+    from sda_platform.catalog.sites import editing_site
+
+    return editing_site(settings.site, settings.access.site_key, settings.access.sites)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sda_platform.catalog.held_lookup import newer_held_sets, why_held
 from sda_platform.catalog.lookup import satellite
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.clock import iso_to_second, utc
@@ -22,7 +23,7 @@ _SATELLITE = {
 
 def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
     """Describe the set in force, a row of `catalog.lookup.one_object`, and what the satellite catalogue states."""
-    stated = satellite(lake, found["norad_id"])
+    stated, held = satellite(lake, found["norad_id"]), newer_held_sets(lake, [found["norad_id"]])
     return {
         "international designator": found["international_designator"] or "",
         "orbit": f"{found['regime']}, {found['perigee_km']:.1f} × {found['apogee_km']:.1f} km",
@@ -30,6 +31,7 @@ def orbit_facts(lake: Lake, found: Mapping[str, Any]) -> dict[str, str]:
         "period": f"{DAY_MIN / found['mean_motion_rev_per_day']:.2f} min",
         "element set": f"epoch {iso_to_second(found['epoch_time_ns'])}, {found['age_days']:.2f} days old",
         "by": found["originator"] or "not stated",
+        **({"newer sets, held": "; ".join(map(why_held, held))} if held else {}),
         **{_SATELLITE.get(name, name.replace("_", " ")): value for name, value in stated.items()},
     }
 

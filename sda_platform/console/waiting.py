@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from sda_platform.catalog.held_lookup import newer_held_sets, set_name, why_held
 from sda_platform.catalog.lookup import open_conflicts
+from sda_platform.clock import iso
 from sda_platform.conjunction.currency import words_of
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
 from sda_platform.conjunction.selection import first_places, sort_key
@@ -129,6 +131,11 @@ def _decisions(context: ConsoleContext) -> Iterator[_Decision]:
         claimed = joined(f"{claim['outcome']} edit of ", element("a", number, href=f"objects/{number}"))
         detail = f"{claim['attribute']}: {claim['value'] or 'none'}; {claim['reason'] or ''}"
         yield _Decision(claimed, detail, "", _code(f"sda catalog resolve {number} {claim['attribute']} VALUE"))
+    for held in newer_held_sets(context.lake):
+        number = element("a", held["norad_id"], href=f"objects/{held['norad_id']}")
+        since = f"since {iso(held['held_since_ns'])[:16]}Z"
+        command = f"sda catalog release {set_name(held)}"
+        yield _Decision(joined("newer element set of ", number), why_held(held), since, _code(command))
     for kind in letters_of_day(context.lake, now_ns):
         known = RECORD_KINDS.get(kind.kind)
         detail = f"{known.meaning if known else ''} Mostly from {kind.source}."

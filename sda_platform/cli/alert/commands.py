@@ -82,7 +82,7 @@ def list_alerts(
 @click.pass_obj
 def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
-    from sda_platform.cli.alert.show import action_lines, alert_lines, stated_lines, write_picture
+    from sda_platform.cli.alert.show import action_lines, alert_lines, held_lines, stated_lines, write_picture
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.resource import policy_in_force
@@ -96,6 +96,7 @@ def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
         return
     history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
     console.print_lines(alert_lines(found, history, data_origins(lake, [history.last])))
+    console.print_lines(held_lines(lake, history.last))
     console.print_lines(action_lines(lake, settings.landing_uri, found.alert_id))
     if plot:
         write_picture(history, plot)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.table import Table as Grid
 
+from sda_platform.catalog.held_lookup import newer_held_sets, why_held
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_actions
@@ -71,6 +72,12 @@ def stated_lines(trace: Trace) -> Iterator[str | Grid]:
     yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
     yield ""
     yield _opinions_grid(trace.messages, newest["tca_time_ns"])
+
+
+def held_lines(lake: Lake, last: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the held element sets of both objects that are newer than the sets that the assessment may rest on."""
+    for each in newer_held_sets(lake, [number for n in (1, 2) if (number := last[f"norad_id_{n}"])]):
+        yield f"  newer data of {each['norad_id']}: {why_held(each)}; sda catalog held"
 
 
 def action_lines(lake: Lake, landing_uri: str, alert_id: str) -> Iterator[str]:

@@ -9,7 +9,14 @@ from click.testing import CliRunner, Result
 
 from sda_platform.catalog.conflicts import edit_claims
 from sda_platform.catalog.edit_decoding import decoder
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import (
+    CATALOG_CONFLICTS,
+    CATALOG_EDITS,
+    EDITS_FEED,
+    ELEMENT_SETS,
+    HELD_ELEMENT_SETS,
+    ORBITAL_CATALOG,
+)
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.formats.element_sets import decode_element_sets
@@ -187,3 +194,24 @@ def test_an_object_is_shown_by_number_name_or_designator(home: Path, name: str, 
 def test_an_object_that_several_names_could_mean_is_refused_with_their_names(home: Path) -> None:
     assert "4 objects have '' in their name or designator: 5 VANGUARD 1, 11 " in sda(home, "show", "").output
     assert "0 objects have 'nonsense' in their name" in sda(home, "show", "nonsense").output
+
+
+def test_held_sets_are_listed_with_the_object_that_they_fit_and_released__44(home: Path) -> None:
+    """A set of the space station that was published as object 11."""
+    lake = lake_at(home / "lake")
+    (wrong,) = sets_of([25544], segment_sha256="cd" * 32, segment_name="late.csv", epoch_time_ns=START_NS)
+    commit(lake, ELEMENT_SETS, [{**wrong, "norad_id": 11}])
+    held = {name: wrong[name] for name in ("segment_sha256", "segment_name", "record_number", "epoch_time_ns")}
+    off = {"times_usual": 70.0, "radial_km": 3.0, "in_track_km": 4.0, "cross_track_km": 12.0}
+    row = {**held, **off, "norad_id": 11, "reason": "unsettled", "outcome": "held", "held_since_ns": START_NS}
+    commit(lake, HELD_ELEMENT_SETS, [row])
+    (found,) = answer(home, "held", "--newer", "--fits")
+    assert (found["norad_id"], found["set"], found["distance_km"]) == (11, "cdcdcdcdcdcd:0", 13.0)
+    assert found["fits"].startswith("25544 (")
+    assert "held (unsettled, 13.0 km off, 70 times the usual)" in sda(home, "show", "11").output
+    refused = sda(home, "release", "late.csv:7")
+    assert (refused.exit_code, "names 0 held sets" in refused.stderr) == (1, True)
+    assert sda(home, "release", "late.csv:0", "--editor", "anna").exit_code == 0
+    consume_edits(home)
+    claim = next(each for each in answer(home, "show", "11")["claims"] if each["attribute"] == "released_sets")
+    assert (claim["value"], claim["editor"]) == (f"{'cd' * 32}:0", "anna")

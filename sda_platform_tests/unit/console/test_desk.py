@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT
+from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, HELD_ELEMENT_SETS
 from sda_platform.conjunction.acknowledging import act
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.console.overview import Overviews
@@ -98,6 +98,9 @@ def desk_lake(home: Path) -> Lake:
                                     source_id="radar-5", aos_time_ns=after(600), los_time_ns=after(900))])  # fmt: skip
     commit(lake, CATALOG_CONFLICTS, [row(CATALOG_CONFLICTS, norad_id=5, attribute="name", outcome=CONCURRENT,
                                          value="VANGUARD", claimant="ann", origin="site-a")])  # fmt: skip
+    commit(lake, HELD_ELEMENT_SETS, [row(HELD_ELEMENT_SETS, norad_id=25544, epoch_time_ns=after(60), outcome="held",
+                                         reason="unsettled", segment_sha256="ef" * 32, times_usual=None,
+                                         held_since_ns=after(0), in_track_km=None)])  # fmt: skip
     commit(lake, DEAD_LETTERS, [row(DEAD_LETTERS, stage="raw_records", error_kind="bad_length", error="cut at 12",
                                     source_id="radar-7", feed="radar", received_time_ns=after(-60))])  # fmt: skip
     review(lake, CONJUNCTION_ALERTS)  # messages to people are of verified commits alone
@@ -179,8 +182,14 @@ def test_escalations_are_listed_until_an_acknowledgement_and_a_channel_that_take
 def test_decisions_on_data_name_what_to_do(pages: Client) -> None:
     text = part(shown(pages, "/waiting"), "Decisions on data")
     for words in ("sda catalog resolve 5 name VALUE", "name: VANGUARD", "1 dead letters bad_length",
-                  "Mostly from radar-7", "sda lake reprocess --kind bad_length"):  # fmt: skip
+                  "Mostly from radar-7", "sda lake reprocess --kind bad_length", "newer element set of",
+                  "sda catalog release efefefefefef:"):  # fmt: skip
         assert words in text, words
+
+
+def test_a_newer_set_that_is_held_is_shown_with_its_object_and_conjunctions__44(pages: Client) -> None:
+    for path in ("/objects/25544", "/conjunctions/an-event"):
+        assert "newer sets, held" in shown(pages, path), path
 
 
 def test_the_sensors_that_are_silent_come_first_with_what_each_observed(pages: Client) -> None:

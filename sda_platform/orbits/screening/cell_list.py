@@ -27,6 +27,8 @@ _NOWHERE = _CELLS
 _LINES = np.array([dy * _LINE + dz * _PLANE for dz in (-1, 0, 1) for dy in (-1, 0, 1)])
 _OWN_LINE = 4
 _FIRST_PAIRS = 4096
+# So few primaries are compared with every secondary: to sort those by cell takes longer.
+_FEW = 64
 
 SingleArray = npt.NDArray[np.float32]
 
@@ -102,15 +104,22 @@ def _search(
     near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
     # Of two lists that are one, an object meets those after it.
     alike = len(primary_id) == len(secondary_id) and bool(np.all(primary_id == secondary_id))
+    few = not alike and len(primaries) <= _FEW
+    if few:  # they stay in their order
+        target_rows[:], point_rows[:] = np.arange(len(target_rows)), np.arange(len(point_rows))
     for step in range(len(position_basis)):
         _sample(secondaries, position_basis[step], velocity_basis[step], cells_per_km, points, point_cells)
-        _sort(points, point_cells, begins, point_rows)
-        if alike:
-            targets, target_cells, target_rows = points, point_cells, point_rows
-        else:
+        if few:
             _sample(primaries, position_basis[step], velocity_basis[step], cells_per_km, targets, target_cells)
-            _sort(targets, target_cells, begins, target_rows)
-        near, candidates = _near(targets, points, point_cells, begins, alike, farthest_km, near)
+            near, candidates = _near_few(targets, points, farthest_km, near)
+        else:
+            _sort(points, point_cells, begins, point_rows)
+            if alike:
+                targets, target_cells, target_rows = points, point_cells, point_rows
+            else:
+                _sample(primaries, position_basis[step], velocity_basis[step], cells_per_km, targets, target_cells)
+                _sort(targets, target_cells, begins, target_rows)
+            near, candidates = _near(targets, points, point_cells, begins, alike, farthest_km, near)
         for candidate in range(candidates):
             at, place = near[candidate, 0], near[candidate, 1]
             target, row = target_rows[at], point_rows[place]
@@ -154,6 +163,21 @@ def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, 
                     dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
                     near[count, 0], near[count, 1] = at, place
                     count += dx * dx + dy * dy + dz * dz <= square
+    return near, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_few(targets: Any, points: Any, farthest_km: Any, near: Any) -> Any:
+    """Do the same as `_near` without cells: every target is compared with every point."""
+    count = 0
+    square = farthest_km * farthest_km
+    for place in range(len(points)):
+        x, y, z = points[place, 0], points[place, 1], points[place, 2]
+        near = _with_room(near, count, len(targets))
+        for at in range(len(targets)):
+            dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
+            near[count, 0], near[count, 1] = at, place
+            count += dx * dx + dy * dy + dz * dz <= square
     return near, count
 
 

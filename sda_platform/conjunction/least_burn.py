@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _SEARCH_MARGIN = 0.8
 class Avoidance:
     """A burn after which no later event is above the goal, and all encounters after it, integrated numerically.
 
-    ``screened`` burns were tried in full. The sums of Pc are those of events later than the burn.
+    ``screened`` burns were screened in full. The sums of Pc are those of events later than the burn.
     """
 
     burn: Burn
@@ -34,7 +34,7 @@ class Avoidance:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why no burn was found: the one that came nearest, and the event that it leaves above the goal.
+    """Why no burn was found: the one that came nearest, and the event that it leaves above the goal, with its Pc then.
 
     ``raises_total``: the goal is met, but the sum over all events is larger than before.
     """
@@ -57,9 +57,8 @@ def least_burn(
     ``goal``.
 
     Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
-    ones are then integrated numerically and screened in full, in their order. The first one without an event above the
-    goal is taken, unless it raises the sum of Pc. Without one of at most ``most_m_s``, six full screenings included,
-    the obstacle is named.
+    six are then integrated numerically and screened in full. The smallest of them without an event above the goal is
+    taken, unless it raises the sum of Pc. Without one of at most ``most_m_s`` the obstacle is named.
     """
     worst_first = sorted(before, key=lambda each: -each.probability)[:_MOST_KNOWN]
     tca_ns = np.array([each.tca_ns for each in worst_first], np.int64)
@@ -76,15 +75,17 @@ def least_burn(
             if position is None:
                 found.append((size, burn))
             else:
-                nearest.append((left, Obstacle(burn, worst_first[rows[position]])))
-    for number, (size, burn) in enumerate(sorted(found, key=lambda each: each[0])[:_MOST_SCREENED], start=1):
-        after = scene.encounters(burned(scene.unchanged, [burn], scene.errors))
+                nearest.append((left, Obstacle(burn, replace(worst_first[rows[position]], probability=left))))
+    smallest = sorted(found, key=lambda each: each[0])[:_MOST_SCREENED]
+    paths = [burned(scene.unchanged, [burn], scene.errors) for _, burn in smallest]
+    screened = scene.encounters_of(paths) if paths else []
+    for (size, burn), after in zip(smallest, screened, strict=True):
         remaining = [each for each in after if each.tca_ns > burn.time_ns]
         worst = max(remaining, key=lambda each: each.probability, default=None)
         sums = total(before, burn.time_ns), total(after, burn.time_ns)
         meets = worst is None or worst.probability <= goal
         if meets and sums[1] <= sums[0]:
-            return Avoidance(burn, size, after, number, *sums)
+            return Avoidance(burn, size, after, len(smallest), *sums)
         if worst is not None:
             nearest.append((max(worst.probability, sums[1] if meets else 0.0), Obstacle(burn, worst, meets)))
     return min(nearest, key=lambda each: each[0])[1]

@@ -31,6 +31,8 @@ from sda_platform.units import MINUTE_NS, SECOND_NS
 
 # A pass before and one after the plan are one encounter if their TCAs are nearer than this: below half a revolution.
 _SAME_ENCOUNTER_NS = 20 * MINUTE_NS
+# Numbers of paths in a search, above those of all objects.
+_FIRST_PATH = 2 * 10**9
 _REFINEMENTS, _ROUGH_REFINEMENTS = 4, 2
 # Heights of orbits vary by less than this about those of their mean elements.
 _SHELL_MARGIN_KM = 60.0
@@ -88,33 +90,46 @@ class Scene:
 
     def encounters(self, path: Trajectory) -> tuple[Encounter, ...]:
         """All approaches on ``path`` that count, by TCA."""
+        return self.encounters_of([path])[0]
+
+    def encounters_of(self, paths: Sequence[Trajectory]) -> list[tuple[Encounter, ...]]:
+        """Return the approaches of `encounters` for each of ``paths`` (at least one), found by one search.
+
+        The search takes about as long for some paths as for one: most of it is the motion of the other objects.
+        """
         catalogue = self.known.paths.catalogue
-        start_ns, end_ns = path.span(self.start_ns, self.end_ns)
-        own = path.search_sets(start_ns, end_ns)
-        searched_km = max(self.threshold_km, self.reach_km) + own.margin_km
+        spans = [path.span(self.start_ns, self.end_ns) for path in paths]
+        own = [path.search_sets(*span) for path, span in zip(paths, spans, strict=True)]
+        searched_km = max(self.threshold_km, self.reach_km) + max(each.margin_km for each in own)
         searched_km += max(self.known.paths.margins_km.values(), default=0.0)
-        others = self._near_shell(own.elements, searched_km)
-        elements = ElementSets.stack([catalogue.propagator.elements.take(others), own.elements])
-        own_rows = np.arange(len(others), len(elements))
+        others = self._near_shell(ElementSets.stack([each.elements for each in own]), searched_km)
+        # Each path is an object of its own to the search: their sets must not follow one another.
+        numbered = [each.elements.of_object(_FIRST_PATH + n) for n, each in enumerate(own)]
+        elements = ElementSets.stack([catalogue.propagator.elements.take(others), *numbered])
         always, forever = np.full(len(catalogue), ALWAYS_NS), np.full(len(catalogue), FOREVER_NS)
         terms = catalogue.terms or Terms(np.arange(len(catalogue)), always, forever)
         both = Terms(
             np.arange(len(elements)),
-            np.concatenate([terms.from_ns[others], own.from_ns]),
-            np.concatenate([terms.until_ns[others], own.until_ns]),
+            np.concatenate([terms.from_ns[others], *(each.from_ns for each in own)]),
+            np.concatenate([terms.until_ns[others], *(each.until_ns for each in own)]),
         )
         found = screen_elements(
             elements,
             both,
-            [(Volume.sphere(searched_km), own_rows)],
+            [(Volume.sphere(searched_km), np.arange(len(others), len(elements)))],
             np.arange(len(others)),
-            start_ns,
-            end_ns,
+            min(begin_ns for begin_ns, _ in spans),
+            max(end_ns for _, end_ns in spans),
             processes=self.processes,
             report=self.report,
         ).events
-        rows = others[np.where(found.lo >= len(others), found.hi, found.lo)]
-        return self.judged(path, catalogue.norad_id[rows], found.tca_time_ns)
+        # Paths have the larger numbers, so they are the second of each pair.
+        norad_id, of_path = catalogue.norad_id[others[found.lo]], elements.norad_id[found.hi] - _FIRST_PATH
+        judged = []
+        for number, (path, (begin_ns, end_ns)) in enumerate(zip(paths, spans, strict=True)):
+            is_its = (of_path == number) & (found.tca_time_ns >= begin_ns) & (found.tca_time_ns < end_ns)
+            judged.append(self.judged(path, norad_id[is_its], found.tca_time_ns[is_its]))
+        return judged
 
     def _near_shell(self, own: ElementSets, searched_km: float) -> IntArray:
         """Return rows of other objects whose heights meet those of the primary."""

@@ -96,6 +96,10 @@ class ElementSets:
         columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
         return type(self)(**columns)
 
+    def of_object(self, norad_id: int) -> Self:
+        """Return the same sets as those of object ``norad_id``."""
+        return dataclasses.replace(self, norad_id=np.full(len(self), norad_id))
+
 
 def _instants_or_never(column: Any, count: int) -> IntArray:
     """(n,) instants in ns, FOREVER_NS where ``column`` has none: no number, or 0 as in an array of integers."""

@@ -72,12 +72,15 @@ def whatif(
         errors=errors,
     )
     with _progress(scene) as scene:
-        before = scene.encounters(scene.unchanged)
+        plans: list[Any] = []
+        if burns:
+            plans = [burned(scene.unchanged, [_burn(text) for text in burns], errors)]
+        elif ephemeris:
+            plans = [Stated(_ephemeris(ephemeris, primary), scene.unchanged)]
+        before, *after = scene.encounters_of([scene.unchanged, *plans])
         found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
-        if burns or ephemeris:
-            plan = Stated(_ephemeris(ephemeris, primary), scene.unchanged) if ephemeris else None
-            path = plan or burned(scene.unchanged, [_burn(text) for text in burns], errors)
-            outcomes = compared(before, scene.encounters(path))
+        if after:
+            outcomes = compared(before, after[0])
             found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
         if goal:
             span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]

@@ -82,6 +82,23 @@ def test_after_a_burn_along_the_track_the_lead_grows_by_three_times_its_size_a_s
     assert not burned(scene.unchanged, [burn], EXACT).displacement(np.array([burn.time_ns])).any()
 
 
+def test_the_displacement_between_its_samples_is_that_of_an_integration(scene: Scene) -> None:
+    burns = [Burn(DAY_NS + HOUR_NS, (0.0, 0.2, 0.0)), Burn(DAY_NS + 2 * HOUR_NS + 7, (0.1, 0.0, 0.0))]
+    times = (DAY_NS + np.array([1.01, 1.9, 2.01, 9.0, 11.99]) * HOUR_NS).astype(np.int64)
+    between = burned(scene.unchanged, burns, EXACT).displacement(times)
+    for time_ns, found in zip(times, between, strict=True):
+        nothing = Burn(time_ns, (0.0, 0.0, 0.0))  # makes its time a sample
+        sampled = burned(scene.unchanged, [*burns, nothing], EXACT).displacement(np.array([time_ns]))[0]
+        np.testing.assert_allclose(found[:3], sampled[:3], atol=1e-5)
+        np.testing.assert_allclose(found[3:], sampled[3:], atol=1e-6)
+
+
+def test_paths_that_are_screened_together_have_the_events_of_each_alone(scene: Scene) -> None:
+    planned = [burned(scene.unchanged, [Burn(DAY_NS + 2 * HOUR_NS, (0.0, size, 0.0))], EXACT) for size in (0.01, 0.05)]
+    paths = [scene.unchanged, *planned]
+    assert scene.encounters_of(paths) == [scene.encounters(each) for each in paths]
+
+
 def test_two_burns_that_cancel_leave_the_lead_of_the_time_between() -> None:
     path = Unchanged(known(), PRIMARY)
     there, back = Burn(DAY_NS + HOUR_NS, (0.0, 0.1, 0.0)), Burn(DAY_NS + 4 * HOUR_NS, (0.0, -0.1, 0.0))
@@ -126,6 +143,8 @@ def test_without_a_burn_the_obstacle_is_named(scene: Scene) -> None:
     goal = max(each.probability for each in before) / 30
     found = least_burn(scene, before, (DAY_NS, DAY_NS + HOUR_NS), goal, 1e-3, burn_times=5)
     assert isinstance(found, Obstacle) and found.encounter.norad_id == OTHER and not found.raises_total
+    assert goal < found.encounter.probability, "what the burn leaves"
+    assert found.encounter.probability not in {each.probability for each in before}
     assert abs(found.encounter.tca_ns - MEETING_NS) < 60 * 10**9
 
 

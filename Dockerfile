@@ -23,12 +23,12 @@ RUN python3 setup/bootstrap.py --production --packages \
  && find .venv/lib -type d -name tests -prune -exec rm -rf {} + \
  && rm -rf ~/.cache/uv ~/.cache/pip
 COPY --chown=sda:sda . .
-# Also fetches Spark's jars and compiles the numerical kernels: a container starts without a network. `--build-arg
-# JARS=--s3` adds those for a lake in an object store (640 MB).
-ARG JARS=
+# Also fetches Spark's jars and compiles the numerical kernels: a container starts without a network.
 RUN python3 setup/bootstrap.py --production \
- && .venv/bin/python -m sda_platform.spark.jars $JARS \
- && rm -rf .venv/bin/uv .venv/bin/uvx ~/.cache/uv ~/.cache/pip ~/.ivy2*
+ && rm -rf .venv/bin/uv .venv/bin/uvx ~/.cache/uv ~/.cache/pip
+# `--build-arg JARS=--s3` adds the jars for a lake in an object store (640 MB).
+ARG JARS=
+RUN .venv/bin/python -m sda_platform.spark.jars $JARS && rm -rf ~/.ivy2*
 # Manifests name the code that made a commit; the image has no checkout to ask.
 ARG REVISION
 RUN test -n "$REVISION" || { echo "add --build-arg REVISION=\$(git describe --always --abbrev=12 --exclude='*' --dirty=.modified)"; exit 1; } \

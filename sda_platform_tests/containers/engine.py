@@ -76,10 +76,10 @@ def build(tag: str, context: Path, *arguments: str) -> None:
     docker("build", "--tag", tag, "--build-arg", f"BASE={BASE}", *arguments, str(context))
 
 
-def build_platform() -> None:
+def build_platform(tag: str = "sda-platform", *arguments: str) -> None:
     """Build the platform's image, and that of Postgres; what has not changed is kept by Docker."""
     revision = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True)
-    build("sda-platform", ROOT, "--build-arg", f"REVISION={revision.stdout.decode().strip() or '0' * 12}")
+    build(tag, ROOT, "--build-arg", f"REVISION={revision.stdout.decode().strip() or '0' * 12}", *arguments)
     build("sda-test-postgres", Path(__file__).parent / "postgres")
 
 

@@ -21,12 +21,12 @@ def etcd_binary() -> Path | None:
 
 
 @contextmanager
-def etcd_server(directory: Path) -> Iterator[str]:
-    """The address of a server that runs meanwhile."""
+def etcd_server(directory: Path, host: str = "127.0.0.1") -> Iterator[str]:
+    """The address of a server at ``host`` that runs meanwhile."""
     program = etcd_binary()
     if program is None:
         raise RuntimeError("etcd is not installed")
-    client, peer = (f"http://127.0.0.1:{free_port(0)}" for _ in range(2))
+    client, peer = (f"http://{host}:{free_port(0)}" for _ in range(2))
     command = [
         str(program), "--name", "one", "--data-dir", str(directory / "etcd"), "--listen-client-urls", client,
         "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,

@@ -49,8 +49,9 @@ class ObjectStore:
 
 
 @contextmanager
-def object_store(directory: Path, *, is_open: bool = False) -> Iterator[ObjectStore]:
-    """A store with an empty bucket ``BUCKET``; it ends with the block. ``is_open``: it checks no signatures.
+def object_store(directory: Path, *, is_open: bool = False, host: str = "127.0.0.1") -> Iterator[ObjectStore]:
+    """A store at ``host`` with an empty bucket ``BUCKET``; it ends with the block. ``is_open``: it checks no
+    signatures.
 
     The platform's credentials have the rights of `deploy/bucket-policy.json`: its objects, no bucket.
     """
@@ -66,7 +67,7 @@ def object_store(directory: Path, *, is_open: bool = False) -> Iterator[ObjectSt
     ports = {name: free_port(0) for name in ("master", "volume", "filer", "s3")}
     grpc = [f"-{name}.port.grpc={free_port(0)}" for name in ports]
     command = [
-        str(program), "server", f"-dir={directory}", "-ip=127.0.0.1", "-filer", "-s3",
+        str(program), "server", f"-dir={directory}", f"-ip={host}", "-filer", "-s3",
         *([] if is_open else [f"-s3.config={identities}"]),
         *(f"-{name}.port={port}" for name, port in ports.items()), *grpc,
         "-master.volumeSizeLimitMB=256", "-volume.max=20", "-master.telemetry=false",
@@ -74,7 +75,7 @@ def object_store(directory: Path, *, is_open: bool = False) -> Iterator[ObjectSt
     ]  # fmt: skip
     with (directory / "weed.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory, env=environment)
-    store = ObjectStore(f"http://127.0.0.1:{ports['s3']}")
+    store = ObjectStore(f"http://{host}:{ports['s3']}")
     try:
         _await(store, server, directory / "weed.log")
         yield store

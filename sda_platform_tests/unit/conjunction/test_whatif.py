@@ -12,7 +12,15 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.best_states import FUSED_TRACK, Tracks
 from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.conjunction.least_burn import Avoidance, Obstacle, least_burn
-from sda_platform.conjunction.planned_trajectory import Burn, BurnErrors, SizedBurns, Stated, Unchanged, burned
+from sda_platform.conjunction.planned_trajectory import (
+    Burn,
+    BurnErrors,
+    SizedBurns,
+    Stated,
+    Trajectory,
+    Unchanged,
+    burned,
+)
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.whatif import Encounter, Scene, compared, total
 from sda_platform.orbits.covariance import teme_to_rtn
@@ -95,7 +103,7 @@ def test_the_displacement_between_its_samples_is_that_of_an_integration(scene: S
 
 def test_paths_that_are_screened_together_have_the_events_of_each_alone(scene: Scene) -> None:
     planned = [burned(scene.unchanged, [Burn(DAY_NS + 2 * HOUR_NS, (0.0, size, 0.0))], EXACT) for size in (0.01, 0.05)]
-    paths = [scene.unchanged, *planned]
+    paths: list[Trajectory] = [scene.unchanged, *planned]
     assert scene.encounters_of(paths) == [scene.encounters(each) for each in paths]
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/latency.py [--landings 24] [--warm-up 3] [--seed 1]
     python benchmarks/latency.py --during maintenance screening     every second landing beside that work
+    python benchmarks/latency.py --store-delay-ms 20                in an object store that answers so late
 
 Starts the platform in a home of its own, lands the catalogue, and waits for the first alerts. Then, one after the
 other, it lands link beacons of an alerted satellite over three windows, which confirm its track (noise makes its
@@ -9,6 +10,8 @@ orbit, and so its alert, change), at random moments of the sensor's interval. Th
 to the subscriber's own time of receipt. A landing whose run changes no alert (until TCA, the element set is better than
 the track) is left out and replaced.
 The first few landings are not counted: the figure is that of a warm engine, whose JVM has compiled what a run needs.
+With ``--store-delay-ms`` lake and landing zones are in an object store of this machine, behind a proxy that holds each
+piece of an answer (64 KiB) for so long. The jars for a store must be there (`python -m sda_platform.spark.jars --s3`).
 With ``--during`` the landings alternate: one alone, one while other pools work for another lake on the same engine
 (`competition.py`).
 Before a figure is printed, the subscriber's alerts are compared with the journal's. A ratio puts the
@@ -16,16 +19,19 @@ figure next to the 30 s that the platform promises.
 """
 
 import argparse
+import os
 import random
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import dagster as dg
 import numpy as np
@@ -53,6 +59,8 @@ from sda_platform.recovery.verification import current_keys, missing_or_surplus
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
 from sda_platform.simulation.motion import Motion
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.object_store_server import BUCKET, object_store
 
 PROMISE_S = 30.0
 EVERY_CHANGE = {"yellow_pc": 1e-7, "revise_decades": 1e-3, "revise_tca_s": 1e-3, "revise_miss_km": 1e-3}
@@ -70,18 +78,34 @@ class Landing:
     is_beside_work: bool = False
 
 
+class Requests:
+    """Counts the requests of the platform to an object store."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def see(self, data: bytes) -> None:
+        """Take a piece of what a client sent."""
+        self.count += data.split(b" ", 1)[0] in (b"GET", b"PUT", b"HEAD", b"POST", b"DELETE")
+
+
 def main() -> int:
     """Run the benchmark; 0 when the 95th percentile keeps the promise."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--warm-up", type=int, default=3, help="landings that are not counted")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store-delay-ms", type=float, help="lake in an object store that answers so late")
     parser.add_argument("--during", nargs="*", default=[], choices=[*WORK], help="work beside every second landing")
     arguments = parser.parse_args()
     console = Console(highlight=False)
     say = progress_printer(console)
-    with tempfile.TemporaryDirectory(prefix="sda-latency-") as directory:
-        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=EVERY_CHANGE)
+    requests = Requests()
+    with (
+        tempfile.TemporaryDirectory(prefix="sda-latency-") as directory,
+        _places(Path(directory) / "store", arguments.store_delay_ms, requests) as places,
+    ):
+        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=EVERY_CHANGE, **places)
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(settings.home)
         with running(settings, say) as (_, addresses):
@@ -93,10 +117,13 @@ def main() -> int:
             ]
             say(f"{len(current_alerts(settings))} alerts hold; now the landings")
             count, measured = arguments.warm_up + arguments.landings, []
+            before = requests.count
             for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed), work)):
                 counted = number >= arguments.warm_up
                 measured += [landing] if counted else []
                 beside = f" beside {' and '.join(arguments.during)}" if landing.is_beside_work else ""
+                sent, before = requests.count - before, requests.count
+                beside += f", {sent} requests since the last one" if sent else ""
                 say(f"landing {number + 1}: {landing.total_s:.1f} s{beside}" + ("" if counted else " (warm-up)"))
             for name, each in zip(arguments.during, work, strict=True):
                 each.end()
@@ -108,6 +135,19 @@ def main() -> int:
     if arguments.during:
         _report_ratio(console, measured, " and ".join(arguments.during))
     return _report(console, [each for each in measured if not each.is_beside_work])
+
+
+@contextmanager
+def _places(directory: Path, delay_ms: float | None, requests: Requests) -> Iterator[Mapping[str, Any]]:
+    """The settings of lake and landing zones: none, or a store behind a proxy that delays by ``delay_ms``."""
+    if delay_ms is None:
+        yield {}
+        return
+    with object_store(directory) as store, CuttingProxy(urlsplit(store.address).port or 0) as proxy:
+        proxy.delay(delay_ms / 1000)
+        proxy.on_request = requests.see
+        os.environ.update({**store.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"})
+        yield {"lake": f"s3://{BUCKET}/lake", "landing": f"s3://{BUCKET}/landing"}
 
 
 def _measure(

@@ -139,7 +139,7 @@ def _decisions(context: ConsoleContext) -> Iterator[_Decision]:
     for kind in letters_of_day(context.lake, now_ns):
         known = RECORD_KINDS.get(kind.kind)
         detail = f"{known.meaning if known else ''} Mostly from {kind.source}."
-        what = f"{kind.letters:,} dead letters {kind.kind}"
+        what = f"{kind.letters:,} dead letter{'s' * (kind.letters != 1)} {kind.kind}"
         yield _Decision(
             what, detail, f"newest {kind.newest_utc[:19]}Z", _code(f"sda lake reprocess --kind {kind.kind}")
         )

@@ -181,7 +181,7 @@ def test_escalations_are_listed_until_an_acknowledgement_and_a_channel_that_take
 
 def test_decisions_on_data_name_what_to_do(pages: Client) -> None:
     text = part(shown(pages, "/waiting"), "Decisions on data")
-    for words in ("sda catalog resolve 5 name VALUE", "name: VANGUARD", "1 dead letters bad_length",
+    for words in ("sda catalog resolve 5 name VALUE", "name: VANGUARD", "1 dead letter bad_length",
                   "Mostly from radar-7", "sda lake reprocess --kind bad_length", "newer element set of",
                   "sda catalog release efefefefefef:"):  # fmt: skip
         assert words in text, words

@@ -4,11 +4,13 @@
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, get_args
+from types import MappingProxyType
+from typing import Any, TypeGuard, get_args
 
 import click
 import dagster as dg
@@ -20,8 +22,9 @@ from sda_platform.definitions import defs
 from sda_platform.edge.address import Address
 from sda_platform.edge.config import DescribedConfig, ServiceConfig
 from sda_platform.formats.conversion import targets_of
+from sda_platform.formats.format import Format
 from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEADER
-from sda_platform.formats.registry import FORMATS, ZONES
+from sda_platform.formats.registry import FORMATS
 from sda_platform.history.query_views import QUERY_VIEWS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Column, Table
@@ -30,7 +33,8 @@ from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 from sda_platform.spark.session import POOL_TAG
-from sda_platform_tests.support import fault_matrix, sockets
+from sda_platform_tests.support import sockets
+from sda_platform_tests.support.fault_matrix import faults_of
 
 
 def cli() -> str:
@@ -46,6 +50,9 @@ def cli() -> str:
             "Options of `sda` itself:\n"
         ),
         _options(main.params),
+        "## Options of several commands\n",
+        "Each command names those that it has.\n",
+        "".join(_common_options()),
         *_commands(top, level=2),
     ]
     return "\n".join(parts)
@@ -53,18 +60,17 @@ def cli() -> str:
 
 def settings() -> str:
     """Every environment variable of the platform with its type, default and meaning."""
-    declared = {variable: field for variable, _path, field in declared_settings()}
-    rows = [
-        (f"`{variable}`", _type_name(field.annotation), _default(field), field.description or "")
-        for variable, field in declared.items()
-    ]
+    declared = {variable: (path, field) for variable, path, field in declared_settings()}
+    sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for variable, (path, field) in declared.items():
+        default = _default(field)
+        name = f"`{variable}` {_type_name(field.annotation)}{f' ({default})' if default else ''}"
+        sections[path[0] if len(path) > 1 else "platform"].append((name, field.description or ""))
     others = [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_VARIABLES.items())]
     return (
         "# Settings\n\nEach setting is an environment variable, with its type and default. "
         "A variable with the prefix that is no setting is refused.\n\n"
-        + _lines(
-            (f"{name} {kind}{f' ({default})' if default else ''}", meaning) for name, kind, default, meaning in rows
-        )
+        + "\n".join(f"## {name.replace('_', ' ').capitalize()}\n\n{_lines(rows)}" for name, rows in sections.items())
         + "\n## Other variables\n\n"
         + _lines(others)
     )
@@ -93,8 +99,10 @@ def _views() -> str:
     ]
     for view in QUERY_VIEWS:
         read = ", ".join(f"[`{table.name}`](#{table.name})" for table in view.tables)
-        columns = [(f"`{name}`", meaning) for name, _, meaning in view.columns]
-        parts += [f"\n### {view.schema}.{view.name}\n", f"{view.meaning} Reads {read}.\n", _lines(columns)]
+        known = {column.name for table in view.tables for column in table.columns}
+        same = _code(name for name, _, _ in view.columns if name in known)
+        own = [(f"`{name}`", meaning) for name, _, meaning in view.columns if name not in known]
+        parts += [f"\n### {view.schema}.{view.name}\n", f"{view.meaning} As in {read}: {same}; and:\n", _lines(own)]
     return "\n".join(parts)
 
 
@@ -104,9 +112,31 @@ def orchestration() -> str:
     jobs = [
         (f"`{job.name}` ({({**job.tags, **job.run_tags}).get(POOL_TAG, 'no pool')})", job.description)
         for job in repository.get_all_jobs()
-        if not job.name.startswith("__")
+        if not job.name.startswith(("__", "audit_"))
     ]
-    sensors = [(f"`{each.name}`", each.description) for each in repository.sensor_defs]
+    sensors = [
+        (f"`{each.name}`", each.description)
+        for each in repository.sensor_defs
+        if not each.name.endswith((_LANDING, _UNCONSUMED))
+    ]
+    landing = [
+        f"`{job}` ({zones})"
+        for job, zones in sorted(
+            (each.name.removesuffix(_LANDING), (each.description or "").partition("landing/")[2].rstrip("."))
+            for each in repository.sensor_defs
+            if each.name.endswith(_LANDING)
+        )
+    ]
+    waiting = [
+        each.name.removesuffix(_UNCONSUMED) for each in repository.sensor_defs if each.name.endswith(_UNCONSUMED)
+    ]
+    sensors += [
+        (f"`JOB{_LANDING}`", f"Starts a run when sealed segments wait in the landing zones of {', '.join(landing)}."),
+        (
+            f"`JOB{_UNCONSUMED}`",
+            f"Starts a run if tables of {_code(waiting)} have unconsumed commits and none is coming.",
+        ),
+    ]
     schedules = [(f"`{each.name}` (`{each.cron_schedule}`)", each.description) for each in repository.schedule_defs]
     assets_of: dict[tuple[str, bool, str], list[str]] = defaultdict(list)
     for spec in _check_specs():
@@ -124,7 +154,10 @@ def orchestration() -> str:
         (
             "# Jobs, sensors and checks\n",
             "## Jobs\n",
-            "The runs of one pool exclude each other; a job without a pool excludes none.\n",
+            (
+                "The runs of one pool exclude each other; a job without a pool excludes none. Each "
+                "[audit](../how-to/watch-the-platform.md#audits) has a job `audit_NAME`, too.\n"
+            ),
             _lines(jobs),
             "## Sensors\n",
             _lines(sensors),
@@ -139,33 +172,44 @@ def orchestration() -> str:
 
 def formats() -> str:
     """Every file format that the platform lands."""
-    rows = [
+    parts = [
+        "# File formats\n",
         (
-            f"`{each.name}` ({' '.join(f'`{suffix}`' for suffix in each.suffixes)})",
-            f"{each.title}. {each.content}, `landing/{each.zone}`{_targets(each.name)}",
-        )
-        for each in FORMATS
+            "What [`sda land`](../how-to/land-files.md), collectors and uploads read, by landing zone. `sda convert` "
+            "writes the content of a file in the other formats named after it.\n"
+        ),
     ]
-    return (
-        "# File formats\n\n[Land partner files](../how-to/land-files.md) explains how a file becomes segments.\n\n"
-        + _lines(rows)
-        + "\n## The container of binary frames\n\nA container is a sequence of frames to the end of the file, "
-        "little-endian without padding. Each frame follows a header of 12 bytes.\n\n"
-        + _grid(
-            ("Offset", "Field", "Type"),
+    for zone in dict.fromkeys(each.zone for each in FORMATS):
+        rows = [
+            (f"`{each.name}` ({' '.join(f'`{suffix}`' for suffix in each.suffixes)})", f"{each.title}{_targets(each)}")
+            for each in FORMATS
+            if each.zone == zone
+        ]
+        parts += [f"## landing/{zone}\n", _lines(rows)]
+    return "\n".join(
+        (
+            *parts,
+            "## The container of binary frames\n",
             (
-                ("0", f"length of the frame in bytes, at most {MAX_PAYLOAD_BYTES:,}", "u32"),
-                ("4", "time of reception, ns since 1970 UTC", "u64"),
-                (str(RECORD_HEADER.size), "the frame", "bytes"),
+                "A container is a sequence of frames to the end of the file, "
+                "little-endian without padding. Each frame follows a header of 12 bytes.\n"
+            ),
+            _grid(
+                ("Offset", "Field", "Type"),
+                (
+                    ("0", f"length of the frame in bytes, at most {MAX_PAYLOAD_BYTES:,}", "u32"),
+                    ("4", "time of reception, ns since 1970 UTC", "u64"),
+                    (str(RECORD_HEADER.size), "the frame", "bytes"),
+                ),
             ),
         )
     )
 
 
-def _targets(name: str) -> str:
+def _targets(source: Format) -> str:
     """What `sda convert` makes of a format."""
-    others = ", ".join(f"`{target}`" for target in targets_of(name) if target != name)
-    return f"; converts to {others}" if others else ""
+    others = ", ".join(f"`{target}`" for target in targets_of(source.name) if target != source.name)
+    return f" → {others}" if others else ""
 
 
 def collectors() -> str:
@@ -174,29 +218,38 @@ def collectors() -> str:
     for model in get_args(get_args(DescribedConfig)[0]):
         kinds = ", ".join(f"`{kind}`" for kind in get_args(model.model_fields["kind"].annotation))
         sections.append((f"kind = {kinds}", model.__doc__ or "", model))
+    keys = {title: _keys(model) for title, _, model in sections}
+    found = Counter(line for lines in keys.values() for line in lines)
+    shared = {line: name for lines in keys.values() for line, name in lines.items() if found[line] > 1}
     parts = [
         "# Keys of the collector\n",
         "`<home>/collect.toml` has a section `[collector]`, and a section `[sources.<name>]` for each source.",
         "A name has up to 40 lower-case letters, digits and hyphens.",
         "[Run collectors](../how-to/run-collectors.md) has an example.\n",
+        "## Keys of several kinds\n",
+        _lines(shared),
     ]
-    for title, meaning, model in sections:
-        rows = [
-            (
-                f"`{name}` {_key_type(field)} ({'required' if field.is_required() else _default(field) or 'none'})",
-                field.description,
-            )
-            for name, field in model.model_fields.items()
-            if name != "kind"
-        ]
-        parts += [f"## {title}\n", f"{meaning}\n", _lines(rows)]
-    zones = [(f"`{zone}`", " ".join(f"`{name}`" for name in names)) for zone, names in ZONES.items()]
-    parts += [
-        "## Formats of the landing zones\n",
-        "An upload names the zone, and the format where the file's name does not determine it.\n",
-        _grid(("Zone", "Formats"), zones),
-    ]
+    for title, meaning, _ in sections:
+        common = _code(name for line, name in keys[title].items() if line in shared)
+        also = f" Also {common}." if common else ""
+        own = [line for line in keys[title] if line not in shared]
+        parts += [f"## {title}\n", f"{' '.join(meaning.split())}{also}\n", *([_lines(own)] if own else [])]
+    parts.append(
+        "An upload names the zone, and the [format](formats.md) where the file's name does not determine it.\n"
+    )
     return "\n".join(parts)
+
+
+def _keys(model: Any) -> dict[tuple[str, str], str]:
+    """The line of each key of a kind of source, with its name."""
+    return {
+        (
+            f"`{name}` {_key_type(field)} ({'required' if field.is_required() else _default(field) or 'none'})",
+            field.description,
+        ): name
+        for name, field in model.model_fields.items()
+        if name != "kind"
+    }
 
 
 def vitals() -> str:
@@ -204,17 +257,15 @@ def vitals() -> str:
     sections = (
         f"## {vital.name}\n\n{vital.meaning} Red when:\n\n"
         + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
-        + f"\n**What to do.** {vital.remedy}\n"
+        + f"\n**What to do.** {vital.remedy}\n\n**Tested.**\n\n"
+        + _lines((f"{side}, within {within}", "; ".join(faults)) for side, within, faults in faults_of(vital.name))
         for vital in VITALS
     )
     return (
-        "# Vitals\n\nA vital is a condition that must be reported to a person. Each of its faults has a subject and a "
-        "side at fault, and is notified when it begins and when it is over: "
-        "[Watch the platform](../how-to/watch-the-platform.md#notices). A notice names the section of its vital here."
-        "\n\n" + "\n".join(sections) + "\n## Faults and their notices\n\n"
-        "A test lets each of these faults happen. Each causes exactly this notice, within this time of mission or wall "
-        "time, and one when it is over. The time is what the platform allows, and one evaluation.\n\n"
-        + _grid(("Fault", "Notice: subject", "Side at fault", "Within"), fault_matrix.rows())
+        "# Vitals\n\nWhat each vital means, when it is red, and what to do. A notice names the section of its vital: "
+        "[Watch the platform](../how-to/watch-the-platform.md#notices).\n\n"
+        "*Tested* lists the faults that a test lets happen, by the side that must act. Each causes one notice within "
+        "this time of mission or wall time, and one when it is over.\n\n" + "\n".join(sections)
     )
 
 
@@ -252,12 +303,12 @@ def _table(table: Table) -> str:
     common = _EVERYWHERE | (_LANDED if table.zones else set())
     shared = [c.name for c in table.columns if _meaning(c) in _SHARED]
     facts = [
-        ("Key", _code(table.key)),
+        ("Key", _code(table.key) if table.key != _RECORD else ""),
         ("Consumes", _names(table.consumes)),
-        ("Reads as a snapshot", _names(table.reads)),
+        ("Reads", _names(table.reads)),
         ("Feedback", _names(table.feedback())),
         ("Landing zones", _code(f"landing/{zone}" for zone in table.zones)),
-        ("[Shared columns](#columns)", _code(name for name in shared if name not in common)),
+        ("[Shared](#columns)", _code(name for name in shared if name not in common)),
     ]
     own = {_meaning(c): c.nullable for c in table.columns if c.name not in shared}
     return "\n".join(
@@ -309,6 +360,7 @@ def _columns_of_all(tables: Iterable[Table]) -> set[str]:
 
 _SHARED = _shared()
 _EVERYWHERE = _columns_of_all(TABLES)
+_RECORD = ("segment_sha256", "record_number")
 _LANDED = _columns_of_all(table for table in TABLES if table.zones)
 
 
@@ -316,6 +368,7 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+_LANDING, _UNCONSUMED = "_landing", "_unconsumed"
 _ELSEWHERE = ("platform/vitals", "platform/service_levels")
 _FRESH = "data_is_fresh"
 _PARAGRAPH = "\n\n"
@@ -335,6 +388,7 @@ _COLUMNS = (
     "Units end the name, or follow the type. `?` marks a column that may be null. Times are Unix time UTC. "
     "In pairs, `_1` is of the primary, `_2` of the secondary. Every table has `commit_sequence`. "
     "Those with landing zones have the columns of landed records: {landed}. "
+    "A table without a stated key has one row for each `segment_sha256` and `record_number`. "
     "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (
@@ -374,7 +428,7 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         arguments += [f"[{'--format FORM' if forms == _FORMS else '--json'}]"] if "--json" in forms else []
         usage = f"`{' '.join(arguments)}`: " if arguments else ""
         yield f"{usage}{_brief(cleandoc(command.help or '').partition(_PARAGRAPH)[0])}\n"
-        if options := _options(command.params):
+        if options := _options(command.params, _common_options()):
             yield options
         if isinstance(command, click.Group):
             yield from _commands(context, level + 1)
@@ -392,19 +446,42 @@ _FORMS = {"--json", "--format"}
 _FLAGS = ("--json", "--csv")
 
 
-def _options(parameters: Iterable[click.Parameter]) -> str:
-    """Each option with its value, its default and what it does."""
-    lines = []
-    for each in parameters:
-        if isinstance(each, click.Option) and each.opts[0] not in _FLAGS and not _is_form_of_a_list(each):
-            kind = "" if each.is_flag else each.type.name.removesuffix(" range")
-            value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
-            names = ", ".join((*each.opts, *each.secondary_opts))
-            default = f" (default {each.default})" if each.show_default and each.default is not None else ""
-            state = " (required)" if each.required else default
-            meaning = f": {_brief(each.help)}" if each.help else ""
-            lines.append(f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n")
-    return "".join(lines)
+def _options(parameters: Iterable[click.Parameter], common: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Each option with its value, its default and what it does; the names of those that are ``common``."""
+    lines = [_option(each) for each in parameters if _is_listed(each)]
+    also = [common[line] for line in lines if line in common]
+    own = "".join(line for line in lines if line not in common)
+    return (f"{own}- {_code(also)}\n") if also else own
+
+
+def _option(each: click.Option) -> str:
+    kind = "" if each.is_flag else each.type.name.removesuffix(" range")
+    value = "|".join(map(str, each.type.choices)) if isinstance(each.type, click.Choice) else kind.upper()
+    names = ", ".join((*each.opts, *each.secondary_opts))
+    default = f" (default {each.default})" if each.show_default and each.default is not None else ""
+    state = " (required)" if each.required else default
+    meaning = f": {_brief(each.help)}" if each.help else ""
+    return f"- `{f'{names} {value}'.strip()}`{state}{meaning}\n"
+
+
+def _is_listed(option: click.Parameter) -> TypeGuard[click.Option]:
+    return isinstance(option, click.Option) and option.opts[0] not in _FLAGS and not _is_form_of_a_list(option)
+
+
+@cache
+def _common_options() -> Mapping[str, str]:
+    """The lines of options that several commands have alike → the option."""
+    found = Counter(_option(each) for each in _parameters(main) if _is_listed(each))
+    names = {_option(each): each.opts[0] for each in _parameters(main) if _is_listed(each)}
+    meanings = Counter(names.values())
+    return {line: name for line, name in sorted(names.items()) if found[line] > 2 or found[line] > meanings[name]}
+
+
+def _parameters(command: click.Command) -> Iterator[click.Parameter]:
+    yield from command.params
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from _parameters(each)
 
 
 def _is_form_of_a_list(option: click.Option) -> bool:

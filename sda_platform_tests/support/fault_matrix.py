@@ -1,6 +1,6 @@
 """The coverage matrix of faults: what rings, within how many seconds, and who must act.
 
-`unit/observability/test_fault_matrix.py` lets each fault happen. The page `docs/reference/vitals.md` shows the table.
+`unit/observability/test_fault_matrix.py` lets each fault happen. The page `docs/reference/vitals.md` shows them.
 """
 
 import os
@@ -604,17 +604,14 @@ CASES: Final = (
 """Every fault, in the order of the vitals."""
 
 
-def rows() -> list[tuple[str, ...]]:
-    """The table for the documentation: fault, notice, side, and within how many seconds it comes."""
-    return [
-        (
-            case.fault,
-            f"[`{case.vital}`](#{case.vital}): {', '.join(case.subjects)}",
-            case.side,
-            _seconds(case.allowed_s + RULES.interval_s),
-        )
-        for case in CASES
-    ]
+def faults_of(vital: str) -> list[tuple[str, str, list[str]]]:
+    """The faults of a vital for the documentation, by side and by the time within which the notice comes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in CASES:
+        if case.vital == vital:
+            key = (case.side.value, _seconds(case.allowed_s + RULES.interval_s))
+            found.setdefault(key, []).append(case.fault)
+    return [(*key, faults) for key, faults in found.items()]
 
 
 def _seconds(seconds: float) -> str:

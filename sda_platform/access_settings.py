@@ -27,8 +27,8 @@ class AccessSettings(SitesFile):
 
     subscriber_keys: str = setting(
         "",
-        "Keys that sign the requests to a webhook in SDA_SUBSCRIBER, as id:whsec_<base64>, separated by spaces, or the "
-        "absolute path of a file of mode 0600 with them; empty: requests are not signed.",
+        "Keys that sign the requests to a webhook in SDA_SUBSCRIBER, as id:whsec_<base64>, or the "
+        "absolute path of a file of mode 0600 with them; empty: none.",
         "SUBSCRIBER_KEYS",
         repr=False,
     )
@@ -47,8 +47,7 @@ class AccessSettings(SitesFile):
     )
     webserver_users: str = setting(
         "",
-        "Users of the UI with their roles (TOML), made by `sda user`; empty: it has no login, and who reaches it on "
-        "loopback may change everything.",
+        "Users of the UI with their roles (TOML), made by `sda user`; empty: it has no login.",
         "WEBSERVER_USERS",
         is_file=True,
     )

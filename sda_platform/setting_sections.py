@@ -124,8 +124,7 @@ class VitalsSettings(BacklogAge):
     )
     watermark_stall_s: float = setting(
         40.0,
-        "Longest mission time without an advance of the watermark, or for which a table on the way to alerts leaves "
-        "commits unconsumed, seconds.",
+        "Longest mission time in which the watermark does not advance, or a table leaves commits unconsumed, seconds.",
         "WATERMARK_STALL_S",
     )
     subscriber_lag_s: float = setting(
@@ -225,8 +224,8 @@ class ScreeningSettings(FleetFile, Parallelism):
     )
     manoeuvre_sigmas: float = setting(
         3.0,
-        "The same for the fleet and an object whose track shows a suspected manoeuvre: it is screened on the track, "
-        "and the sigmas are those of the track; 0: it is screened by its element set.",
+        "The same for an object with a suspected manoeuvre, which is screened on its track: "
+        "sigmas of the track; 0: by its element set.",
         "SCREENING_MANOEUVRE_SIGMAS",
         ge=0,
     )
@@ -255,15 +254,13 @@ class AlertSettings(FleetFile):
     )
     manoeuvre_decades: float = setting(
         1.0,
-        "How far below its yellow threshold Pc makes an alert where an object is suspected of a manoeuvre that its "
-        "element set does not know, decades; 0: no farther.",
+        "How far below its yellow threshold Pc makes an alert after a suspected manoeuvre, decades; 0: no farther.",
         "ALERT_MANOEUVRE_DECADES",
         ge=0,
     )
     stated_by_other: bool = setting(
         True,
-        "Whether the Pc that a received CDM states makes an alert by the same levels, also of an event that only the "
-        "message has.",
+        "Whether the Pc of a received CDM makes an alert by the same levels.",
         "ALERT_STATED_BY_OTHER",
     )
     hysteresis_decades: float = setting(
@@ -302,8 +299,7 @@ class RefinementSettings(FleetFile):
 
     at_once: int = setting(
         20,
-        "Most tracks that a run refines into element sets, and into ephemerides: in ten minutes, about two seconds "
-        "each.",
+        "Most tracks that are refined in ten minutes, about two seconds each.",
         "REFINED_AT_ONCE",
         ge=2,
     )

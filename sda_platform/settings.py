@@ -124,8 +124,7 @@ class Settings(BaseSettings):
     serving_clients: str = Field(
         "",
         json_schema_extra={IS_FILE: True},
-        description="Clients of the served catalogue, and whether reading needs a login (TOML); empty: everyone reads "
-        "and writes, and beyond loopback reads.",
+        description="Clients of the served catalogue, and whether reading needs a login (TOML); empty: none.",
     )
     serving_groups: str = Field("", json_schema_extra={IS_FILE: True}, description="Own groups of objects (TOML).")
     serving_port: int = Field(

@@ -34,7 +34,7 @@ from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support import sockets
-from sda_platform_tests.support.fault_matrix import faults_of
+from sda_platform_tests.support.fault_matrix import CASES
 
 
 def cli() -> str:
@@ -64,11 +64,14 @@ def settings() -> str:
     sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for variable, (path, field) in declared.items():
         default = _default(field)
-        name = f"`{variable}` {_type_name(field.annotation)}{f' ({default})' if default else ''}"
-        sections[path[0] if len(path) > 1 else "platform"].append((name, field.description or ""))
+        kind = "" if field.annotation in _EVIDENT_TYPES else f" {_type_name(field.annotation)}"
+        name = f"`{variable}`{kind}{f' ({default})' if default else ''}"
+        sections[path[0] if len(path) > 1 else "platform"].append(
+            (name, _UNIT_IN_NAME.sub(".", field.description or ""))
+        )
     others = [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_VARIABLES.items())]
     return (
-        "# Settings\n\nEach setting is an environment variable, with its type and default. "
+        "# Settings\n\nWhat you can set, by subject: environment variables with their defaults. Units end the name. "
         "A variable with the prefix that is no setting is refused.\n\n"
         + "\n".join(f"## {name.replace('_', ' ').capitalize()}\n\n{_lines(rows)}" for name, rows in sections.items())
         + "\n## Other variables\n\n"
@@ -85,7 +88,7 @@ def tables() -> str:
         "## How rows change\n",
         _grid(("Rows", "A commit", "Tables"), [(f"**{kind}**", _KINDS[kind], by_rows[kind]) for kind in _KINDS]),
         "## Columns\n",
-        _COLUMNS.format(landed=_code(sorted(_LANDED - _EVERYWHERE))),
+        _COLUMNS.format(landed=_code(sorted(_LANDED - _EVERYWHERE)), corrected=_code(sorted(_CORRECTED - _EVERYWHERE))),
         _columns(_SHARED),
     )
     return "\n".join((*parts, *(_table(table) for table in TABLES), _views()))
@@ -255,17 +258,17 @@ def _keys(model: Any) -> dict[tuple[str, str], str]:
 def vitals() -> str:
     """The runbook of every vital."""
     sections = (
-        f"## {vital.name}\n\n{vital.meaning} Red when:\n\n"
+        f"## {vital.name}\n\nRed when:\n\n"
         + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
-        + f"\n**What to do.** {vital.remedy}\n\n**Tested.**\n\n"
-        + _lines((f"{side}, within {within}", "; ".join(faults)) for side, within, faults in faults_of(vital.name))
+        + f"\nSide at fault: {', '.join(dict.fromkeys(each.side for each in CASES if each.vital == vital.name))}. "
+        f"**What to do.** {vital.remedy}\n"
         for vital in VITALS
     )
     return (
-        "# Vitals\n\nWhat each vital means, when it is red, and what to do. A notice names the section of its vital: "
-        "[Watch the platform](../how-to/watch-the-platform.md#notices).\n\n"
-        "*Tested* lists the faults that a test lets happen, by the side that must act. Each causes one notice within "
-        "this time of mission or wall time, and one when it is over.\n\n" + "\n".join(sections)
+        "# Vitals\n\nWhen each vital is red, which side must act, and what to do. "
+        "[A notice](../how-to/watch-the-platform.md#notices) names the section of its vital. It comes with the "
+        "first evaluation after the stated time, every 20 s. A test lets the faults of "
+        "`sda_platform_tests/support/fault_matrix.py` happen.\n\n" + "\n".join(sections)
     )
 
 
@@ -301,6 +304,7 @@ def _check_specs() -> Iterator[dg.AssetCheckSpec]:
 def _table(table: Table) -> str:
     spec = _SPECS.get(table.name)
     common = _EVERYWHERE | (_LANDED if table.zones else set())
+    common |= _CORRECTED if issubclass(table.model, CorrectionLogModel) else set()
     shared = [c.name for c in table.columns if _meaning(c) in _SHARED]
     facts = [
         ("Key", _code(table.key) if table.key != _RECORD else ""),
@@ -323,7 +327,7 @@ def _table(table: Table) -> str:
 
 def _meaning(column: Column) -> tuple[str, str, str, str]:
     """What tables must agree on to share a column: name, type, unit and meaning."""
-    meaning = column.description.replace(", Unix time UTC", "")
+    meaning = _TRIANGLE.sub("", column.description.replace(", Unix time UTC", ""))
     return column.name, column.data_type.simpleString(), column.unit or "", meaning
 
 
@@ -332,14 +336,24 @@ def _columns(columns: Mapping[tuple[str, str, str, str], bool]) -> str:
     rows: dict[tuple[str, str, str], tuple[str, str, str]] = {}
     for (name, kind, unit, meaning), is_nullable in columns.items():
         is_in_name = name.endswith(f"_{unit.replace('/', '_')}")
-        shown = f"`{kind}{'?' if is_nullable else ''}`{f' {unit}' if unit and not is_in_name else ''}"
+        shown = (
+            f"{'' if kind == _usual_type(name, unit) else f' `{kind}`'}{f' {unit}' if unit and not is_in_name else ''}"
+        )
+        of_null = "?" if is_nullable else ""
         first = re.sub(r"^(v?)[yz](?=_)", r"\1x", re.sub(r"_2(?=_|$)", "_1", name))
         of_first = next((key for key in rows if key[:2] == (first, shown)), None) if first != name else None
+        listed = f"`{name}`{of_null}"
         if of_first:
-            rows[of_first] = (f"{rows[of_first][0]}, `{name}`", *rows[of_first][1:])
+            rows[of_first] = (f"{rows[of_first][0]}, {listed}", *rows[of_first][1:])
         else:
-            rows[name, shown, meaning] = (f"`{name}`", shown, meaning.replace(" x, TEME", ", TEME"))
-    return _lines((f"{names} {kind}", meaning) for names, kind, meaning in rows.values())
+            rows[name, shown, meaning] = (listed, shown, meaning.replace(" x, TEME", ", TEME"))
+    return _lines((f"{names}{kind}", meaning) for names, kind, meaning in rows.values())
+
+
+def _usual_type(name: str, unit: str) -> str:
+    if name.endswith("_ns"):
+        return "bigint"
+    return "double" if unit else "boolean" if name.startswith("is_") else "string"
 
 
 def _shared() -> dict[tuple[str, str, str, str], bool]:
@@ -358,10 +372,12 @@ def _columns_of_all(tables: Iterable[Table]) -> set[str]:
     return set.intersection(*({column.name for column in table.columns} for table in tables))
 
 
+_TRIANGLE = re.compile(r", lower triangle by rows \(\d+ terms\)")
 _SHARED = _shared()
 _EVERYWHERE = _columns_of_all(TABLES)
 _RECORD = ("segment_sha256", "record_number")
 _LANDED = _columns_of_all(table for table in TABLES if table.zones)
+_CORRECTED = _columns_of_all(table for table in TABLES if issubclass(table.model, CorrectionLogModel))
 
 
 def _code(names: Iterable[str]) -> str:
@@ -369,6 +385,9 @@ def _code(names: Iterable[str]) -> str:
 
 
 _LANDING, _UNCONSUMED = "_landing", "_unconsumed"
+# Of settings whose names end with it: `_S`, `_H`, `_KM`.
+_UNIT_IN_NAME = re.compile(r", (seconds|hours|km)\.$")
+_EVIDENT_TYPES = (str, int, float, bool, Path)
 _ELSEWHERE = ("platform/vitals", "platform/service_levels")
 _FRESH = "data_is_fresh"
 _PARAGRAPH = "\n\n"
@@ -385,10 +404,12 @@ def _assets(names: list[str]) -> str:
 
 
 _COLUMNS = (
-    "Units end the name, or follow the type. `?` marks a column that may be null. Times are Unix time UTC. "
-    "In pairs, `_1` is of the primary, `_2` of the secondary. Every table has `commit_sequence`. "
-    "Those with landing zones have the columns of landed records: {landed}. "
-    "A table without a stated key has one row for each `segment_sha256` and `record_number`. "
+    "- Units end the name, or follow it. `?` marks a column that may be null. Times are Unix time UTC.\n"
+    "- Types that are not stated: `bigint` of `…_ns`, `double` with a unit, `boolean` of `is_…`, else `string`.\n"
+    "- A covariance is the lower triangle by rows. In pairs, `_1` is of the primary, `_2` of the secondary.\n"
+    "- Every table has `commit_sequence`. Those with landing zones have the columns of landed records: {landed}; "
+    "correction logs have {corrected}.\n"
+    "- A table without a stated key has one row for each `segment_sha256` and `record_number`.\n\n"
     "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (

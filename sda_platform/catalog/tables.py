@@ -129,7 +129,7 @@ class EphemerisRow(Provenance, LandingColumns):
     covariance_source: T.StringType = pa.Field(
         nullable=True,
         isin=[BY_MESSAGE, BY_DEFAULT],
-        description="Whose covariances these are: of the message, or assumed, which grow as errors of element sets do.",
+        description="Whose covariances these are: of the message, or assumed.",
     )
 
 

@@ -71,9 +71,8 @@ class Alert(Approach):
     data_quality: T.StringType = pa.Field(
         nullable=True,
         isin=["element_sets", "mixed", "tracks_or_ephemerides", "received_cdm"],
-        description="Where the covariances come from: the model of element-set errors for both objects, for one "
-        "(mixed), or for none; "
-        "received_cdm: only a received message has the event.",
+        description="Origin of the covariances: the model of element-set errors for both objects, for one "
+        "(mixed), or for none; received_cdm: only a message has the event.",
     )
     maximum_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance."

@@ -44,7 +44,7 @@ class Message(Provenance, LandingColumns):
         nullable=True,
         ge=0,
         le=1,
-        description="Pc that the message's states and covariances give by the best method available, computed here.",
+        description="Pc of the message's states and covariances by the best method, computed here.",
     )
     probability_method: T.StringType = pa.Field(nullable=True, isin=METHODS, description="Method of the recomputed Pc.")
     probability_2d: T.DoubleType = pa.Field(

@@ -37,10 +37,10 @@ class Candidate(Approach):
     """An approach below the screening threshold, by both objects' element sets, or the ephemerides that cover it."""
 
     elements_epoch_1_ns: T.LongType = quantity(
-        "ns", "Epoch of the primary's element set; by an ephemeris, a time in it near the approach."
+        "ns", "Epoch of the primary's element set; of an ephemeris, a time in it."
     )
     elements_epoch_2_ns: T.LongType = quantity(
-        "ns", "Epoch of the secondary's element set; by an ephemeris, a time in it near the approach."
+        "ns", "Epoch of the secondary's element set; of an ephemeris, a time in it."
     )
 
 
@@ -59,8 +59,7 @@ class Assessment(Approach):
     )
     time_in_volume_s: T.DoubleType = quantity(
         "s",
-        "How long the other is inside the screening volume of the protected one: on a straight path; below 10 m/s "
-        "along the paths themselves, to a minute, at most a day on either side.",
+        "How long the secondary is inside the screening volume of the primary.",
         nullable=True,
         ge=0,
     )
@@ -108,8 +107,7 @@ class Assessment(Approach):
     )
     is_screening_only: T.BooleanType = pa.Field(
         nullable=True,
-        description="Whether a covariance is the model of element-set errors (orbit, age, own history): "
-        "no Pc to manoeuvre by.",
+        description="Whether a covariance is the model of element-set errors: no Pc to manoeuvre by.",
     )
     risk: T.StringType = pa.Field(
         isin=["red", "yellow", "green"],

@@ -16,7 +16,7 @@ class AlertDelivery(TableModel):
     epoch: T.LongType = pa.Field(
         nullable=True,
         ge=0,
-        description="History of the lake that delivered it: a restored or rebuilt lake begins the next; null: 0.",
+        description="History of the lake: a restored or rebuilt lake begins the next; null: 0.",
     )
     sequence: T.LongType = pa.Field(ge=0, description="Revision of the alert in its epoch.")
     op: T.StringType = pa.Field(
@@ -24,16 +24,14 @@ class AlertDelivery(TableModel):
     )
     outcome: T.StringType = pa.Field(
         isin=["applied", "stale", "refused", "inherited"],
-        description="applied: it changed the subscriber; stale: the subscriber already had a later entry; refused: the "
-        "subscriber rejected the entry, and each later batch offers it again; inherited: the subscriber had it "
-        "before this restored or rebuilt lake began to deliver.",
+        description="applied; stale: the subscriber already had a later entry; refused by the subscriber, "
+        "offered again with each batch; inherited: the subscriber had it from an earlier lake.",
     )
     cause: T.StringType = pa.Field(
         nullable=True,
         isin=["alert", "inherited", "correction", "withdrawal"],
-        description="Why the ledger has it. alert: the consumed alerts have it; inherited: the subscriber held it from "
-        "an earlier history; correction: this history's entry in place of an inherited one; withdrawal: retract of an "
-        "inherited alert; null: alert.",
+        description="Why the ledger has it: alert (or null); inherited; correction: in place of an inherited "
+        "entry; withdrawal: retract of an inherited alert.",
     )
     content: T.StringType = pa.Field(nullable=True, description="SHA-256 of the alert's text; null: not recorded.")
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")

@@ -70,8 +70,8 @@ class FusedTrack(ObjectState, CorrectionLogModel):
     observation_ids: T.ArrayType = text_list("The observations in the fit, sorted.", least=1)
     half_fits: T.ArrayType = number_list(
         27,
-        "Of directions from several observers: the fits of the observer with the most of them, and of the "
-        "others; each is a state (6) and the lower triangle of its covariance (21).",
+        "Of directions from several observers: the fits of the main observer and of the others, "
+        "each a state (6) and its covariance (21).",
         several=True,
         nullable=True,
     )
@@ -148,8 +148,7 @@ class Track(ObjectState):
     unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside as inconsistent with the others.")
     manoeuvre_time_ns: T.LongType = quantity(
         "ns",
-        "Suspected manoeuvre: middle of the first window that contradicts the covariance; the epoch of the element "
-        "set where the object has left its path before the first window.",
+        "Suspected manoeuvre: middle of the first window that contradicts the covariance, or the set's epoch.",
         nullable=True,
     )
     manoeuvre_speed_m_s: T.DoubleType = quantity(
@@ -157,18 +156,18 @@ class Track(ObjectState):
     )
     manoeuvre_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of that magnitude.", nullable=True, ge=0)
     kept_time_ns: T.LongType = quantity(
-        "ns", "An earlier window of the track, from which its filter continues; null: from the first.", nullable=True
+        "ns", "Window from which the filter continues; null: from the first.", nullable=True
     )
     kept_orbit: T.ArrayType = number_list(
         44,
-        "Orbit after that window: state (6, GCRF, km and km/s), both areas (m2/kg), and the lower triangle "
-        "of their covariance by rows (36 terms).",
+        "Orbit after it: state (6, GCRF, km and km/s), both areas (m2/kg), and the lower triangle "
+        "of their covariance (36).",
         nullable=True,
     )
     kept_unexplained: T.LongType = pa.Field(nullable=True, ge=0, description="Windows set aside until that window.")
     kept_basis: T.StringType = pa.Field(
         nullable=True,
-        description="Digest of the element set, first window and space weather; with others the filter starts anew.",
+        description="Digest of inputs; with others the filter starts anew.",
     )
     as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
 

@@ -36,7 +36,9 @@ class GroundEventRow(Provenance, LandingColumns):
         nullable=True, description="The station's answer, the reason, or the recorded gaps."
     )
     azimuth_deg: T.DoubleType = quantity("deg", "Where the command points, from north by east.", nullable=True)
-    elevation_deg: T.DoubleType = quantity("deg", "The same above the horizon; null: no direction.", nullable=True)
+    elevation_deg: T.DoubleType = quantity(
+        "deg", "Where the command points above the horizon; null: no direction.", nullable=True
+    )
 
 
 class GroundCommand(TableModel):
@@ -59,7 +61,9 @@ class GroundCommand(TableModel):
     executions: T.LongType = pa.Field(ge=0, description="Answers `executed` of the station: at most one.")
     detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
     azimuth_deg: T.DoubleType = quantity("deg", "Where it points, from north by east.", nullable=True)
-    elevation_deg: T.DoubleType = quantity("deg", "The same above the horizon; null: no direction.", nullable=True)
+    elevation_deg: T.DoubleType = quantity(
+        "deg", "Where the command points above the horizon; null: no direction.", nullable=True
+    )
 
 
 class MembershipObservation(Provenance, LandingColumns):

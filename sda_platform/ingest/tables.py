@@ -60,17 +60,17 @@ class Envelope(Provenance):
     angle_frame: T.StringType = pa.Field(
         nullable=True,
         isin=list(ANGLE_REFERENCES["angle_frame"]),
-        description="Axes of right ascension and declination; null: as the list of sensors states, else TEME of date.",
+        description="Axes of right ascension and declination; null: as the sensor list states, else TEME.",
     )
     angle_aberration: T.StringType = pa.Field(
         nullable=True,
         isin=list(ANGLE_REFERENCES["angle_aberration"]),
-        description="The aberration still to be corrected; null: as the list of sensors states, else none.",
+        description="Aberration still to be corrected; null: as the sensor list states.",
     )
     angle_refraction: T.StringType = pa.Field(
         nullable=True,
         isin=list(ANGLE_REFERENCES["angle_refraction"]),
-        description="Whether the refraction of the air is included; null: as the list of sensors states, else not.",
+        description="Whether refraction is included; null: as the sensor list states.",
     )
 
 

@@ -49,7 +49,7 @@ class LandingColumns(TableModel):
     feed: T.StringType = pa.Field(description="The landing zone.")
     payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came, with its header.")
     error_kind: T.StringType = pa.Field(nullable=True, description="Why the record is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+    error: T.StringType = pa.Field(nullable=True, description="Why, for a person: file, record, reason.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")
     source_name: T.StringType = pa.Field(
         nullable=True,

@@ -38,7 +38,7 @@ class RefinedElements(DeterminedElements):
     )
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set that was refined.")
     published_sigma_m: T.DoubleType = quantity(
-        "m", "The same of the published set: its distance from the prediction, with the prediction's sigma.", ge=0
+        "m", "1-sigma of the published set: its distance from the prediction.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
@@ -100,7 +100,7 @@ class RefinedEphemeris(TableModel):
     position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position over the span, root mean square.", ge=0)
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set in force, which it is compared with.")
     published_sigma_m: T.DoubleType = quantity(
-        "m", "The same of the published set: its distance from the prediction, with the prediction's sigma.", ge=0
+        "m", "1-sigma of the published set: its distance from the prediction.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the track.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
@@ -139,35 +139,32 @@ REFINED_EPHEMERIDES = Table(
 class ProvisionalElements(DeterminedElements):
     """Mean elements of an uncatalogued object, from uncorrelated tracks; numbered from 80000."""
 
-    position_sigma_m: T.DoubleType = quantity(
-        "m", "1-sigma of the position at the epoch, with the distance of the elements from the orbit.", ge=0
-    )
+    position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position at the epoch.", ge=0)
     tracklets: T.ArrayType = text_list("The tracklets, by source and the source's own track number.", least=1)
     readings: T.LongType = pa.Field(ge=1, description="Observations in the tracklets.")
     observation_ids: T.ArrayType = text_list("Ids of these observations, sorted.", least=1)
     first_seen_ns: T.LongType = quantity("ns", "Event time of the first observation.")
     chi_square: T.DoubleType = pa.Field(
         ge=0,
-        description="Weighted sum of squared residuals after the fit, with that of an earlier set if any.",
+        description="Weighted sum of squared residuals, with that of an earlier set if any.",
     )
     degrees_of_freedom: T.LongType = pa.Field(
-        ge=0, description="Measured components less the six unknowns, or all where an earlier set counts as evidence."
+        ge=0, description="Measured components less six unknowns; all with an earlier set."
     )
     covariance: T.ArrayType = covariance_list(
         6,
-        "6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
-        "tan(i/2) sin, tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms); null: not recorded.",
+        "6×6 covariance in equinoctial form (mean motion in rad/s, e sin, e cos, tan(i/2) sin, "
+        "tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms).",
         nullable=True,
     )
     orbit: T.ArrayType = number_list(
         44,
-        "Orbit of the numerical model at the epoch: state (6, GCRF, km and km/s), drag and reflective area "
-        "(m2/kg), and the lower triangle of their covariance by rows (36 terms); null: not recorded.",
+        "Numerical orbit at the epoch; stored like kept_orbit of tracks.",
         nullable=True,
     )
     earlier_epoch_ns: T.LongType = quantity(
         "ns",
-        "Epoch of the number's earlier set that counts as evidence, from other observations; null: none.",
+        "Epoch of the earlier set that counts as evidence; null: none.",
         nullable=True,
     )
 

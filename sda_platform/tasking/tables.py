@@ -49,8 +49,7 @@ class Demand(CorrectionLogModel):
     )
     information_gain: T.DoubleType = pa.Field(
         ge=0,
-        description="Expected gain of one pass: ln of the factor by which the area of the one-sigma ellipse shrinks "
-        "(in the encounter plane at TCA, or of the position now).",
+        description="Expected gain of one pass: ln of the factor by which the one-sigma ellipse shrinks.",
     )
     expected_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc after such a pass if the miss stays; null: no conjunction."
@@ -91,9 +90,9 @@ class ScheduledTask(CorrectionLogModel):
     unserved_reason: T.StringType = pa.Field(
         nullable=True,
         isin=list(UNSERVED_REASONS),
-        description="no_window: no sensor can see it in time; no_antenna_time: those that can are taken; sensor_out: "
-        "those that can are out of service; decayed, set_unusable: its element set ends before; no_elements: it has "
-        "none; beyond_horizon: the search ends before the deadline.",
+        description="no_window: no sensor sees it in time; no_antenna_time: these are taken; sensor_out: "
+        "these are out of service; decayed, set_unusable: its element set ends before; "
+        "no_elements; beyond_horizon: the search ends before the deadline.",
     )
     pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
@@ -105,7 +104,7 @@ class ScheduledTask(CorrectionLogModel):
     information_gain: T.DoubleType = pa.Field(ge=0, description="Expected gain of the request.")
     unserved_detail: T.StringType = pa.Field(
         nullable=True,
-        description="Why there is no window, in words: when the set ends and why, or when the search does.",
+        description="The same in words, with the time.",
     )
 
 

@@ -1,6 +1,6 @@
 """The coverage matrix of faults: what rings, within how many seconds, and who must act.
 
-`unit/observability/test_fault_matrix.py` lets each fault happen. The page `docs/reference/vitals.md` shows them.
+`unit/observability/test_fault_matrix.py` lets each fault happen.
 """
 
 import os
@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 
 import dagster as dg
@@ -36,7 +35,6 @@ from sda_platform.orchestration.jobs import (
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.run_records import failed_run, recorded_run
 from sda_platform_tests.support.segments import after, radar_segment
-from sda_platform_tests.support.watched_platform import RULES
 from sda_platform_tests.support.watched_platform import WatchedPlatform as Platform
 
 Act = Callable[[Platform], object]
@@ -602,17 +600,3 @@ CASES: Final = (
     ),
 )  # fmt: skip
 """Every fault, in the order of the vitals."""
-
-
-def faults_of(vital: str) -> list[tuple[str, str, list[str]]]:
-    """The faults of a vital for the documentation, by side and by the time within which the notice comes."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for case in CASES:
-        if case.vital == vital:
-            key = (case.side.value, _seconds(case.allowed_s + RULES.interval_s))
-            found.setdefault(key, []).append(case.fault)
-    return [(*key, faults) for key, faults in found.items()]
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds <= 1200 else str(timedelta(seconds=seconds))

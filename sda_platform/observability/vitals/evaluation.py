@@ -230,7 +230,7 @@ VITALS: Sequence[Vital] = (
         "backups_are_made",
         "backups that are missing",
         "The directory of backups has a recent one. Not judged without `SDA_BACKUP`.",
-        "the newest complete backup is older than `SDA_BACKUP_MAX_AGE_S` (26 h); there is none",
+        "the newest complete backup is older than `SDA_BACKUP_MAX_AGE_S` (26 h), with `SDA_BACKUP` set; there is none",
         "Is the disk mounted, with space? The page of the last run of the job `backup` has the reason. "
         "`sda backup DIRECTORY` makes one now, and the first one.",
         judges.backups,

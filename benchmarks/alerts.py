@@ -34,7 +34,7 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets, semi_major_axis_km
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.risk.probability import object_type
+from sda_platform.orbits.risk.object_kinds import object_type
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.setting_sections import AlertSettings

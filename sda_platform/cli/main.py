@@ -6,6 +6,7 @@ code 2.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import click
 from pydantic import ValidationError
@@ -24,12 +25,20 @@ from sda_platform.cli.lake.past_commands import query
 from sda_platform.cli.platform import commands as platform
 from sda_platform.cli.sensor.commands import sensor
 from sda_platform.private_home import private_files
+from sda_platform.runtime.platform_home import DEMO_HOME, is_home
 from sda_platform.runtime.program import collect_seldom
 from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, declared_settings
 
+_MAKE_A_HOME: Final = frozenset({"connect", "demo", "restore", "service", "up"})
+"""Commands that begin a home of the user's own: they never mean the demo's."""
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--home", type=PATH, help="Home directory of the platform (default: SDA_HOME, or var).")
+@click.option(
+    "--home",
+    type=PATH,
+    help="Home directory of the platform (default: SDA_HOME, or var, or that of the demo while var is unused).",
+)
 @click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
@@ -39,13 +48,24 @@ def main(context: click.Context, home: Path | None) -> None:
     """
     collect_seldom()
     try:
-        context.obj = Settings(home=home) if home else Settings()
+        context.obj = Settings(home=home) if home else _default_settings(context.invoked_subcommand)
     except ValidationError as error:
         wrong = "; ".join(_refusals(error))
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
     except (UnknownSetting, UnusablePlace) as error:
         raise click.ClickException(str(error)) from None
     context.with_resource(private_files(int(context.obj.access.umask, 8)))
+
+
+def _default_settings(command: str | None) -> Settings:
+    """Return the settings without ``--home``: where only the demo has run, its home is meant, and named."""
+    settings = Settings()
+    demo = settings.home / DEMO_HOME
+    is_chosen = "home" in settings.model_fields_set or command in _MAKE_A_HOME
+    if is_chosen or is_home(settings.home, settings.lake_uri, settings.landing_uri) or not is_home(demo):
+        return settings
+    click.echo(f"home: {demo}, that of the demo", err=True)
+    return Settings(home=demo)
 
 
 def _refusals(error: ValidationError) -> Iterator[str]:

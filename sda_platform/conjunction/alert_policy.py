@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.setting_sections import AlertSettings
 from sda_platform.units import HOUR_NS, SECOND_NS
 

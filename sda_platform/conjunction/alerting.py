@@ -19,7 +19,7 @@ from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS
 from sda_platform.conjunction.stated_encounters import STATED, STATED_TYPE, Statements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.correction_log import content, fact_schema
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 
 OPEN, CLOSED = "open", "closed"
 SENT = "sent"

@@ -18,7 +18,8 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import object_type, risk_level
+from sda_platform.orbits.risk.levels import risk_level
+from sda_platform.orbits.risk.object_kinds import object_type
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states

@@ -1,7 +1,4 @@
-"""Assets of package conjunction: orbital_catalog → candidates → assessments (with tracks) → alerts.
-
-Received CDMs of the same encounters: landing zone → received_cdms.
-"""
+"""Assets of conjunctions: catalogue → candidates → assessments (with tracks) → alerts; landing zone → received_cdms."""
 
 from collections import Counter
 from functools import partial
@@ -58,6 +55,7 @@ from sda_platform.conjunction.transforms import (
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.executors import Given, Stored, apply, prepared
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import sequence_read, snapshot_of
 from sda_platform.lake.selections import Above, OneOf
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.declarations import table_asset
@@ -145,7 +143,7 @@ def conjunction_candidates(
     upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
     version = plan.window(ORBITAL_CATALOG).upto_version
     catalogue, identities = catalogue_ahead(store, version, sets, upto_ns), identities_in(store, version)
-    new_after = planning.sequence_read(plan.previous, ELEMENT_SETS)
+    new_after = sequence_read(plan.previous, ELEMENT_SETS)
     ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after, identities=identities)
     # A merged satellite has left the catalogue: its events go with it.
     changed |= {*ahead.column("norad_id").to_pylist(), *identities.merges}
@@ -249,7 +247,7 @@ def conjunction_assessments(
         tracks=Tracks.of(tracks, here.dynamics()),
         ephemerides=refined.and_paths(ephemerides_read(store, plan)),
         volumes=screening.screening_volumes(),
-        sizes=screening.sizes().with_table(store, planning.snapshot_of(plan, SATELLITE_CATALOG).version),
+        sizes=screening.sizes().with_table(store, snapshot_of(plan, SATELLITE_CATALOG).version),
     )
     events = pa.array(review.events_to_assess(store, plan, [*tracked, *announced]), pa.string())
     entries = apply(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NONE, OperatorEphemerides
+from sda_platform.conjunction.tables import TRACK_REACH_NS
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.lake.number_rules import is_semidefinite
@@ -18,7 +19,7 @@ from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transp
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
 from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.units import DAY_NS, SECOND_NS
+from sda_platform.units import SECOND_NS
 
 FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
 TRACK_NOT_FINITE, TRACK_INDEFINITE = "track_covariance_not_finite", "track_covariance_indefinite"
@@ -33,8 +34,6 @@ TRACK_COLUMNS = (
     "joint_covariance",
     "manoeuvre_time_ns",
 )
-TRACK_REACH_NS = DAY_NS
-"""How far ahead tracks are used, unless the object has manoeuvred: the span for which their covariance is verified."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.identity import Pair, in_order
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.probability import YELLOW_FROM
+from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.recovery.verification import current_keys
 
 Row = Mapping[str, Any]

@@ -15,7 +15,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import finite
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
-from sda_platform.orbits.risk.probability import risk_level
+from sda_platform.orbits.risk.levels import risk_level
 
 # What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)

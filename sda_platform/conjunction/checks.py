@@ -24,7 +24,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
+from sda_platform.orbits.risk.levels import RISK_LEVELS, risk_level
 from sda_platform.orchestration.freshness import watermark
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS

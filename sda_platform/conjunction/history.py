@@ -10,11 +10,11 @@ import pyarrow.dataset as ds
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_policy import GREEN, LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.cdm_comparison import comparisons_with
-from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.units import HOUR_NS
 
 

@@ -11,12 +11,12 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.best_states import FUSED_TRACK, TRACK_COLUMNS, TRACK_REACH_NS, Tracks
+from sda_platform.conjunction.best_states import FUSED_TRACK, TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
-from sda_platform.conjunction.planning import sequence_read, snapshot_of
+from sda_platform.conjunction.tables import TRACK_REACH_NS
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.planning import Plan
+from sda_platform.lake.planning import Plan, sequence_read, snapshot_of
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.conjunction.best_states import TRACK_REACH_NS
-from sda_platform.conjunction.tables import SCREENED_FROM, SCREENED_UPTO
+from sda_platform.conjunction.tables import SCREENED_FROM, SCREENED_UPTO, TRACK_REACH_NS
 from sda_platform.lake.manifest import CommitManifest, Settings, TableSnapshot
-from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import Table
+from sda_platform.lake.planning import Plan, snapshot_of
 from sda_platform.setting_sections import ScreeningSettings
 
 # Beyond this part of the catalogue, screening the changed objects one by one costs more than screening all.
@@ -78,17 +76,6 @@ def settings_changed(previous: CommitManifest | None, settings: Settings | None)
 def sets_read(plan: Plan) -> TableSnapshot:
     """Return the snapshot of `element_sets` that ``plan`` reads."""
     return snapshot_of(plan, ELEMENT_SETS)
-
-
-def snapshot_of(plan: Plan, table: Table) -> TableSnapshot:
-    """Return the snapshot of ``table`` that ``plan`` reads; empty where it repeats a commit that did not read it."""
-    return next((each for each in plan.snapshots if each.table == table.name), TableSnapshot(table.name, -1, 0))
-
-
-def sequence_read(manifest: CommitManifest | None, table: Table) -> int:
-    """Return the last commit of ``table`` that a commit read; 0 where it read none, or does not exist."""
-    snapshots = manifest.snapshots if manifest else ()
-    return max((each.sequence for each in snapshots if each.table == table.name), default=0)
 
 
 def marks_after(plan: Plan, screening: Screening) -> dict[str, int]:

@@ -16,7 +16,8 @@ from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.degenerate import without_default
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.risk.levels import risk_level
+from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
 from sda_platform.orbits.risk.validity import Encounters, is_indefinite
 from sda_platform.orbits.screening.encounter import relative_states
 

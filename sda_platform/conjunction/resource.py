@@ -7,12 +7,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.policy_in_force import levels_by_number
 from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.formats.fleet import ProtectedObject, protected_fleet
 from sda_platform.formats.listings import ListingError
-from sda_platform.lake.lake import Lake
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import AlertSettings, ScreeningSettings
@@ -91,7 +90,7 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
         """Return the policy. Raises ListingError where the fleet file cannot be used."""
         settings = AlertSettings(**{name: getattr(self, name) for name in AlertSettings.model_fields})
         if self.members is not None:
-            return AlertPolicy(settings, {int(number): (pair[0], pair[1]) for number, pair in self.members.items()})
+            return AlertPolicy(settings, levels_by_number(self.members))
         own = {
             member.norad_id: (member.yellow_pc or self.yellow_pc, member.red_pc or self.red_pc)
             for member in protected_fleet(self.fleet)
@@ -104,10 +103,3 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
                     f"its red {red_pc:g} (a level that its line leaves out is that of all alerts): exchange them"
                 )
         return AlertPolicy(settings, own)
-
-
-def policy_in_force(lake: Lake) -> AlertPolicy:
-    """Return the alert policy that the newest commit of alerts records; without one, the default policy."""
-    commit = lake.log(CONJUNCTION_ALERTS).head().commit
-    recorded = (commit.manifest.settings or {}).get("alerting") if commit else None
-    return AlertingResource().as_recorded(recorded).policy() if recorded else AlertPolicy(AlertSettings())

@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.conjunction.manoeuvred_paths import SUSPECTED
-from sda_platform.conjunction.planning import SETTINGS, sequence_read, settings_changed
+from sda_platform.conjunction.planning import SETTINGS, settings_changed
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.formats.listings import ListingError
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import sequence_read
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.attempts import Attempts, coming_run
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS

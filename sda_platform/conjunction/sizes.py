@@ -18,7 +18,7 @@ from sda_platform.catalog.tables import SATELLITE_CATALOG
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type
+from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
 
 FLEET, RADAR_CROSS_SECTION, DEFAULT = "fleet file", "radar cross-section", "default by type"
 SIZE_SOURCES = (FLEET, RADAR_CROSS_SECTION, DEFAULT)

@@ -16,7 +16,6 @@ import pyarrow.dataset as ds
 from sda_platform.conjunction.cdm_comparison import age_of, pair_of, reported_probability
 from sda_platform.conjunction.event_rows import STATED_COLUMNS
 from sda_platform.conjunction.identity import SLOT_NS, Pair, event_ids
-from sda_platform.conjunction.planning import snapshot_of
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_CANDIDATES,
@@ -26,7 +25,7 @@ from sda_platform.conjunction.tables import (
 from sda_platform.lake.correction_log import last_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot, TableWindow
-from sda_platform.lake.planning import Plan
+from sda_platform.lake.planning import Plan, snapshot_of
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.units import DAY_NS
 

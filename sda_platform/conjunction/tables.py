@@ -15,7 +15,7 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
-from sda_platform.units import SECOND_NS
+from sda_platform.units import DAY_NS, SECOND_NS
 
 MESSAGES_FEED = "messages"
 """The landing zone of received conjunction data messages."""
@@ -24,6 +24,8 @@ ACKNOWLEDGEMENTS_FEED = "acknowledgements"
 SAME_EVENT_NS = 600 * SECOND_NS
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
+TRACK_REACH_NS = DAY_NS
+"""How far ahead tracks are used, unless the object has manoeuvred: the span for which their covariance is verified."""
 SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
 """Watermarks of `conjunction_candidates`: the span that its last full screening covers."""
 

@@ -12,11 +12,11 @@ from typing import Any
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_policy import GREEN, RED, YELLOW
 from sda_platform.conjunction.cdm_comparison import open_comparisons, reported_probability
-from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.stated_encounters import alert_ids
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.recovery.verification import current_keys
 
 _DAY_AND_HOUR = 13

@@ -11,7 +11,7 @@ from sda_platform.console.filters import Filters
 from sda_platform.console.overview import Overview, Row
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.plain_rows import write_csv
 from sda_platform.units import SECOND_NS
 

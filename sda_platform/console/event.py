@@ -15,7 +15,7 @@ from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
 from sda_platform.conjunction.globe import orbit_viewer
 from sda_platform.conjunction.history import EventHistory, event_history
-from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.console.actions import action_form
 from sda_platform.console.object_facts import fleet_facts, orbit_facts, space_weather_table
 from sda_platform.console.observing import observing_facts

@@ -14,7 +14,7 @@ from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.data_origins import DataOrigin, Key, data_origins
-from sda_platform.conjunction.resource import policy_in_force
+from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -25,7 +25,7 @@ from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.units import MINUTE_NS
 
 NOT_JUDGED: Final = "not judged yet"

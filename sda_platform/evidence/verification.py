@@ -21,7 +21,7 @@ from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.segments import segment_sha256
 from sda_platform.orbits.risk.best_probability import MONTE_CARLO, best_probabilities
-from sda_platform.orbits.risk.probability import risk_level
+from sda_platform.orbits.risk.levels import risk_level
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.recovery.verification import broken_chain
 

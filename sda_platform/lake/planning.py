@@ -74,6 +74,17 @@ class Plan:
         )
 
 
+def snapshot_of(plan: Plan, table: Table) -> TableSnapshot:
+    """Return the snapshot of ``table`` that ``plan`` reads; empty where it repeats a commit that did not read it."""
+    return next((each for each in plan.snapshots if each.table == table.name), TableSnapshot(table.name, -1, 0))
+
+
+def sequence_read(manifest: CommitManifest | None, table: Table) -> int:
+    """Return the last commit of ``table`` that a commit read; 0 where it read none, or does not exist."""
+    snapshots = manifest.snapshots if manifest else ()
+    return max((each.sequence for each in snapshots if each.table == table.name), default=0)
+
+
 def plan_windows(
     table: Table,
     head: Head,

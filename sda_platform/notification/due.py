@@ -12,7 +12,7 @@ from sda_platform.notification.notify_file import Change, RuleEntry
 from sda_platform.notification.quiet_hours import is_quiet
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.notification.situation import AlertsNow
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 
 _NOTHING_SENT = -1
 _rank = RISK_LEVELS.index

@@ -9,7 +9,7 @@ from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.foreign_text import in_message
 from sda_platform.notification.due import DueAlert
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.units import SECOND_NS
 
 # Chats and pagers cut long messages.

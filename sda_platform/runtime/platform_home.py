@@ -24,6 +24,8 @@ from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 
 STATE_FILE = f"{PLATFORM}.json"
 LOCK_FILE = "platform.lock"
+DEMO_HOME = "demo"
+"""Below a home, the home of its demo."""
 POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
 POSTGRES_SCHEME = "postgresql+psycopg2://"
 """How the setting begins. Without a driver's name, SQLAlchemy takes one that Dagster's library does not install."""
@@ -40,15 +42,22 @@ class AlreadyRunning(RuntimeError):
 def require_home(home: Path, *places: str) -> None:
     """Raise PlatformError if neither ``home`` nor one of ``places``, its lake and landing zones, was ever used.
 
-    An empty answer from a directory that is no home would be read as "nothing is there". What lies in an object store
-    is not looked for.
+    An empty answer from a directory that is no home would be read as "nothing is there".
     """
-    used = [home / LOCK_FILE, home / CLOCK_FILE, *(Path(place) for place in places if not is_object_store(place))]
-    if any(is_object_store(place) for place in places) or any(path.exists() for path in used):
+    if is_home(home, *places):
         return
     raise PlatformError(
         f"{home.absolute()} is no home of a platform: give one by --home or SDA_HOME, or start one there with `sda up`"
     )
+
+
+def is_home(home: Path, *places: str) -> bool:
+    """Return whether ``home``, or one of ``places``, its lake and landing zones, was ever used.
+
+    What lies in an object store is not looked for: it counts as used.
+    """
+    used = [home / LOCK_FILE, home / CLOCK_FILE, *(Path(place) for place in places if not is_object_store(place))]
+    return any(is_object_store(place) for place in places) or any(path.exists() for path in used)
 
 
 def take_lock(home: Path) -> IO[str]:

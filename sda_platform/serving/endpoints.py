@@ -14,7 +14,7 @@ from starlette.responses import Response
 from sda_platform.formats.designators import navigation_number
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.conditional import of_content, of_this_moment, of_view

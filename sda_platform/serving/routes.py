@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
 from sda_platform.serving.answering import answering
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas

@@ -9,7 +9,7 @@ from sda_platform.formats.element_set import UNKNOWN, ElementSet
 from sda_platform.formats.omm import omm_values
 from sda_platform.formats.tle_writing import encode_tles
 from sda_platform.orbits.elements import FOREVER_NS
-from sda_platform.orbits.risk.probability import object_type
+from sda_platform.orbits.risk.object_kinds import object_type
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import element_set
 

@@ -11,13 +11,14 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, TRACK_REACH_NS, Tracks
+from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
+from sda_platform.conjunction.tables import TRACK_REACH_NS
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
@@ -28,7 +29,7 @@ from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.risk.probability import object_type
+from sda_platform.orbits.risk.object_kinds import object_type
 from sda_platform.orbits.screening.search import screen, spans
 from sda_platform.orbits.screening.uncertain_approaches import miss_in_sigmas
 from sda_platform.orbits.screening.volumes import Volume

@@ -85,7 +85,7 @@ def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     from sda_platform.cli.alert.show import action_lines, alert_lines, held_lines, stated_lines, write_picture
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
-    from sda_platform.conjunction.resource import policy_in_force
+    from sda_platform.conjunction.policy_in_force import policy_in_force
     from sda_platform.observability.trace import trace_alert
 
     lake = lake_of(settings)

@@ -21,7 +21,7 @@ from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.correction_log import INSERT, current_rows
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
 

@@ -25,7 +25,8 @@ from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, assess, object_type
+from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
+from sda_platform.orbits.risk.probability import assess
 from sda_platform.orbits.screening.encounter import relative_states
 from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.plain_rows import write_csv

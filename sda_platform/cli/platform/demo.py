@@ -30,11 +30,11 @@ from sda_platform.edge.address import Address
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orbits.risk.probability import YELLOW_FROM
+from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
 from sda_platform.runtime.catalogue_source import scheduled_observations
-from sda_platform.runtime.platform_home import take_lock
+from sda_platform.runtime.platform_home import DEMO_HOME, take_lock
 from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
@@ -96,7 +96,7 @@ class Demo:
     def run(self, *, once: bool) -> int:
         """Run it; the exit code is 0 when the alerts were delivered."""
         self._say = progress_printer(self.console)
-        home, screening = self.settings.home.absolute() / "demo", self.settings.screening
+        home, screening = self.settings.home.absolute() / DEMO_HOME, self.settings.screening
         screening = screening.model_copy(update={"horizon_h": min(screening.horizon_h, _HORIZON_H)})
         sources = home / "collect.toml"
         # A scene of two hours has events of interest, but seldom one that an operator must know of.

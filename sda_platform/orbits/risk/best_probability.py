@@ -18,8 +18,9 @@ from sda_platform.orbits.dynamics.numerical import in_threads
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable
+from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
-from sda_platform.orbits.risk.probability import YELLOW_FROM, ShortEncounterRisk, assess, maximum_over_unknown
+from sda_platform.orbits.risk.probability import ShortEncounterRisk, assess, maximum_over_unknown
 from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, LACKING, Encounters, concerns, missing_covariances
 from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 

@@ -1,4 +1,4 @@
-"""Probability of collision of a close approach (short-encounter, 2D methods), and its risk level.
+"""Probability of collision of a close approach (short-encounter, 2D methods).
 
 Relative motion is taken as straight and the covariance as constant during the encounter. Where that does not hold,
 ``best_probability`` flags it and uses another method.
@@ -15,14 +15,6 @@ from numba import njit
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import encounter_plane
-
-HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}
-"""Assumed radius of an object of which only the kind is known; as used by public screening services."""
-
-RISK_LEVELS = ("green", "yellow", "red")
-"""From the lowest to the highest; "unknown" where there is no probability is additional."""
-RED_FROM = 1e-4
-YELLOW_FROM = 1e-7
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Beyond this drop of the exponent below its peak the integrand adds less than 1e-17 of the result.
@@ -225,19 +217,3 @@ def maximum_over_unknown(
 
 def _in_plane(miss_m: FloatArray, sigma_m: FloatArray, radius_m: FloatArray) -> FloatArray:
     return collision_probability_2d(miss_m[:, 0], miss_m[:, 1], sigma_m[:, 0], sigma_m[:, 1], radius_m)
-
-
-def object_type(object_name: str | None) -> str:
-    """Kind of object by its catalogue name: payload, rocket body, debris or unknown."""
-    name = (object_name or "").strip().upper()
-    if not name or name.startswith(("UNKNOWN", "OBJECT ", "TBA", "TBD")):
-        return "unknown"
-    if " DEB" in name or "COOLANT" in name or name == "DEB":
-        return "debris"
-    return "rocket body" if " R/B" in name or "(R/B" in name else "payload"
-
-
-def risk_level(probability: npt.ArrayLike) -> npt.NDArray[np.str_]:
-    """Level by NASA CARA's thresholds, same shape: red, yellow, green, and unknown for NaN."""
-    pc = np.asarray(probability, dtype=np.float64)
-    return np.select([np.isnan(pc), pc >= RED_FROM, pc >= YELLOW_FROM], ["unknown", "red", "yellow"], default="green")

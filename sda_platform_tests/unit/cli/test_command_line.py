@@ -2,6 +2,9 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -307,3 +310,37 @@ def test_times_may_be_relative(text: str, meant: str) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_instant_ns(text, 0)
+
+
+def test_without_a_home_of_ones_own_that_of_the_demo_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SDA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    MissionClock(START_NS, 0, 0.0).save(Path("var/demo"))
+
+    def status(*arguments: str) -> Result:
+        return CliRunner().invoke(main, [*arguments, "status"])
+
+    meant = status()
+    assert (meant.exit_code, meant.stderr) == (0, "home: var/demo, that of the demo\n")
+    assert f"platform at {tmp_path}/var/demo:" in meant.stdout
+    assert status("--home", "var").exit_code == 1, "the home that was asked for"
+    monkeypatch.setenv("SDA_HOME", "var")
+    assert status().exit_code == 1, "the home that was set"
+    monkeypatch.delenv("SDA_HOME")
+    MissionClock(START_NS, 0, 0.0).save(Path("var"))
+    assert f"platform at {tmp_path}/var:" in status().output, "one's own"
+
+
+LIST = """
+import sys
+from click.testing import CliRunner
+from sda_platform.cli.main import main
+answer = CliRunner().invoke(main, sys.argv[1:])
+print(answer.exit_code, *sorted({"dagster", "numba", "scipy"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize("command", ["alert list", "query 'select 1'"])
+def test_a_list_starts_without_what_takes_long_to_import(command: str, home: Path) -> None:
+    arguments = [sys.executable, "-c", LIST, "--home", str(home), *shlex.split(command)]
+    assert subprocess.run(arguments, check=True, capture_output=True, text=True).stdout == "0\n"

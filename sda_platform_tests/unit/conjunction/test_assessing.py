@@ -21,7 +21,7 @@ from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
+from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume, regimes
 from sda_platform_tests.support.track_columns import SCHEMA

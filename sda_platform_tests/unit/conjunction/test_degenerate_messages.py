@@ -11,7 +11,7 @@ from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.cutting import pack_segment
 from sda_platform.orbits.risk.best_probability import FOSTER
-from sda_platform.orbits.risk.probability import risk_level
+from sda_platform.orbits.risk.levels import risk_level
 from sda_platform_tests.support.cara_conjunctions import CONJUNCTIONS, Change, conjunction, position_only
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import described

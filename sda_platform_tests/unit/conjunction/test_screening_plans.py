@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.best_states import TRACK_REACH_NS
 from sda_platform.conjunction.planning import SETTINGS, Screening, decide, marks_after
 from sda_platform.conjunction.resource import ScreeningResource
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO, TRACK_REACH_NS
 from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.planning import Plan
 

@@ -33,7 +33,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import risk_level
+from sda_platform.orbits.risk.levels import risk_level
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.signing_keys import UnusableKey, fingerprint, make_key, private_key, trusted_fingerprint
 from sda_platform_tests.support.delta_tables import lake_at

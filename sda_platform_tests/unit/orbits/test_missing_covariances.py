@@ -7,12 +7,8 @@ from sda_platform.arrays import FloatArray
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import (
-    RISK_LEVELS,
-    collision_probability_2d,
-    maximum_over_unknown,
-    risk_level,
-)
+from sda_platform.orbits.risk.levels import RISK_LEVELS, risk_level
+from sda_platform.orbits.risk.probability import collision_probability_2d, maximum_over_unknown
 from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, Encounters
 from sda_platform_tests.support.cara_conjunctions import CONJUNCTIONS, conjunction
 

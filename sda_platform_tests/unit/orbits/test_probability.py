@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.risk.levels import risk_level
+from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
 from sda_platform.orbits.risk.probability import (
-    HARD_BODY_RADIUS_M,
     ShortEncounterRisk,
     assess,
     collision_probability_2d,
     maximum_probability_2d,
-    object_type,
-    risk_level,
 )
 from sda_platform.orbits.screening.encounter import encounter_plane, relative_states
 

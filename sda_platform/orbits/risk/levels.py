@@ -1,0 +1,15 @@
+"""Levels of a probability of collision."""
+
+import numpy as np
+import numpy.typing as npt
+
+RISK_LEVELS = ("green", "yellow", "red")
+"""From the lowest to the highest; "unknown" where there is no probability is additional."""
+RED_FROM = 1e-4
+YELLOW_FROM = 1e-7
+
+
+def risk_level(probability: npt.ArrayLike) -> npt.NDArray[np.str_]:
+    """Level by NASA CARA's thresholds, same shape: red, yellow, green, and unknown for NaN."""
+    pc = np.asarray(probability, dtype=np.float64)
+    return np.select([np.isnan(pc), pc >= RED_FROM, pc >= YELLOW_FROM], ["unknown", "red", "yellow"], default="green")

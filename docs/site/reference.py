@@ -67,7 +67,7 @@ def settings() -> str:
         kind = "" if field.annotation in _EVIDENT_TYPES else f" {_type_name(field.annotation)}"
         name = f"`{variable}`{kind}{f' ({default})' if default else ''}"
         sections[path[0] if len(path) > 1 else "platform"].append(
-            (name, _UNIT_IN_NAME.sub(".", field.description or ""))
+            (name, _UNIT_IN_NAME.sub(".", field.description or "").replace("; empty: none.", "."))
         )
     others = [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_VARIABLES.items())]
     return (
@@ -247,7 +247,7 @@ def _keys(model: Any) -> dict[tuple[str, str], str]:
     """The line of each key of a kind of source, with its name."""
     return {
         (
-            f"`{name}` {_key_type(field)} ({'required' if field.is_required() else _default(field) or 'none'})",
+            f"`{name}`{_key_type(field)} ({'required' if field.is_required() else _default(field) or 'none'})",
             field.description,
         ): name
         for name, field in model.model_fields.items()
@@ -258,14 +258,14 @@ def _keys(model: Any) -> dict[tuple[str, str], str]:
 def vitals() -> str:
     """The runbook of every vital."""
     sections = (
-        f"## {vital.name}\n\nRed when:\n\n"
+        f"## {vital.name}\n\n"
         + "".join(f"- {condition}\n" for condition in vital.red_when.split("; "))
         + f"\nSide at fault: {', '.join(dict.fromkeys(each.side for each in CASES if each.vital == vital.name))}. "
         f"**What to do.** {vital.remedy}\n"
         for vital in VITALS
     )
     return (
-        "# Vitals\n\nWhen each vital is red, which side must act, and what to do. "
+        "# Vitals\n\nA vital is red when a condition of its list holds. Below are the side at fault and what to do. "
         "[A notice](../how-to/watch-the-platform.md#notices) names the section of its vital. It comes with the "
         "first evaluation after the stated time, every 20 s. A test lets the faults of "
         "`sda_platform_tests/support/fault_matrix.py` happen.\n\n" + "\n".join(sections)
@@ -311,7 +311,7 @@ def _table(table: Table) -> str:
         ("Consumes", _names(table.consumes)),
         ("Reads", _names(table.reads)),
         ("Feedback", _names(table.feedback())),
-        ("Landing zones", _code(f"landing/{zone}" for zone in table.zones)),
+        ("Zones", _code(f"landing/{zone}" for zone in table.zones)),
         ("[Shared](#columns)", _code(name for name in shared if name not in common)),
     ]
     own = {_meaning(c): c.nullable for c in table.columns if c.name not in shared}
@@ -413,11 +413,9 @@ _COLUMNS = (
     "Each table names which of these shared columns it has:\n"
 )
 _CHECKS = (
-    "A blocking check that fails ends the run before the next asset. Left out are the checks of `platform/vitals` "
-    "([vitals](vitals.md)), of `platform/service_levels` "
-    "([service levels](../how-to/watch-the-platform.md#service-levels)), `passed` of each audit, and `data_is_fresh` "
-    "of each table. That one says, by the mission clock, that inputs are consumed or arrive; its description in the UI "
-    "has the condition.\n"
+    "A blocking check that fails ends the run before the next asset. [What to do](../how-to/operate.md#checks). "
+    "Not listed are those of [vitals](vitals.md), [service levels](../how-to/watch-the-platform.md#service-levels) and "
+    "audits, and `data_is_fresh` of each table: by the mission clock, inputs are consumed or arrive.\n"
 )
 _KINDS: Mapping[str, str] = {
     "appended": "adds rows, which never change; a key occurs once",
@@ -446,7 +444,7 @@ def _commands(parent: click.Context, level: int) -> Iterator[str]:
         yield f"{'#' * level} {context.command_path}\n"
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece not in _NO_ARGUMENTS]
         forms = {each.opts[0] for each in command.params} & _FORMS
-        arguments += [f"[{'--format FORM' if forms == _FORMS else '--json'}]"] if "--json" in forms else []
+        arguments += [f"[{'--format' if forms == _FORMS else '--json'}]"] if "--json" in forms else []
         usage = f"`{' '.join(arguments)}`: " if arguments else ""
         yield f"{usage}{_brief(cleandoc(command.help or '').partition(_PARAGRAPH)[0])}\n"
         if options := _options(command.params, _common_options()):
@@ -520,13 +518,15 @@ def _type_name(annotation: Any) -> str:
 
 
 def _key_type(field: Any) -> str:
+    """The type of a key, where its default does not show it."""
     annotation = field.annotation
     if annotation is Address:
-        return "`host:port`"
+        return " `host:port`"
     choices = get_args(annotation)
     if choices and all(isinstance(each, str) for each in choices):
-        return ", ".join(f'`"{each}"`' for each in choices)
-    return _type_name(annotation)
+        names = ", ".join(f'`"{each}"`' for each in choices)
+        return f" {names}"
+    return "" if annotation in _EVIDENT_TYPES else f" {_type_name(annotation)}"
 
 
 def _default(field: Any) -> str:

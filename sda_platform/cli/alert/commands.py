@@ -24,9 +24,9 @@ def alert() -> None:
 
 @alert.command("list", short_help="List the active alerts, highest level first.")
 @click.option("--level", "levels", type=click.Choice(ALERT_LEVELS), multiple=True, help="Only alerts of this level.")
-@click.option("--satellite", default="", help="Only alerts of this object: its number, or a part of its name.")
-@click.option("--operator", help="Only alerts of this operator's satellites in the fleet file.")
-@click.option("--within", type=SPAN, help="Only alerts whose TCA is at most so far ahead, such as 3d, 12h or 90min.")
+@click.option("--satellite", default="", help="Only of this object: its number, or a part of its name.")
+@click.option("--operator", help="Only of this operator in the fleet file.")
+@click.option("--within", type=SPAN, help="Only with TCA at most so far ahead, such as 3d, 12h or 90min.")
 @default_option(
     "--sort",
     type=click.Choice(ORDERS),
@@ -78,7 +78,7 @@ def list_alerts(
 
 @alert.command(short_help="Show an alert and its history.")
 @_alert
-@click.option("--plot", type=FILE, help="Write a PNG with the history of risk and miss distance, and the geometry.")
+@click.option("--plot", type=FILE, help="Write a PNG with history and geometry.")
 @click.pass_obj
 def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
@@ -110,9 +110,9 @@ def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
     "--timeline",
     "page",
     type=FILE,
-    help="Write an HTML page with the times of its batches, from reception to the subscriber.",
+    help="Write an HTML page with the times of its batches.",
 )
-@click.option("--otlp", help="Send the same as an OpenTelemetry trace to this address, such as http://host:4318.")
+@click.option("--otlp", help="Send the same as an OpenTelemetry trace to http://host:4318.")
 @click.pass_obj
 def trace(settings: Settings, alert_id: str, as_json: bool, page: Path | None, otlp: str | None) -> None:
     """Follow ALERT (an id or its beginning) back to its segments and raw records.
@@ -265,9 +265,7 @@ def evidence(settings: Settings, alert_id: str, out: Path, key: Path) -> None:
 
 @alert.command("verify-evidence", short_help="Verify an evidence bundle; needs no lake.")
 @click.argument("bundle", type=FILE)
-@click.option(
-    "--key", help="The signer's public key (a PEM file) or its fingerprint, from another source than the bundle."
-)
+@click.option("--key", help="The signer's public key (a PEM file) or its fingerprint.")
 @json_option
 def verify_evidence(bundle: Path, key: str | None, as_json: bool) -> None:
     """Verify BUNDLE: its signature, every byte, the chains of manifests, and the probability of collision anew.

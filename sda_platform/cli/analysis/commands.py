@@ -35,13 +35,11 @@ _PASS_COLUMNS: Final = (
     help="CSV of primaries (norad_id,name,operator), screened against all (default: all against all).",
 )
 @default_option("--fleet-internal/--no-fleet-internal", default=True, help="Report approaches within the fleet.")
-@click.option(
-    "--volumes", default="", help="Boxes or ellipsoids by orbit regime instead of the threshold: a CSV, or `standard`."
-)
+@click.option("--volumes", default="", help="Volumes by regime instead of the threshold: a CSV, or `standard`.")
 @click.option(
     "--sigmas",
     type=POSITIVE,
-    help="Also report approaches beyond the threshold whose miss is at most so many sigmas of the errors of both sets.",
+    help="Also report farther approaches whose miss is at most so many sigmas.",
 )
 @positive("--reach-km", _SCREENING.reach_km, "Greatest miss distance that --sigmas reports.")
 @click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")

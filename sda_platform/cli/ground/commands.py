@@ -107,15 +107,15 @@ def list_commands(settings: Settings, station: str, output: Output) -> None:
 @click.option(
     "--declare-phi",
     type=click.FloatRange(min=3.0),
-    help="Suspicion that declares the other uplink failed (default: of --path); see detector_calibration.",
+    help="Suspicion that declares the other uplink failed (default: of --path).",
 )
 @click.option(
     "--pause-s",
     type=click.FloatRange(min=0.0),
-    help="Lateness of a heartbeat that raises no suspicion (default: of --path).",
+    help="Lateness that raises no suspicion (default: of --path).",
 )
 @default_option("--failback-s", type=float, default=120.0, help="Sustained health before failback; not with SDA_ETCD.")
-@click.option("--serf", help="RPC address of the local Serf agent; the uplinks' agents are named STATION-NAME.")
+@click.option("--serf", help="RPC address of the local Serf agent.")
 @click.pass_obj
 def uplink(
     settings: Settings,

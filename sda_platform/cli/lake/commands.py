@@ -53,13 +53,13 @@ def status(settings: Settings, output: Output) -> None:
 @click.option(
     "--rebuild",
     metavar="TABLE",
-    help="With --repair: set TABLE aside with all that was made from it, to be made anew; all: all that did not land.",
+    help="With --repair: make TABLE and all that was made from it anew; all: all that did not land.",
 )
 @click.option(
     "--accept-loss",
     metavar="TABLE",
     multiple=True,
-    help="With --repair: accept that TABLE lost what neither a repair nor the archive can bring back.",
+    help="With --repair: accept what TABLE lost for good.",
 )
 @click.pass_obj
 def verify(settings: Settings, deep: bool, repair: bool, rebuild: str | None, accept_loss: tuple[str, ...]) -> None:
@@ -176,12 +176,12 @@ def reconcile(settings: Settings, table: str, from_sequence: int, to_sequence: i
 @click.argument("table")
 @_from_sequence
 @_to_sequence
-@click.option("--since", help="Only commits with an as_of at or after this mission time, ISO 8601.")
-@click.option("--until", help="Only commits with an as_of before this mission time, ISO 8601.")
+@click.option("--since", help="Only commits from this mission time on.")
+@click.option("--until", help="Only commits before this mission time.")
 @click.option(
     "--shadow",
     default="",
-    help="Directory of the shadow table, which is kept (default: a temporary one next to the lake).",
+    help="Directory of the shadow table, which is kept.",
 )
 @click.option("--keep", is_flag=True, help="Keep the shadow table.")
 @lists_rows()
@@ -220,10 +220,10 @@ def replay(
 @click.option("--kind", "kinds", multiple=True, help="Error kind, such as bad_length; may be repeated.")
 @click.option("--stage", "stages", multiple=True, help="Table that rejected the record; may be repeated.")
 @click.option("--source", "sources", multiple=True, help="Sensor (radar-7) or landing zone (radar); may be repeated.")
-@click.option("--since", help="Rejected at or after this mission time, ISO 8601.")
-@click.option("--until", help="Rejected at or before this mission time, ISO 8601.")
+@click.option("--since", help="Rejected at or after this mission time.")
+@click.option("--until", help="Rejected at or before this mission time.")
 @click.option("--dry-run", is_flag=True, help="List the dead letters, and reprocess nothing.")
-@click.option("--into", help="Other directory of landing zones, for a trial.")
+@click.option("--into", help="Other landing zones, for a trial.")
 @lists_rows()
 @click.pass_obj
 def reprocess(

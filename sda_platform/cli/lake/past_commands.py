@@ -32,7 +32,7 @@ _query_options = all_of(
         "--columns",
         type=click.Choice(["snapshot_time", "current"]),
         default="snapshot_time",
-        help="Columns of each table: those that it had then, or those of today (null where they came later).",
+        help="Columns of then, or of today (null where they came later).",
     ),
     moment_option("now", "The moment"),
 )

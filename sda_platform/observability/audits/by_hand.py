@@ -141,7 +141,7 @@ def _job(name: str, op: dg.OpDefinition, description: str) -> dg.JobDefinition:
     graph = dg.GraphDefinition(name=name, node_defs=[op])
     return graph.to_job(
         name=name,
-        description=f"{description} The launchpad selects what; nothing is changed.",
+        description=f"{description} Nothing is changed.",
         tags={POOL_TAG: Pool.MAINTENANCE},
         executor_def=dg.in_process_executor,
     )

@@ -2,20 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.element_set import CLASSIFICATIONS, REAL, UNCLASSIFIED
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.fusion.window_observations import observations_of
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.selections import Near
 from sda_platform.landing.senders import with_senders
 from sda_platform.recovery.verification import current_keys
 
@@ -163,13 +160,8 @@ def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
     columns = ["fit_id", "op", "window_start_ns", "epoch_time_ns", "observation_ids"]
     fits = lake.log(FUSED_TRACKS).rows(columns, ds.field("fit_id").isin(sorted(fit_ids))).to_pylist()
     windows = {row["fit_id"]: row for row in fits if row["op"] == INSERT}
-    spans = [(row["window_start_ns"], row["epoch_time_ns"]) for row in windows.values()]  # the epoch is its middle
-    edges = [time for start, middle in spans for time in (start, 2 * middle - start)]
-    wanted = sorted(set(chain.from_iterable(row["observation_ids"] for row in windows.values())))
-    near = Near("sensor_time_ns", pa.chunked_array([edges], pa.int64())).expression()
-    near &= ds.field("observation_id").isin(wanted)
-    rows = lake.log(OBSERVATIONS).rows(["observation_id", "source_id", *_LANDED], near).to_pylist()
-    observed = {row["observation_id"]: row for row in with_senders(lake, RAW_RECORDS, rows)}
+    rows = observations_of(lake, list(windows.values()), ["observation_id", "source_id", *_LANDED])
+    observed = {row["observation_id"]: row for row in rows}
     found = {}
     for fit_id, row in windows.items():
         own = [observed[each] for each in row["observation_ids"] if each in observed]

@@ -14,10 +14,15 @@ from sda_platform.conjunction.acknowledging import known_actions, words_of_actio
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.cdm_comparison import comparisons_with
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    TRACK_REACH_NS,
+)
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.fusion.window_observations import observations_of
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -69,8 +74,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
     if not (alerts or assessments):
         raise UnknownAlert(f"no conjunction has the id {alert_id[:80]!r}")
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
-    tracks = _windows(lake, sorted(track_ids))
-    observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
+    tracks = _windows(lake, sorted(track_ids), [row["tca_time_ns"] for row in assessments])
     newest = (alerts or assessments)[-1]
     norad_ids = [number for n in (1, 2) if (number := newest[f"norad_id_{n}"])]
     return Trace(
@@ -81,7 +85,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
         _rows(lake, CONJUNCTION_CANDIDATES, "event_id", [alert_id]),
         with_senders(lake, ELEMENT_SETS, _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids)),
         tracks,
-        with_senders(lake, RAW_RECORDS, _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids))),
+        _in_order(observations_of(lake, tracks)),
         comparisons_with(lake, newest),
         known_actions(lake, alert_ids=[alert_id]).get(alert_id, ()),
     )
@@ -99,12 +103,19 @@ def current_alert(lake: Lake, prefix: str) -> dict[str, Any]:
     return last
 
 
-def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
-    """Every window fit in the tracks whose ``newest`` window fits these are."""
-    last = _rows(lake, FUSED_TRACKS, "fit_id", newest)
+def _windows(lake: Lake, newest: Sequence[str], tca_ns: Sequence[int]) -> list[dict[str, Any]]:
+    """Every window fit in the tracks whose ``newest`` fits these are; approaches at ``tca_ns`` rest on them."""
+    if not newest:
+        return []
+    epoch_ns = ds.field("epoch_time_ns")
+    # A track is used within its reach; a suspected manoeuvre may lie in its memory before that.
+    usable = epoch_ns >= min(tca_ns) - TRACK_REACH_NS - TRACK_MEMORY_NS
+    usable &= epoch_ns <= max(tca_ns) + TRACK_REACH_NS
+    usable &= ds.field("fit_id").isin(newest)
+    last = lake.log(FUSED_TRACKS).rows(["epoch_time_ns", "norad_id"], usable).to_pylist()
     if not last:
         return []
-    epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")
+    epochs_ns = [row["epoch_time_ns"] for row in last]
     span = (epoch_ns > min(epochs_ns) - TRACK_MEMORY_NS) & (epoch_ns <= max(epochs_ns))
     return _found(lake, FUSED_TRACKS, span & ds.field("norad_id").isin(sorted({row["norad_id"] for row in last})))
 
@@ -114,7 +125,10 @@ def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[
 
 
 def _found(lake: Lake, table: Table, where: ds.Expression) -> list[dict[str, Any]]:
-    rows = lake.log(table).rows(where=where).to_pylist()
+    return _in_order(lake.log(table).rows(where=where).to_pylist())
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["commit_sequence"], r.get("sequence", 0), r.get("op", "")))
 
 

@@ -122,8 +122,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     add(lake, ELEMENT_SETS, *landed, segments=[sets])
     add(lake, ORBITAL_CATALOG, *landed)
     add(lake, RAW_RECORDS, *({**of(frames, n), "feed": "radar"} for n in (0, 1)), segments=[frames])
-    add(lake, OBSERVATIONS, *({**of(frames, n), "observation_id": f"o-{n}"} for n in (0, 1)))
-    fit = {"norad_id": 7, "epoch_time_ns": after(30), "observation_ids": ["o-0", "o-1"], "op": "insert"}
+    observed = {"sensor_time_ns": after(20)}
+    add(lake, OBSERVATIONS, *({**observed, **of(frames, n), "observation_id": f"o-{n}"} for n in (0, 1)))
+    fit = {"norad_id": 7, "window_start_ns": after(0), "observation_ids": ["o-0", "o-1"], "op": "insert"}
+    fit["epoch_time_ns"] = after(30)
     add(lake, FUSED_TRACKS, {**fit, "fit_id": FIT, "sequence": 0})
     add(lake, TRACKS, {"norad_id": 7, "epoch_time_ns": after(30), "track_id": FIT})
     told(lake, 0, assessed())

@@ -52,14 +52,16 @@ def least_burn(
     most_m_s: float,
     *,
     burn_times: int = _BURN_TIMES,
-) -> Avoidance | Obstacle:
+) -> Avoidance | Obstacle | None:
     """Return the smallest burn along the track within ``window`` (ns) after which every later event is at or below
-    ``goal``.
+    ``goal``; None: without a burn every event is.
 
     Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
     six are then integrated numerically and screened in full. The smallest of them without an event above the goal is
     taken, unless it raises the sum of Pc. Without one of at most ``most_m_s`` the obstacle is named.
     """
+    if all(each.probability <= goal for each in before):
+        return None
     worst_first = sorted(before, key=lambda each: -each.probability)[:_MOST_KNOWN]
     tca_ns = np.array([each.tca_ns for each in worst_first], np.int64)
     own = scene.unchanged.near(tca_ns)
@@ -70,7 +72,7 @@ def least_burn(
         rows = np.flatnonzero(tca_ns > time_ns)
         later = _Later(scene, own.take(rows), other.take(rows), tca_ns[rows])
         for sign in (1.0, -1.0):
-            size, left, position = later.smallest(time_ns, sign, _SEARCH_MARGIN * goal, most_m_s)
+            size, left, position = later.smallest(time_ns, sign, goal, most_m_s)
             burn = Burn(time_ns, (0.0, sign * size, 0.0))
             if position is None:
                 found.append((size, burn))
@@ -101,7 +103,8 @@ class _Later:
     tca_ns: IntArray
 
     def smallest(self, time_ns: int, sign: float, goal: float, most_m_s: float) -> tuple[float, float, int | None]:
-        """Return the smallest burn along the track, m/s, that brings all encounters to ``goal``.
+        """Return the smallest burn along the track, m/s, that brings all encounters to ``goal``, with a margin if one
+        does.
 
         Without one: the largest burn, what it leaves, and the position of that encounter.
         """
@@ -110,12 +113,16 @@ class _Later:
         count = 1 + max(0, int(np.ceil(np.log(most_m_s / _FIRST_M_S) / np.log(_LADDER))))
         sizes = np.minimum(_FIRST_M_S * _LADDER ** np.arange(count), most_m_s)
         left = self._left_by(time_ns, sign, sizes)
-        meets = np.flatnonzero(left.max(axis=1) <= goal)
+        worst, limit = left.max(axis=1), _SEARCH_MARGIN * goal
+        meets = np.flatnonzero(worst <= limit)
+        if not len(meets):
+            limit = goal
+            meets = np.flatnonzero(worst <= limit)
         if not len(meets):
             return float(sizes[-1]), float(left[-1].max()), int(left[-1].argmax())
         low = sizes[meets[0] - 1] if meets[0] else 0.0
         finer = np.linspace(low, sizes[meets[0]], _STEPS + 1)[1:]
-        is_met = self._left_by(time_ns, sign, finer).max(axis=1) <= goal
+        is_met = self._left_by(time_ns, sign, finer).max(axis=1) <= limit
         return float(finer[int(np.argmax(is_met))] if is_met.any() else sizes[meets[0]]), 0.0, None
 
     def _left_by(self, time_ns: int, sign: float, size_m_s: FloatArray) -> FloatArray:

@@ -57,10 +57,14 @@ class Encounter:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An encounter before and after a plan; None: the pair is farther apart than what counts then."""
+    """An encounter before and after a plan; None: the pair is farther apart than what counts then.
+
+    ``is_planned``: the plan covers the encounter. Where it does not, nothing is known of the risk after it.
+    """
 
     before: Encounter | None
     after: Encounter | None
+    is_planned: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +208,18 @@ class Scene:
         return tca_ns, Encounters(*own.at(tca_ns), *other.at(tca_ns), radius_m / 1000)
 
 
-def compared(before: Sequence[Encounter], after: Sequence[Encounter]) -> list[Outcome]:
-    """Encounters before and after a plan, paired by secondary and TCA; by TCA."""
+def compared(
+    before: Sequence[Encounter], after: Sequence[Encounter], span: tuple[int, int] = (ALWAYS_NS, FOREVER_NS)
+) -> list[Outcome]:
+    """Encounters before and after a plan, which covers the times ``span``; paired by secondary and TCA; by TCA."""
     left, outcomes = list(after), []
     for one in before:
         same = [each for each in left if each.norad_id == one.norad_id]
         same = [each for each in same if abs(each.tca_ns - one.tca_ns) < _SAME_ENCOUNTER_NS]
         other = min(same, key=lambda each, tca_ns=one.tca_ns: abs(each.tca_ns - tca_ns), default=None)  # type: ignore[misc]
-        outcomes.append(Outcome(one, other))
+        # The plan may move a TCA near its end past it.
+        inside = span[0] + _SAME_ENCOUNTER_NS <= one.tca_ns < span[1] - _SAME_ENCOUNTER_NS
+        outcomes.append(Outcome(one, other, is_planned=inside or other is not None))
         if other is not None:
             left.remove(other)
     outcomes += [Outcome(None, each) for each in left]

@@ -57,6 +57,7 @@ def whatif(
 
     States are those of assessments: ephemerides, tracks, else element sets.
     """
+    from sda_platform.clock import iso
     from sda_platform.conjunction.least_burn import Avoidance, least_burn
     from sda_platform.conjunction.planned_trajectory import BurnErrors, Stated, burned
     from sda_platform.conjunction.whatif import compared, total
@@ -80,13 +81,19 @@ def whatif(
         before, *after = scene.encounters_of([scene.unchanged, *plans])
         found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
         if after:
-            outcomes = compared(before, after[0])
-            found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]
+            covered = plans[0].span(scene.start_ns, scene.end_ns)
+            is_whole = covered == (scene.start_ns, scene.end_ns)
+            outcomes = compared(before, after[0]) if is_whole else compared(before, after[0], covered)
+            found["plan"] = [
+                {side: _facts(scene, getattr(o, side)) for side in ("before", "after")} | {"is_planned": o.is_planned}
+                for o in outcomes
+            ]
+            found["plan_covers"] = [iso(time_ns) for time_ns in covered]
         if goal:
             span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]
             bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * HOUR_NS)
             best = least_burn(scene, before, bounds, goal, most)
-            found["avoidance"] = None
+            found |= {"avoidance": None, "is_burn_needed": best is not None}
             if isinstance(best, Avoidance):
                 found["avoidance"] = {
                     "burn": asdict(best.burn),
@@ -97,7 +104,7 @@ def whatif(
                     "unaffected": total(before) - best.total_before,
                     "after": [_facts(scene, each) for each in best.after],
                 }
-            else:
+            elif best is not None:
                 found["obstacle"] = {
                     "burn": asdict(best.burn),
                     "raises_total": best.raises_total,
@@ -236,7 +243,18 @@ def _facts(scene: Any, encounter: Any) -> dict[str, Any] | None:
 def _print(found: dict[str, Any], goal: float | None, most: float, least: float) -> None:
     pairs = found.get("plan") or [{"before": each, "after": None} for each in found["before"]]
     _grid("before and after the plan" if "plan" in found else "without a plan", pairs, least)
+    if unknown := [pair for pair in pairs if not _is_planned(pair)]:
+        worst = max(pair["before"]["probability"] for pair in unknown)
+        count = "1 event is" if len(unknown) == 1 else f"{len(unknown)} events are"
+        begin, end = (each[:19] for each in found["plan_covers"])
+        console.print(
+            f"{count} not covered by the plan ({begin} to {end}), with a Pc of up to {worst:.2e} before it: nothing is "
+            "known of the risk after it, and the sums leave them out"
+        )
     if goal is None:
+        return
+    if not found["is_burn_needed"]:
+        console.print(f"no burn is needed: without one no event has a Pc above {goal:g}")
         return
     best, obstacle = found["avoidance"], found.get("obstacle", {})
     if best is not None:
@@ -263,14 +281,14 @@ def _grid(title: str, pairs: list[dict[str, Any]], least: float) -> None:
     """Events from ``least`` on, the largest Pc first, then the number of others and the sums of all."""
 
     def worst(pair: dict[str, Any]) -> float:
-        return max(float(each["probability"]) for each in pair.values() if each)
+        return max(float(pair[side]["probability"]) for side in ("before", "after") if pair[side])
 
     shown = sorted((pair for pair in pairs if worst(pair) >= least), key=worst, reverse=True)
     console.print(
         grid(_COLUMNS, map(_row, shown), title=title) if shown else f"{title}: no approach with Pc {least:g} or more"
     )
     sums = [
-        f"{sum(pair[side]['probability'] for pair in pairs if pair[side]):.2e} {side}"
+        f"{sum(pair[side]['probability'] for pair in pairs if pair[side] and _is_planned(pair)):.2e} {side}"
         for side in ("before", "after")
         if any(pair[side] for pair in pairs)
     ]
@@ -283,8 +301,14 @@ def _row(pair: dict[str, Any]) -> dict[str, str]:
     row = {"secondary": f"{known['norad_id']} {known['name']}", "TCA (UTC)": known["tca_utc"][:19].replace("T", " ")}
     for side, names in (("before", ("miss km", "Pc")), ("after", ("miss after", "Pc after"))):
         each = pair[side]
-        row |= dict(zip(names, (f"{each['miss_km']:.3f}", f"{each['probability']:.2e}") if each else "––", strict=True))
+        none = "––" if _is_planned(pair) else "??"
+        row |= dict(zip(names, (f"{each['miss_km']:.3f}", f"{each['probability']:.2e}") if each else none, strict=True))
     return {**row, "by": f"{known['primary_state']}; {known['secondary_state']}"}
+
+
+def _is_planned(pair: dict[str, Any]) -> bool:
+    """Whether the plan covers an event; without a plan, every event counts."""
+    return bool(pair.get("is_planned", True))
 
 
 _NUMBERS = ("miss km", "Pc", "miss after", "Pc after")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sda_platform.clock import iso
+from sda_platform.conjunction.alert_policy import why_level
 from sda_platform.conjunction.czml import czml
 from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.encounter_facts import action_row, encounter_rows, message_row, object_rows
@@ -33,6 +34,9 @@ _OF_MESSAGE: Final = (
 )  # fmt: skip
 OF_ACTIONS: Final = ("at (UTC)", "by", "what", "comment")
 """The header of a table of `action_row`."""
+_OF_ENTRY: Final = (
+    "as of (UTC)", "revision", "entry", "level", "own Pc", "stated Pc", "miss km", "TCA (UTC)", "changed", "level by",
+)  # fmt: skip
 _OF_OBJECTS: Final = ("", "primary", "secondary")
 _TITLES: Final = {"plane": "Encounter plane", "dilution": "Pc by scale of the covariance", "orbits": "Orbits about TCA"}
 _PROBABILITIES: Final = ("collision_probability", "stated_probability")
@@ -69,8 +73,13 @@ class AlertReport:
         """The level, and open, closed, withdrawn, or no alert."""
         if not self.entries:
             return self.history.levels[-1], "no alert" if self.history.is_current else "withdrawn"
-        alert = max(self.entries, key=lambda row: (row["sequence"], row["op"]))
+        alert = max(self.entries, key=_place)
         return alert["risk"], (alert["status"] or "open") if alert["op"] == "insert" else "withdrawn"
+
+    @property
+    def why(self) -> str:
+        """By which rule the alert has its level; empty for what is no alert, or is withdrawn."""
+        return why_level(max(self.entries, key=_place)) if self.entries and self.state[1] != "withdrawn" else ""
 
     def html(self) -> str:
         """Write the report as an HTML page."""
@@ -86,7 +95,9 @@ class AlertReport:
             }
         head = joined(element("meta", charset="utf-8"), element("title", self.names), Html(f"<style>{_STYLE}</style>"))
         badge = element("span", level, class_=f"level {level}")
-        top = element("p", badge, f" {status}, alert ", element("code", self.alert_id))
+        top = element(
+            "p", badge, f" {self.why}; " if self.why else " ", f"{status}, alert ", element("code", self.alert_id)
+        )
         body = element("body", element("h1", self.names), top, self.sections(pictures))
         return f'<!doctype html><html lang="en">{element("head", head)}{body}</html>\n'
 
@@ -99,16 +110,15 @@ class AlertReport:
         """Make the sections of the page; ``pictures``: history, and of an event with states those of _TITLES."""
         last = self.history.last
         messages = (message_row(message, last["tca_time_ns"]) for message in self.history.opinions)
-        of_entry = ("as of (UTC)", "revision", "entry", "level", "own Pc", "stated Pc", "miss km", "TCA (UTC)", "why")
         objects = object_rows(last, self.origins, self.objects)
         parts = [
             section("Encounter", table("Encounter", (), encounter_rows(last))),
             section("Risk and miss over time", pictures["history"], *_note_on_levels(self.history)),
-            section("Objects and data used", table("Objects", _OF_OBJECTS, objects)),
+            section("Objects and data used", table("Objects", _OF_OBJECTS, objects), class_="tall"),
             *(section(_TITLES[name], pictures[name]) for name in _TITLES if name in pictures),
             *(section(title, content, class_="whole") for title, content in self.more.items()),
             _long("Received conjunction data messages", _OF_MESSAGE, messages),
-            _long("What changed and why", of_entry, self._changes()),
+            _long("What changed and why", _OF_ENTRY, self._changes()),
             _long("Hand-over log", OF_ACTIONS, map(action_row, self.actions)),
             section("Lineage", self._lineage(), class_="whole"),
         ]
@@ -125,7 +135,7 @@ class AlertReport:
 
     def _changes(self) -> Iterable[Sequence[str]]:
         revised = {row["sequence"] - 1 for row in self.entries if row["op"] == "insert"}
-        for row in sorted(self.entries, key=lambda each: (each["sequence"], each["op"])):
+        for row in sorted(self.entries, key=_place):
             if row["op"] == "retract" and row["sequence"] in revised:
                 continue  # its insert is the line that shows the change
             why = (row["change"] or "") if row["op"] == "insert" else ""
@@ -137,8 +147,14 @@ class AlertReport:
                 *("" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
                 f"{row['miss_distance_km']:.3f}",
                 iso(row["tca_time_ns"]),
-                f"{why.replace(',', ', ').replace('_', ' ')}{' by ' + row['rule'] if why and row['rule'] else ''}",
+                why.replace(",", ", ").replace("_", " "),
+                (row["rule"] or "").replace("_", " ") if why else "",
             )
+
+
+def _place(entry: Row) -> tuple[int, str]:
+    """Return the place of an entry of an alert: a revision's retract, if it has one, comes after its insert."""
+    return entry["sequence"], entry["op"]
 
 
 def _long(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.risk.levels import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.setting_sections import AlertSettings
 from sda_platform.units import HOUR_NS, SECOND_NS
 
@@ -149,9 +149,21 @@ def largest_reported(alert: Fact) -> float:
 def reported(alert: Fact) -> str:
     """Write our own Pc and the received one, with its originator, for people."""
     own, stated = alert["collision_probability"], alert.get("stated_probability")
-    parts = [] if own is None else [f"Pc {own:.2e}"]
-    parts += [] if stated is None else [f"Pc {stated:.2e} by {alert['stated_by']}"]
+    parts = [] if own is None else [f"Pc {probability_text(own)}"]
+    parts += [] if stated is None else [f"Pc {probability_text(stated)} by {alert['stated_by']}"]
     return ", ".join(parts)
+
+
+def why_level(alert: Fact) -> str:
+    """Say in words by which rule an alert has its level; empty where none is recorded."""
+    words = {
+        BY_PROBABILITY: "by our own Pc",
+        BY_DILUTION: "by the largest Pc over all scalings of the covariance",
+        BY_MANOEUVRE: "because one of the objects may have manoeuvred",
+        BY_STATEMENT: f"by the message of {alert.get('stated_by') or 'another organisation'}",
+        BY_HYSTERESIS: "as before, because it is not far enough below its threshold",
+    }
+    return words.get(alert.get("rule") or "", "")
 
 
 def urgency(alert: Fact) -> tuple[int, float, int, str]:

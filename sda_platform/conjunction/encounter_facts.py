@@ -7,6 +7,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import words_of_action
 from sda_platform.conjunction.cdm_comparison import reported_ns
 from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
+from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.units import SECOND_NS
 
 Row = Mapping[str, Any]
@@ -29,8 +30,8 @@ def encounter_rows(last: Row) -> Iterable[tuple[str, str]]:
         "TCA (UTC)": iso(last["tca_time_ns"]),
         "miss": f"{last['miss_distance_km']:.3f} km ({components})",
         "relative speed": f"{last['relative_speed_km_s']:.3f} km/s",
-        "our Pc": f"{last['collision_probability']:.3e} by {last['probability_method'] or 'unknown'}",
-        "largest Pc over scalings": f"{last['maximum_probability']:.3e}",
+        "our Pc": f"{probability_text(last['collision_probability'], 3)} by {last['probability_method'] or 'unknown'}",
+        "largest Pc over scalings": f"{probability_text(last['maximum_probability'], 3)}",
         "miss in sigmas": f"{last['mahalanobis_distance']:.2f}",
         "hard-body radius": _radii(last),
         "flags": last["risk_flags"] or "none",

@@ -1,6 +1,6 @@
 """A row of the table of conjunctions, cell by cell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from sda_platform.clock import iso
@@ -11,6 +11,7 @@ from sda_platform.console.overview import Row
 from sda_platform.console.page import ahead, badge
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined
+from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.units import SECOND_NS
 
 NONE: Final = "–"
@@ -20,9 +21,9 @@ def table_row(row: Row, now_ns: int, root: str = "") -> Html:
     """Make the row of a conjunction; ``root`` leads to the console's first page."""
     cells = (
         _level(row), element("th", *_pair(row, root), scope="row", data_label="Pair"), _tca(row, now_ns), _miss(row),
-        _number(row["collision_probability"], ".1e", "Pc"),
-        _number(row["maximum_probability"], ".1e", "Largest Pc"),
-        _number(row["relative_speed_km_s"], ".2f", "Speed km/s"),
+        _number(row["collision_probability"], _pc, "Pc"),
+        _number(row["maximum_probability"], _pc, "Largest Pc"),
+        _number(row["relative_speed_km_s"], "{:.2f}".format, "Speed km/s"),
         _cell("Data age", *_lines(_age(row, n, now_ns) for n in (1, 2))),
         _cell("States from", *_lines(_source(row, n) for n in (1, 2))),
         _cell("Received CDMs", *_lines(_received(row))),
@@ -73,11 +74,12 @@ def _received(row: Row) -> list[object]:
     found: list[object] = []
     for opinion in row["received"]:
         stated = reported_probability(opinion.message)
-        text = f"{opinion.message['originator'] or 'unknown'} {NONE if stated is None else f'{stated:.1e}'}"
+        text = f"{opinion.message['originator'] or 'unknown'} {NONE if stated is None else _pc(stated)}"
         agrees = "no Pc" if stated is None else "differs" if opinion.disagreement else "agrees"
-        found.append(joined(text, " ", element("em", agrees, class_=agrees)))
+        # The judgement comes first: the end of a long line is cut.
+        found.append(joined(element("em", agrees, class_=agrees), " ", text))
     if not found and row["stated_by"]:
-        found.append(f"{row['stated_by']} {row['stated_probability']:.1e}")
+        found.append(f"{row['stated_by']} {_pc(row['stated_probability'])}")
     return found or [NONE]
 
 
@@ -87,8 +89,12 @@ def _people(row: Row) -> list[str]:
     return [*filter(None, (seen, row["assigned_to"] and f"→ {row['assigned_to']}"))] or [NONE]
 
 
-def _number(value: float | None, form: str, label: str) -> Html:
-    return _cell(label, NONE if value is None else format(value, form), class_="number")
+def _number(value: float | None, text: Callable[[float], str], label: str) -> Html:
+    return _cell(label, NONE if value is None else text(value), class_="number")
+
+
+def _pc(probability: float) -> str:
+    return probability_text(probability, 1)
 
 
 def _lines(parts: Iterable[object]) -> Sequence[Html]:

@@ -9,7 +9,7 @@ from sda_platform.catalog.lookup import UnknownObject, one_object
 from sda_platform.clock import iso, iso_to_second
 from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row
-from sda_platform.conjunction.burn_options import BurnOption, burn_options
+from sda_platform.conjunction.burn_options import burn_options
 from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.encounter_figures import dilution_figure, history_figure, plane_figure
@@ -25,6 +25,7 @@ from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, section, table
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace, trace_event, trace_lines
+from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.settings import Settings
 
 PICTURES: Final[Mapping[str, Callable[[EventHistory], str]]] = {
@@ -56,7 +57,8 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
     state = element(
         "p",
         badge(level),
-        f" {status}; TCA {iso(newest['tca_time_ns'])}, ",
+        f" {report.why}; " if report and report.why else " ",
+        f"{status}; TCA {iso(newest['tca_time_ns'])}, ",
         element("strong", ahead(newest["tca_time_ns"], now_ns)),
     )
     as_of = element("p", f"As of {iso_to_second(now_ns)}. ", element("code", event_id))
@@ -83,8 +85,8 @@ def alert_report(
     movable = [n for n in numbers if numbers[n] in members and members[numbers[n]].manoeuvrable is not False]
     more = {"Space weather": space_weather_table(settings, lake.clock.now_ns(), last["tca_time_ns"])}
     if movable and last["state_1"]:
-        options = burn_options(last, history.thresholds["yellow"], lake.clock.now_ns(), movable)
-        more = {"Burn options": _burns(options, history.thresholds["yellow"])} | more
+        burns = _burns(last, history.thresholds["yellow"], lake.clock.now_ns(), movable)
+        more = {"Burn options": burns} | more
     return AlertReport(
         story.alert_id,
         story.alerts,
@@ -112,7 +114,12 @@ def _orbit(lake: Lake, norad_id: int) -> Mapping[str, str]:
         return {}
 
 
-def _burns(options: Sequence[BurnOption], goal: float) -> Html:
+def _burns(last: Row, goal: float, now_ns: int, movable: Sequence[int]) -> Html:
+    if (last["collision_probability"] or 0.0) <= goal:
+        return element("p", f"Without a burn, our own Pc of this encounter is not above {goal:.0e}.")
+    options = burn_options(last, goal, now_ns, movable)
+    if not options:
+        return element("p", f"No burn of at most 1 m/s along the track brings this encounter to Pc {goal:.0e} in time.")
     rows = (
         (
             iso_to_second(each.time_ns),
@@ -120,7 +127,7 @@ def _burns(options: Sequence[BurnOption], goal: float) -> Html:
             each.norad_id,
             f"{each.dv_m_s:+.3f}",
             f"{each.miss_km:.3f}",
-            f"{each.probability:.1e}",
+            probability_text(each.probability, 1),
             element("code", f"sda whatif --primary {each.norad_id} --burn {iso(each.time_ns)},0,{each.dv_m_s:.4f},0"),
         )
         for each in sorted(options, key=lambda each: each.time_ns)

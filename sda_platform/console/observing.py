@@ -34,6 +34,10 @@ _BIAS: Final = [
 ]  # fmt: skip
 
 
+_WHOLE_FROM_M: Final = 10.0
+"""Shorter lengths have a decimal."""
+
+
 def network(context: ConsoleContext) -> SensorNetwork:
     """Return the ground sensors. Raises ListingError."""
     return TaskingResource(**context.settings.scheduling.model_dump()).network()
@@ -57,7 +61,9 @@ def observing_facts(lake: Lake, norad_id: int) -> dict[str, str]:
     for row in rows:
         age = words_of((now_ns - row["last_seen_ns"]) / SECOND_NS)
         facts["last observed"] = f"{iso_to_second(row['last_seen_ns'])}, {age} ago"
-        facts["track"] = f"{row['state']}, {row['windows']:,} windows, 1 sigma {row['position_sigma_m']:,.0f} m"
+        sigma_m = row["position_sigma_m"]
+        shown = f"{sigma_m:,.0f}" if sigma_m >= _WHOLE_FROM_M else f"{sigma_m:.1f}"
+        facts["track"] = f"{row['state']}, {row['windows']:,} windows, 1 sigma {shown} m"
     mine = [row for row in requests_ahead(lake) if row["norad_id"] == norad_id]
     for row in mine[:1]:  # the first booked one, if there is any
         facts["next observation"] = (

@@ -16,6 +16,7 @@ from sda_platform.console.conjunctions import conjunction_table
 from sda_platform.console.overview import Overview, Row
 from sda_platform.console.page import ConsoleContext, ahead, badge, currency, page
 from sda_platform.console.readers import ConsoleReader
+from sda_platform.counts import counted
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.lake.errors import Misconfigured
@@ -139,7 +140,7 @@ def _decisions(context: ConsoleContext) -> Iterator[_Decision]:
     for kind in letters_of_day(context.lake, now_ns):
         known = RECORD_KINDS.get(kind.kind)
         detail = f"{known.meaning if known else ''} Mostly from {kind.source}."
-        what = f"{kind.letters:,} dead letter{'s' * (kind.letters != 1)} {kind.kind}"
+        what = f"{counted(kind.letters, 'dead letter')} {kind.kind}"
         yield _Decision(
             what, detail, f"newest {kind.newest_utc[:19]}Z", _code(f"sda lake reprocess --kind {kind.kind}")
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 import dagster as dg
 
 from sda_platform import failpoints
+from sda_platform.counts import counted
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.lake.unconsumed import unconsumed_commits
@@ -185,4 +186,4 @@ def _hash(marks: Iterable[str]) -> str:
 
 def _described(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names)} segment{'s' if len(names) != 1 else ''} ({shown})"
+    return f"{counted(len(names), 'segment')} ({shown})"

@@ -6,7 +6,7 @@ from sda_platform.cli.listing import cell
 from sda_platform.history.explanation import Explanation, Known
 
 _SHOWN = {
-    "alert": ("risk", "collision_probability", "miss_distance_km", "tca_time_ns", "sequence"),
+    "alert": ("risk", "rule", "collision_probability", "miss_distance_km", "tca_time_ns", "sequence"),
     "assessment": ("collision_probability", "probability_method", "miss_distance_km", "tca_time_ns", "state_source_1",
                    "state_source_2"),
     "candidate": ("miss_distance_km", "elements_epoch_1_ns", "elements_epoch_2_ns"),

@@ -13,7 +13,7 @@ from sda_platform.catalog.held_lookup import newer_held_sets, why_held
 from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_actions
-from sda_platform.conjunction.alert_policy import reported
+from sda_platform.conjunction.alert_policy import reported, why_level
 from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, of_whom
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture
@@ -21,6 +21,7 @@ from sda_platform.conjunction.history import EventHistory
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace
+from sda_platform.orbits.risk.levels import probability_text
 
 
 def alert_lines(
@@ -30,7 +31,10 @@ def alert_lines(
     newest = trace.alerts[-1]
     last = history.last
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
-    yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
+    shown = reported({**newest, "collision_probability": last["collision_probability"]})
+    yield f"alert {trace.alert_id}: {status}, {shown}"
+    if newest["op"] == INSERT and (why := why_level(newest)):
+        yield f"  level      {status} {why}"
     for place, role in ((1, "primary"), (2, "secondary")):
         source = SHORT_KINDS[last[f"state_source_{place}"]]
         origin = origins.get((trace.alert_id, place))
@@ -47,7 +51,7 @@ def alert_lines(
     yield f"  miss       {last['miss_distance_km']:.3f} km ({parts}) at {last['relative_speed_km_s']:.2f} km/s"
     yield (
         f"  risk       {last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
-        f"largest Pc {last['maximum_probability']:.2e}"
+        f"largest Pc {probability_text(last['maximum_probability'])}"
     )
     yield ""
     yield _history_grid(history)
@@ -106,7 +110,7 @@ def _history_grid(history: EventHistory) -> Grid:
         number("h to\nTCA", lambda each: f"{each[1]:.2f}"),
         number("TCA\nmoved s", lambda each: f"{each[3] / 1e9:+.3f}"),
         number("miss km", lambda each: f"{each[0]['miss_distance_km']:.3f}"),
-        number("Pc", lambda each: f"{each[0]['collision_probability']:.2e}"),
+        number("Pc", lambda each: probability_text(each[0]["collision_probability"])),
         word("level", lambda each: each[2]),
         word("states", lambda each: " ".join(SHORT_KINDS[each[0][f"state_source_{n}"]] for n in (1, 2))),
     )
@@ -138,4 +142,4 @@ def _minute(time_ns: int | None) -> str:
 
 
 def _probability(value: float | None) -> str:
-    return "none" if value is None else f"{value:.2e}"
+    return "none" if value is None else probability_text(value)

@@ -10,6 +10,7 @@ from rich.progress import Progress
 
 from sda_platform.cli.grammar import FILE, FOLDER, PATH, default_option, instant
 from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console
+from sda_platform.counts import counted
 from sda_platform.settings import Settings
 
 _once = click.option("--once", "is_once", is_flag=True, help="Leave the collector's configuration as it is.")
@@ -67,10 +68,12 @@ def land(
         elif not done.segments:
             verdict = "nothing to do: these bytes were landed before"
         elif len(done.segments) == 1:
-            verdict = f"{done.records:,} records in {done.segments[0]}"
+            verdict = f"{counted(done.records, 'record')} in {done.segments[0]}"
         else:
-            verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
-        console.print(f"{path} → {done.zone}: {verdict}" + (f"; {refused.count:,} refused" if refused.count else ""))
+            of = f"{len(done.segments):,} segments, the last is {done.segments[-1]}"
+            verdict = f"{counted(done.records, 'record')}; {of}"
+        more = f"; {refused.count:,} of them refused" if refused.count else ""
+        console.print(f"{path} → {done.zone}: {verdict}{more}")
         for line in refused.lines():
             console.print(f"  {line}")
         refused_in_all += refused.count
@@ -155,6 +158,6 @@ def convert(settings: Settings, file: Path, target: str, source: str | None, out
         click.echo(f"{file}: left out: {reason}", err=True)
     if out:
         out.write_bytes(done.data)
-        console.print(f"{done.records:,} records written: {out}")
+        console.print(f"{counted(done.records, 'record')} written: {out}")
     else:
         click.echo(done.data, nl=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sda_platform.clock import MissionClock, iso_to_second
+from sda_platform.counts import counted
 from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
 from sda_platform.edge.fetching import Fetched, fetch
 from sda_platform.edge.providers import ProviderConfig
@@ -64,7 +65,7 @@ def _outcome(found: Fetched) -> str:
         return f"nothing to do; the next request is allowed in {duration(pulled.wait_s)}"
     if pulled.records is None:
         return "not changed since the last request"
-    return f"{pulled.records:,} records landed" if found.zone else f"{pulled.records:,} days saved"
+    return f"{counted(pulled.records, 'record')} landed" if found.zone else f"{counted(pulled.records, 'day')} saved"
 
 
 def _earth_orientation() -> str:

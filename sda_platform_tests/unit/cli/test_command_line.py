@@ -158,20 +158,26 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
 def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     lake = lake_at(home / "lake")
     event = {"event_id": "3f2a-event", "norad_id_1": 25544, "norad_id_2": 5}
-    read = {"source_id": "radar-7", "segment_name": "pass", "sensor_time_ns": START_NS}
-    commit(lake, OBSERVATIONS, [{**read, "observation_id": f"obs-{n}", "record_number": 12 + n} for n in range(4)])
+    read = {"source_id": "radar-7", "segment_name": "pass"}
     seen = [(25544, 0.0), (25544, 600.0), (5, 600.0), (25544, 8_000.0)]
+    observed = [
+        {**read, "observation_id": f"obs-{n}", "record_number": 12 + n, "sensor_time_ns": after(seconds)}
+        for n, (_, seconds) in enumerate(seen)
+    ]
+    commit(lake, OBSERVATIONS, observed)
     windows = [
         {
             "fit_id": f"track-{n}",
             "norad_id": norad_id,
+            "window_start_ns": after(seconds - 7.5),
             "epoch_time_ns": after(seconds),
             "observation_ids": [f"obs-{n}"],
         }
         for n, (norad_id, seconds) in enumerate(seen)
     ]
     commit(lake, FUSED_TRACKS, [{**window, "op": "insert"} for window in windows])
-    commit(lake, CONJUNCTION_ASSESSMENTS, [{**event, "op": "insert", "track_id_1": "track-1", "track_id_2": None}])
+    assessed = {**event, "op": "insert", "tca_time_ns": after(9_000.0), "track_id_1": "track-1"}
+    commit(lake, CONJUNCTION_ASSESSMENTS, [{**assessed, "track_id_2": None}])
     commit(lake, CONJUNCTION_ALERTS, [{**event, "op": "insert", "risk": "yellow", "track_id_1": "track-1"}])
     answer = sda(home, "alert", "trace", "3f2a")
     assert answer.exit_code == 0, answer.output

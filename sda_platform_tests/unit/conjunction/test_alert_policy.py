@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
+from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, RULES, AlertPolicy, why_level
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
@@ -199,3 +199,10 @@ def test_a_member_that_is_yellow_above_its_red_is_refused(tmp_path: Path, line: 
             alerting.policy()
     else:
         assert alerting.policy().members == {25544: (1e-6, 1e-5)}
+
+
+def test_every_rule_has_words_for_people() -> None:
+    words = [why_level({"rule": rule, "stated_by": "CSpOC"}) for rule in RULES]
+    assert len(set(words)) == len(RULES) and all(words)
+    assert why_level({"rule": "stated_by_other", "stated_by": "CSpOC"}) == "by the message of CSpOC"
+    assert why_level({"rule": None}) == ""

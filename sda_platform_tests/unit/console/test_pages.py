@@ -185,7 +185,7 @@ def test_what_the_table_rests_on_is_stated_and_an_empty_one_is_no_all_clear(tmp_
 
 def test_the_page_of_a_conjunction_has_its_history_levels_messages_reasons_and_lineage(pages: Client) -> None:
     text = pages.get("/conjunctions/an-event").text
-    for words in ("yellow from 1e-05, red from 0.0001", "18 SDS", "risk level by dilution", "2 element sets",
+    for words in ("yellow from 1e-05, red from 0.0001", "18 SDS", "risk level</td><td>dilution", "2 element sets",
                   "LEO", "Acknowledge revision 2", "in 20.0 h"):  # fmt: skip
         assert words in text, words
     for name in ("history", "plane"):

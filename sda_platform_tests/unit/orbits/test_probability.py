@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.risk.levels import risk_level
+from sda_platform.orbits.risk.levels import probability_text, risk_level
 from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
 from sda_platform.orbits.risk.probability import (
     ShortEncounterRisk,
@@ -190,3 +190,8 @@ def test_risk_levels_start_at_their_thresholds() -> None:
         "green",
         "green",
     ]
+
+
+def test_digits_of_a_probability_are_shown_as_far_as_they_say_something() -> None:
+    shown = [probability_text(each, 1) for each in (0.5, 2.5e-7, 1e-15, 9.9e-16, 2.5e-189, 0.0)]
+    assert shown == ["5.0e-01", "2.5e-07", "1.0e-15", "<1e-15", "<1e-15", "<1e-15"]

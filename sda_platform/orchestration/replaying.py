@@ -95,7 +95,11 @@ def run_again(
 ) -> None:
     """Run the asset of ``table`` on ``lake``, where one commit is planned again; see `RecordedZones.corrected`."""
     body = declared(table).body
-    given = {**_with_recorded_settings(commit, resources), "lake": _Opened(lake), "context": _SilentContext()}
+    given = {
+        **_with_recorded_settings(commit, resources),
+        "lake": _Opened(lake, resources["lake"].home),
+        "context": _SilentContext(),
+    }
     if table.zones:
         given["landing"] = _RecordedZones(resources["landing"], commit, corrected or {})
     body(**{name: given[name] for name in signature(body).parameters})
@@ -141,8 +145,8 @@ def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dic
 class _Opened:
     """A lake where an asset expects the resource that opens one."""
 
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
+    def __init__(self, lake: Lake, home: str) -> None:
+        self._lake, self.home = lake, home
 
     def open(self) -> Lake:
         return self._lake

@@ -90,4 +90,4 @@ def count_strays(live: TableLog, replayed: History) -> int:
     stray = written.is_null() | (written < 1)
     if replayed.reaches_head:
         stray |= written > replayed.last
-    return int(live.rows([COMMIT_SEQUENCE], stray).num_rows)
+    return int(live.rows([COMMIT_SEQUENCE], stray, replayed.version).num_rows)

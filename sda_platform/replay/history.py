@@ -31,11 +31,15 @@ EVERY_COMMIT = Span()
 
 @dataclass(frozen=True)
 class History:
-    """Consecutive commits of a table, oldest first; ``before`` the first there is that one, if any."""
+    """Consecutive commits of a table, oldest first; ``before`` the first there is that one, if any.
+
+    ``version`` is one of the table that no commit after these has written: a platform may write while it is replayed.
+    """
 
     commits: tuple[Commit, ...]
     before: Commit | None
     reaches_head: bool
+    version: int
 
     @property
     def first(self) -> int:
@@ -57,6 +61,7 @@ def history(log: TableLog, span: Span) -> History | None:
 
     Raises NotReplayable when the log lacks one of them, or the one before the first.
     """
+    version = log.version()
     known = log.commits(None)[::-1]
     chosen = tuple(c for c in known if c.manifest in span)
     if not chosen:
@@ -74,4 +79,4 @@ def history(log: TableLog, span: Span) -> History | None:
             f"{log.table.name}: the log does not hold sequence {first - 1}, on which {first} builds; replay from "
             f"{first + 1}"
         )
-    return History(chosen, before, chosen[-1] is known[-1])
+    return History(chosen, before, chosen[-1] is known[-1], version)

@@ -111,7 +111,8 @@ def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
 
 
 def test_a_range_begins_with_what_the_table_held_before_it(lived: Platform, tmp_path: Path) -> None:
-    tables = (ORBITAL_CATALOG, FUSED_TRACKS, ALERT_DELIVERIES)
+    tables = [table for table in TABLES if lived.lake.log(table).head().sequence > 1]
+    assert {"orbital_catalog", "fused_tracks", "alert_deliveries"} <= {table.name for table in tables}
     found = replayed(lived, lived.lake, tmp_path / "shadow", *tables, span=Span(from_sequence=2))
     assert [(each.table, each.first_sequence) for each in found] == [(table.name, 2) for table in tables]
     assert [line for each in found for line in each.differences] == []
@@ -134,7 +135,9 @@ def test_another_division_of_the_same_data_gives_other_tracks__70(lived: Platfor
     )
     both = replace(second, manifest=replace(second.manifest, windows=joined))
     again = {
-        name: make_again(lived.lake, FUSED_TRACKS, str(tmp_path / name), History(commits, None, True), resources(lived))
+        name: make_again(
+            lived.lake, FUSED_TRACKS, str(tmp_path / name), History(commits, None, True, 0), resources(lived)
+        )
         for name, commits in {"as divided": (first, second, third), "together": (first, both)}.items()
     }
     assert differences(FUSED_TRACKS, lived.rows(FUSED_TRACKS), again["as divided"].rows()) == []

@@ -13,7 +13,9 @@ from sda_platform.formats.membership_events import MembershipEvent, encode_membe
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.reporting import change_registry
 from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS
+from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.recovery.verification import current_keys
+from sda_platform.replay.history import Span
 from sda_platform.tasking.sensors import lost_tasks
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform.tasking.task_outcomes import TASK_COLUMNS, tasks
@@ -89,6 +91,12 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert current_keys(platform.lake.log(OBSERVATION_REQUESTS)).num_rows == 0
     left = current_keys(platform.lake.log(PASS_SCHEDULE), ["end_time_ns"])
     assert all(end_ns <= after(7 * HOUR_S) for end_ns in left["end_time_ns"].to_pylist())
+
+    # Made again from the second commit on, each table goes on from what it held.
+    tables = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)
+    resources = platform.definitions.resources or {}
+    made = replay_lake(platform.lake, str(tmp_path / "shadow"), resources, tables=tables, span=Span(from_sequence=2))
+    assert [(each.first_sequence, list(each.differences)) for each in made] == [(2, [])] * len(tables)
 
     # The same platform commands a station: what its uplinks have sealed becomes the state of each command.
     asked = log.issue("REPOINT", expires_in_s=60, command_id="a", azimuth_deg=271.5, elevation_deg=30.0)

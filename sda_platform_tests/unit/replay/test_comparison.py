@@ -140,6 +140,16 @@ def test_a_row_of_a_sequence_that_was_never_committed_is_found(live: Lake, tmp_p
     assert told[0] == "1 rows carry a sequence that was never committed"
 
 
+def test_a_commit_of_a_platform_that_runs_meanwhile_is_no_difference(live: Lake, tmp_path: Path) -> None:
+    replayed = history(live.log(OBSERVATIONS), EVERY_COMMIT)
+    assert replayed is not None and replayed.reaches_head
+    again, window = lived_in(tmp_path / "again"), genesis_window(RAW_RECORDS)
+    for _ in replayed.commits:
+        window = next_window(window)
+    commit(live, OBSERVATIONS, [{"observation_id": "later", "sensor_time_ns": 0}], windows=[window])
+    assert list(compare(live.log(OBSERVATIONS), again.log(OBSERVATIONS), replayed).differences) == []
+
+
 def test_a_commit_that_the_replay_did_not_make_is_reported(live: Lake, tmp_path: Path) -> None:
     shadow = lake_at(tmp_path / "again")
     commit(shadow, OBSERVATIONS, [])

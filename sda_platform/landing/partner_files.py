@@ -112,7 +112,12 @@ def _recognised(path: Path, inner: Path, mappings: Mappings) -> Format:
         except MappingError as error:
             reason = f"; {error}"
     if found is None:
-        names = ", ".join(known.name for known in candidates)
+        names = ", ".join(known.name for known in candidates if known.name != MAPPED_CSV)
+        if mappings.folder and not reason and any(known.name == MAPPED_CSV for known in candidates):
+            reason = (
+                f"; columns of its own need a mapping in {mappings.folder} "
+                "(docs/how-to/add-a-sensor.md#a-csv-with-columns-of-its-own)"
+            )
         raise PartnerFileError(
             f"{path}: it does not begin like any of {names}; if it is one of these, give --format{reason}"
         )

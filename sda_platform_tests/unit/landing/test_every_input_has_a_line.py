@@ -174,9 +174,11 @@ def test_sda_land_lists_what_is_refused_and_its_exit_code_says_it(tmp_path: Path
     assert (done.exit_code, "2 records" in done.output, "refused" in done.output) == (0, True, False)
     done = CliRunner().invoke(main, [*home, str(bad)])
     assert done.exit_code == 1
-    assert "1 refused" in done.output
+    assert "1 of them refused" in done.output
     assert "record 0, line 2: MEAN_MOTION is 'fast', must be a number" in done.output
     page = tmp_path / "page.csv"
     page.write_bytes(RADAR_CSV)
     done = CliRunner().invoke(main, [*home, str(page)])
-    assert (done.exit_code, "does not begin like any of omm-csv" in " ".join(done.output.split())) == (1, True)
+    told = " ".join(done.output.split())
+    assert (done.exit_code, "does not begin like any of omm-csv, satcat-csv; if it is one" in told) == (1, True)
+    assert f"need a mapping in {tmp_path}/home/mappings (docs/how-to/add-a-sensor.md#" in told

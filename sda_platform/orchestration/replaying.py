@@ -3,6 +3,7 @@
 There is one runner: the body that `table_asset` declares. Dagster calls it on the lake, a replay on a `ReplayingLake`.
 """
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -97,7 +98,7 @@ def run_again(
     body = declared(table).body
     given = {
         **_with_recorded_settings(commit, resources),
-        "lake": _Opened(lake, resources["lake"].home),
+        "lake": _Opened(lake),
         "context": _SilentContext(),
     }
     if table.zones:
@@ -145,8 +146,11 @@ def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dic
 class _Opened:
     """A lake where an asset expects the resource that opens one."""
 
-    def __init__(self, lake: Lake, home: str) -> None:
-        self._lake, self.home = lake, home
+    home = os.devnull
+    """Nothing is published there: what an asset says of a commit that is made again links to no page."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
 
     def open(self) -> Lake:
         return self._lake

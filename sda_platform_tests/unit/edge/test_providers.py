@@ -95,12 +95,12 @@ def test_what_one_downloads_lands_and_a_repetition_asks_for_nothing(tmp_path: Pa
     (first, second), remote = connected(tmp_path, connect, answer, times=2)
     assert first.exit_code == 0, first.output
     assert outcomes(first) == {
-        "space-track-elements": "1 records landed",
-        "space-track-messages-1": "1 records landed",
+        "space-track-elements": "1 record landed",
+        "space-track-messages-1": "1 record landed",
         "space-track-messages-2": "0 records landed",
         "celestrak-satellites": "3 records landed",
         "celestrak-launches": "3 records landed",
-        "celestrak-space-weather": "1 days saved",
+        "celestrak-space-weather": "1 day saved",
     }
     assert "earth orientation: installed up to 20" in first.output
     (element_set,) = payloads(tmp_path, "elements")
@@ -144,7 +144,7 @@ def test_a_wrong_password_is_named_and_may_be_corrected_in_a_minute(tmp_path: Pa
     assert "60 s" in outcomes(result)["space-track-messages-1"]
     (tmp_path / "collector/hosts.json").unlink()  # a minute later
     (result,), _ = connected(tmp_path, connect, answer)
-    assert outcomes(result)["space-track-elements"] == "1 records landed"
+    assert outcomes(result)["space-track-elements"] == "1 record landed"
 
 
 def test_without_an_account_the_variables_are_named(
@@ -170,7 +170,7 @@ def test_a_document_that_was_received_is_landed_without_a_second_request(
         (result,), _ = connected(tmp_path, connect, answer)
         assert "No space left" in outcomes(result)["space-track-elements"]
     (result,), remote = connected(tmp_path, connect, answer)
-    assert outcomes(result)["space-track-elements"] == "1 records landed"
+    assert outcomes(result)["space-track-elements"] == "1 record landed"
     assert not [each for each in remote.asked if "/class/gp/" in each.url.path]
 
 
@@ -216,7 +216,7 @@ def test_a_fleet_that_no_request_can_name_is_refused(
     (tmp_path / "fleet.csv").write_text(f"norad_id,name,operator\n{rows}")
     (result,), _ = connected(tmp_path, connect, answer)
     assert "501 satellites; a request names at most 500" in outcomes(result)["space-track-messages-1"]
-    assert outcomes(result)["space-track-elements"] == "1 records landed"
+    assert outcomes(result)["space-track-elements"] == "1 record landed"
 
 
 def test_an_unknown_option_of_a_provider_is_refused() -> None:

@@ -211,13 +211,13 @@ def test_a_body_states_its_length_and_no_page_frames_the_ui(sender: Sender) -> N
 
 def test_a_websocket_outlives_the_deadline_of_headers(tmp_path: Path) -> None:
     closing = threading.Event()
-    protocol = type("Closing", (with_deadline(headers_s=0.05),), {"_close": lambda _: closing.set()})
+    protocol = type("Closing", (with_deadline(headers_s=0.5),), {"_close": lambda _: closing.set()})
     with (
         ui(tmp_path, has_users=False) as app,
         served(app, protocol) as port,
         connect(f"ws://127.0.0.1:{port}/graphql", subprotocols=["graphql-ws"]) as page,  # type: ignore[list-item]
     ):
-        assert not closing.wait(0.2)
+        assert not closing.wait(0.7)
         page.send(json.dumps({"type": "connection_init"}))
         assert json.loads(page.recv()) == {"type": "connection_ack"}
 

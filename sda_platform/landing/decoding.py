@@ -210,7 +210,8 @@ def _checked(segment: LoadedSegment, found: int, valid: int) -> LoadedSegment:
     if found != segment.meta.records:
         return segment.refused(f"{segment.name}: {UNDECODABLE} {found} records, metadata says {segment.meta.records}")
     if found and not valid and is_known_by_bytes(segment.name, None):
-        return replace(segment, sha256=refused_sha256(segment.zone, segment.meta.format, segment.sha256))
+        # Of the bytes as they were sealed: a segment that is read again is known as refused already.
+        return replace(segment, sha256=refused_sha256(segment.zone, segment.meta.format, segment.meta.sha256))
     return segment
 
 

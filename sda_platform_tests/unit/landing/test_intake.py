@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform import failpoints
+from sda_platform.formats.observations import decode_segments
+from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing import intake
+from sda_platform.landing.decoding import decode_batch
 from sda_platform.landing.segments import REPORTED, LoadedSegment, refused_sha256
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.campaign.disk import Disk, mount
@@ -455,3 +458,17 @@ def test_a_torn_file_that_is_completed_later_is_consumed_once(zone: LandingZone,
         taken, head = consume_all(zone, head)
         consumed += taken
     assert [s.data for s in consumed if s.defect is None] == [DATA]
+
+
+def test_a_segment_of_which_every_record_was_refused_is_read_again_as_what_it_was(zone: LandingZone) -> None:
+    """So a replay of the commit finds the same rows, under the same hash."""
+    whole = radar_segment(1)
+    land(zone, "cut", whole[:-1])
+    taken = take(zone)
+    first = decode_batch(RAW_RECORDS, taken, decode_segments)
+    assert (first.counts["landed"], first.counts["dead"]) == (1, 1)
+    assert first.segments[0].sha256 != taken[0].sha256
+    zone.acknowledge(list(first.segments))
+    again = decode_batch(RAW_RECORDS, [zone.load_consumed(each) for each in first.segments], decode_segments)
+    assert again.segments == first.segments
+    assert again.rows.equals(first.rows)

@@ -73,13 +73,18 @@ class AlertReport:
         """The level, and open, closed, withdrawn, or no alert."""
         if not self.entries:
             return self.history.levels[-1], "no alert" if self.history.is_current else "withdrawn"
-        alert = max(self.entries, key=_place)
+        alert = self.entries_in_order[-1]
         return alert["risk"], (alert["status"] or "open") if alert["op"] == "insert" else "withdrawn"
 
     @property
     def why(self) -> str:
         """By which rule the alert has its level; empty for what is no alert, or is withdrawn."""
-        return why_level(max(self.entries, key=_place)) if self.entries and self.state[1] != "withdrawn" else ""
+        return why_level(self.entries_in_order[-1]) if self.entries and self.state[1] != "withdrawn" else ""
+
+    @property
+    def entries_in_order(self) -> list[Row]:
+        """The alert's entries by revision; the retract of one, if it has one, comes after its insert."""
+        return sorted(self.entries, key=lambda row: (row["sequence"], row["op"]))
 
     def html(self) -> str:
         """Write the report as an HTML page."""
@@ -135,7 +140,7 @@ class AlertReport:
 
     def _changes(self) -> Iterable[Sequence[str]]:
         revised = {row["sequence"] - 1 for row in self.entries if row["op"] == "insert"}
-        for row in sorted(self.entries, key=_place):
+        for row in self.entries_in_order:
             if row["op"] == "retract" and row["sequence"] in revised:
                 continue  # its insert is the line that shows the change
             why = (row["change"] or "") if row["op"] == "insert" else ""
@@ -150,11 +155,6 @@ class AlertReport:
                 why.replace(",", ", ").replace("_", " "),
                 (row["rule"] or "").replace("_", " ") if why else "",
             )
-
-
-def _place(entry: Row) -> tuple[int, str]:
-    """Return the place of an entry of an alert: a revision's retract, if it has one, comes after its insert."""
-    return entry["sequence"], entry["op"]
 
 
 def _long(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:

@@ -54,13 +54,13 @@ def least_burn(
     burn_times: int = _BURN_TIMES,
 ) -> Avoidance | Obstacle | None:
     """Return the smallest burn along the track within ``window`` (ns) after which every later event is at or below
-    ``goal``; None: without a burn every event is.
+    ``goal``; None: every event after the beginning of ``window`` is, without a burn.
 
     Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
     six are then integrated numerically and screened in full. The smallest of them without an event above the goal is
     taken, unless it raises the sum of Pc. Without one of at most ``most_m_s`` the obstacle is named.
     """
-    if all(each.probability <= goal for each in before):
+    if all(each.probability <= goal for each in before if each.tca_ns > window[0]):
         return None
     worst_first = sorted(before, key=lambda each: -each.probability)[:_MOST_KNOWN]
     tca_ns = np.array([each.tca_ns for each in worst_first], np.int64)
@@ -114,10 +114,9 @@ class _Later:
         sizes = np.minimum(_FIRST_M_S * _LADDER ** np.arange(count), most_m_s)
         left = self._left_by(time_ns, sign, sizes)
         worst, limit = left.max(axis=1), _SEARCH_MARGIN * goal
-        meets = np.flatnonzero(worst <= limit)
-        if not len(meets):
+        if not (worst <= limit).any():
             limit = goal
-            meets = np.flatnonzero(worst <= limit)
+        meets = np.flatnonzero(worst <= limit)
         if not len(meets):
             return float(sizes[-1]), float(left[-1].max()), int(left[-1].argmax())
         low = sizes[meets[0] - 1] if meets[0] else 0.0

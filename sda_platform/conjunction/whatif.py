@@ -218,7 +218,7 @@ def compared(
         same = [each for each in same if abs(each.tca_ns - one.tca_ns) < _SAME_ENCOUNTER_NS]
         other = min(same, key=lambda each, tca_ns=one.tca_ns: abs(each.tca_ns - tca_ns), default=None)  # type: ignore[misc]
         # The plan may move a TCA near its end past it.
-        inside = span[0] + _SAME_ENCOUNTER_NS <= one.tca_ns < span[1] - _SAME_ENCOUNTER_NS
+        inside = span[0] <= one.tca_ns - _SAME_ENCOUNTER_NS and one.tca_ns + _SAME_ENCOUNTER_NS < span[1]
         outcomes.append(Outcome(one, other, is_planned=inside or other is not None))
         if other is not None:
             left.remove(other)

@@ -61,6 +61,7 @@ def whatif(
     from sda_platform.conjunction.least_burn import Avoidance, least_burn
     from sda_platform.conjunction.planned_trajectory import BurnErrors, Stated, burned
     from sda_platform.conjunction.whatif import compared, total
+    from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 
     if burns and ephemeris:
         raise click.UsageError("give burns or an ephemeris, not both")
@@ -82,8 +83,10 @@ def whatif(
         found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
         if after:
             covered = plans[0].span(scene.start_ns, scene.end_ns)
-            is_whole = covered == (scene.start_ns, scene.end_ns)
-            outcomes = compared(before, after[0]) if is_whole else compared(before, after[0], covered)
+            # What ends with the screened span is no end of the plan.
+            begins = covered[0] if covered[0] > scene.start_ns else ALWAYS_NS
+            ends = covered[1] if covered[1] < scene.end_ns else FOREVER_NS
+            outcomes = compared(before, after[0], (begins, ends))
             found["plan"] = [
                 {side: _facts(scene, getattr(o, side)) for side in ("before", "after")} | {"is_planned": o.is_planned}
                 for o in outcomes
@@ -254,7 +257,7 @@ def _print(found: dict[str, Any], goal: float | None, most: float, least: float)
     if goal is None:
         return
     if not found["is_burn_needed"]:
-        console.print(f"no burn is needed: without one no event has a Pc above {goal:g}")
+        console.print(f"no burn is needed: without one no later event has a Pc above {goal:g}")
         return
     best, obstacle = found["avoidance"], found.get("obstacle", {})
     if best is not None:

@@ -164,7 +164,9 @@ def test_an_event_before_the_burn_does_not_block_the_goal() -> None:
     worst = max(before, key=lambda each: each.probability)
     assert worst.norad_id == OTHER + 1, "the earlier one is the worse"
     later = max(each.probability for each in before if each.tca_ns > DAY_NS + 2 * HOUR_NS)
-    found = least_burn(early, before, (DAY_NS + 2 * HOUR_NS, DAY_NS + 4 * HOUR_NS), later / 30, 1.0, burn_times=5)
+    window = (DAY_NS + 2 * HOUR_NS, DAY_NS + 4 * HOUR_NS)
+    assert least_burn(early, before, window, later, 1.0) is None, "no burn can change what is over"
+    found = least_burn(early, before, window, later / 30, 1.0, burn_times=5)
     assert isinstance(found, Avoidance)
     assert any(each.norad_id == OTHER + 1 for each in found.after), "it is still listed"
 

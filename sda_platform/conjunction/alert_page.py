@@ -19,6 +19,7 @@ from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, section, table
+from sda_platform.orbits.risk.levels import probability_text
 
 _STYLE: Final = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
@@ -149,7 +150,7 @@ class AlertReport:
                 str(row["sequence"]),
                 row["op"],
                 row["risk"],
-                *("" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
+                *("" if row[name] is None else probability_text(row[name]) for name in _PROBABILITIES),
                 f"{row['miss_distance_km']:.3f}",
                 iso(row["tca_time_ns"]),
                 why.replace(",", ", ").replace("_", " "),

@@ -14,6 +14,7 @@ from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.orbits.risk.probability import assess
 from sda_platform.plots import svg_of
 
@@ -119,7 +120,7 @@ def dilution_figure(history: EventHistory) -> str:
     figure = Figure(figsize=(6.5, 4.0))
     axes = figure.subplots()
     axes.plot(factors[1:], pc[1:], color=_SECONDARY, label="2D Pc")
-    axes.plot(1.0, pc[0], "o", color=_SECONDARY, label=f"with our sigmas, {risk.probability[0]:.1e}")
+    axes.plot(1.0, pc[0], "o", color=_SECONDARY, label=f"with our sigmas, {probability_text(risk.probability[0], 1)}")
     factor, largest = float(risk.maximum_sigma_scale[0]), float(risk.maximum_probability[0])
     axes.plot(factor, max(largest, LEAST_PROBABILITY), "^", color=_COMBINED,
               label=f"largest, {largest:.1e} at {factor:.2g} times the sigmas")  # fmt: skip

@@ -15,6 +15,7 @@ from sda_platform.conjunction.encounter_figures import LEAST_PROBABILITY, draw_r
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
+from sda_platform.orbits.risk.levels import probability_text
 
 _TRACE = "#90a4ae"
 
@@ -45,7 +46,8 @@ def _facts(history: EventHistory) -> str:
     last = history.last
     return (
         f"TCA {iso(last['tca_time_ns'])}, miss {last['miss_distance_km']:.3f} km, "
-        f"{last['relative_speed_km_s']:.2f} km/s, Pc {last['collision_probability']:.2e} ({history.levels[-1]})\n"
+        f"{last['relative_speed_km_s']:.2f} km/s, "
+        f"Pc {probability_text(last['collision_probability'])} ({history.levels[-1]})\n"
         f"{last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
         f"states: {last['state_source_1']}, {last['state_source_2']}; {len(history.assessments)} assessments"
         f"{_counted(history.opinions)}"

@@ -16,7 +16,7 @@ from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.stated_encounters import alert_ids
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.levels import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.recovery.verification import current_keys
 
 _DAY_AND_HOUR = 13
@@ -72,11 +72,11 @@ def _object(message: Mapping[str, Any], n: int) -> str:
 def _report(message: Mapping[str, Any], stated: float, level: int) -> str:
     pair = " and ".join(_object(message, n) for n in (1, 2))
     who, when = message["originator"] or "an organisation", iso(message["tca_time_ns"])
-    return f"{who} reports Pc {stated:.1e} ({RISK_LEVELS[level]}) of {pair}, TCA {when}"
+    return f"{who} reports Pc {probability_text(stated, 1)} ({RISK_LEVELS[level]}) of {pair}, TCA {when}"
 
 
 def _answer(event: Mapping[str, Any] | None, ours: int) -> str:
     if event is None:
         return "our screening has no such event"
     alert = "no alert" if ours == GREEN else f"the alert is {RISK_LEVELS[ours]}"
-    return f"our Pc is {event['collision_probability']:.1e}, {alert} ({event['event_id'][:8]})"
+    return f"our Pc is {probability_text(event['collision_probability'], 1)}, {alert} ({event['event_id'][:8]})"

@@ -153,7 +153,7 @@ def _stated(story: Trace, actions: Sequence[Row]) -> Html:
     newest = story.newest
     facts = {
         "miss": f"{newest['miss_distance_km']:.3f} km, as {newest['stated_by']} states",
-        "Pc": f"{newest['stated_probability']:.2e} by {newest['stated_by']}",
+        "Pc": f"{probability_text(newest['stated_probability'])} by {newest['stated_by']}",
     }
     rows = (
         (m["originator"] or "unknown", iso(m["tca_time_ns"]), f"{m['miss_distance_km']:.3f}") for m in story.messages

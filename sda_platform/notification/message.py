@@ -9,7 +9,7 @@ from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.foreign_text import in_message
 from sda_platform.notification.due import DueAlert
-from sda_platform.orbits.risk.levels import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.units import SECOND_NS
 
 # Chats and pagers cut long messages.
@@ -64,9 +64,9 @@ def _line(due: DueAlert, now_ns: int, console: str) -> str:
 
 def _probability(alert: Mapping[str, Any]) -> str:
     ours, stated = alert["collision_probability"], alert["stated_probability"]
-    parts = [f"Pc {ours:.1e}"] if ours is not None else []
+    parts = [f"Pc {probability_text(ours, 1)}"] if ours is not None else []
     if stated is not None:
-        parts.append(f"Pc {stated:.1e} by {_one_line(alert['stated_by'] or 'others')}")
+        parts.append(f"Pc {probability_text(stated, 1)} by {_one_line(alert['stated_by'] or 'others')}")
     return ", ".join(parts) or "no Pc"
 
 

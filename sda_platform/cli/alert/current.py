@@ -21,7 +21,7 @@ from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.correction_log import INSERT, current_rows
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.risk.levels import RISK_LEVELS
+from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
 
@@ -158,7 +158,7 @@ def _pair_of(alert: CurrentAlert) -> str:
         origin = f" · {SHORT_KINDS.get(kind, kind)} {of_whom(data or '')}".rstrip() if kind else ""
         lines.append(f"{number or ''} {getattr(alert, f'object_name_{n}')}{origin}".lstrip())
     if alert.stated_probability is not None:
-        lines.append(f"{alert.stated_by}: Pc {alert.stated_probability:.1e}")
+        lines.append(f"{alert.stated_by}: Pc {probability_text(alert.stated_probability, 1)}")
     return "\n".join(lines)
 
 
@@ -174,7 +174,7 @@ _COLUMNS = (
     word("alert", lambda a: a.alert_id[:8]),
     word("TCA (UTC)", lambda a: a.tca_utc[5:19].replace("T", " ")),
     number("miss km", lambda a: f"{a.miss_distance_km:.3f}"),
-    number("Pc", lambda a: "none" if a.collision_probability is None else f"{a.collision_probability:.1e}"),
+    number("Pc", lambda a: "none" if a.collision_probability is None else probability_text(a.collision_probability, 1)),
     number("seen", lambda a: f"{a.from_tracks}/2"),
     words("primary\nsecondary", _pair_of),
     words("ack", _seen_by),

@@ -1,6 +1,6 @@
 """Settings of who may reach the platform, and how it proves to others that it is the platform."""
 
-from sda_platform.setting_sections import SettingsSection, setting
+from sda_platform.setting_fields import SettingsSection, setting
 
 
 class SitesFile(SettingsSection):

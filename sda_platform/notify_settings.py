@@ -1,6 +1,6 @@
 """Settings of messages to people about alerts."""
 
-from sda_platform.setting_sections import SettingsSection, setting
+from sda_platform.setting_fields import SettingsSection, setting
 
 
 class NotifySettings(SettingsSection):

@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from sda_platform.setting_sections import SettingsSection, setting
+from sda_platform.setting_fields import SettingsSection, setting
 
 
 class RetentionSettings(SettingsSection):

@@ -4,53 +4,12 @@ Each field names the environment variable that sets it. A field that several res
 """
 
 import os
-from typing import Any, Final, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
-PREFIX: Final = "SDA_"
-VARIABLE: Final = "variable"
-IS_FILE: Final = "is_file"
-SHOWN_DEFAULT: Final = "shown_default"
-
-
-def setting(
-    default: Any, description: str, variable: str, *, is_file: bool = False, shown_default: str = "", **constraints: Any
-) -> Any:
-    """A field that the environment variable ``SDA_<variable>`` sets.
-
-    ``is_file``: it may be a path on this machine. ``shown_default``: the documented default, where machines differ.
-    """
-    facts: dict[str, Any] = {VARIABLE: PREFIX + variable, IS_FILE: is_file, SHOWN_DEFAULT: shown_default}
-    return Field(default, description=description, json_schema_extra=facts, **constraints)
-
-
-class SettingsSection(BaseModel):
-    """Settings of one subject."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class SensorFile(SettingsSection):
-    """The list of ground sensors."""
-
-    sensors: str = setting(
-        "",
-        "CSV of the ground radars and telescopes; empty: the shipped `orbits/sensing/sensors.csv`.",
-        "SENSORS",
-        is_file=True,
-    )
-
-
-class FleetFile(SettingsSection):
-    """The list of protected objects."""
-
-    fleet: str = setting(
-        "",
-        "CSV of the protected fleet (norad_id,name,operator and optional columns); empty: the shipped one.",
-        "FLEET",
-        is_file=True,
-    )
+from sda_platform.list_settings import FleetFile, SensorFile
+from sda_platform.setting_fields import SettingsSection, setting
 
 
 class SpaceWeatherSettings(SettingsSection):

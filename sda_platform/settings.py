@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, TypeGuard
 
 from pydantic import Field, model_validator
@@ -18,12 +17,11 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from sda_platform.access_settings import AccessSettings
+from sda_platform.list_settings import HomeLists
 from sda_platform.notify_settings import NotifySettings
 from sda_platform.retention_settings import RetentionSettings
+from sda_platform.setting_fields import IS_FILE, OTHER_VARIABLES, PREFIX, VARIABLE, SettingsSection
 from sda_platform.setting_sections import (
-    IS_FILE,
-    PREFIX,
-    VARIABLE,
     AlertSettings,
     FusionSettings,
     GrowthSettings,
@@ -31,19 +29,10 @@ from sda_platform.setting_sections import (
     RefinementSettings,
     SchedulingSettings,
     ScreeningSettings,
-    SettingsSection,
     SpaceWeatherSettings,
     VitalsSettings,
 )
 
-OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "SDA_COLLECT_TOKEN": "the token that `sda collector status` sends to the collector",
-        "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
-        "SDA_PLATFORM_ID": "the mark of a running platform's processes",
-    }
-)
-"""Variables with the prefix that are no settings, and what they are for."""
 _OBJECT_STORE: Final = "s3://"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # In a path, delta-rs refuses or decodes some of them, Spark takes others for patterns or quotes, and SQLite's addresses
@@ -200,6 +189,13 @@ class Settings(BaseSettings):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _lists_are_in_the_home(self) -> Self:
+        for name in type(self).model_fields:
+            if isinstance(section := getattr(self, name), HomeLists):
+                section.lists_in = str(self.home.absolute())
+        return self
+
     @property
     def collect_path(self) -> Path:
         """Return the path of the collectors' configuration."""
@@ -249,8 +245,8 @@ def declared_settings() -> Iterator[Declared]:
             continue
         for inner, each in field.annotation.model_fields.items():
             facts = each.json_schema_extra
-            assert isinstance(facts, dict), f"{name}.{inner} names no variable"
-            yield Declared(str(facts[VARIABLE]), (name, inner), each)
+            if isinstance(facts, dict):  # others follow from the home
+                yield Declared(str(facts[VARIABLE]), (name, inner), each)
 
 
 class _SectionVariables(PydanticBaseSettingsSource):

@@ -30,8 +30,8 @@ from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Column, Table
 from sda_platform.observability.vitals.evaluation import VITALS
 from sda_platform.registry import TABLES
-from sda_platform.setting_sections import SHOWN_DEFAULT
-from sda_platform.settings import OTHER_VARIABLES, declared_settings
+from sda_platform.setting_fields import OTHER_VARIABLES, SHOWN_DEFAULT
+from sda_platform.settings import declared_settings
 from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support import sockets
 from sda_platform_tests.support.fault_matrix import CASES

@@ -23,7 +23,7 @@ class InterestResource(RefinementResource):
     @override
     def objects_of_interest(self, store: Lake) -> Sequence[int]:
         """Return the fleet, then the objects of events ahead by falling maximum probability; at most MOST_OBJECTS."""
-        fleet = sorted(member.norad_id for member in protected_fleet(self.fleet))
+        fleet = sorted(member.norad_id for member in protected_fleet(self.fleet_file))
         is_ahead = ds.field("tca_time_ns") > store.clock.now_ns()
         columns = ["norad_id_1", "norad_id_2", "tca_time_ns", "maximum_probability"]
         # A retract has the TCA of its insert, so each entry that holds is the last one that this selects.

@@ -31,12 +31,12 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     @override
     def lists(self) -> str:
-        files = [self.fleet or "the shipped fleet", self.volumes, self.satellite_catalogue]
+        files = [self.fleet_file or "the shipped fleet", self.volumes, self.satellite_catalogue]
         return " and ".join(filter(None, files))
 
     def sizes(self) -> ObjectSizes:
         """Return the hard-body radii that files state. Raises ListingError where one cannot be used."""
-        return object_sizes(self.fleet, self.satellite_catalogue)
+        return object_sizes(self.fleet_file, self.satellite_catalogue)
 
     def fleet_norad_ids(self) -> list[int]:
         """Catalogue numbers of the protected fleet."""
@@ -44,7 +44,7 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     def members(self) -> Sequence[ProtectedObject]:
         """Return the protected fleet."""
-        return protected_fleet(self.fleet)
+        return protected_fleet(self.fleet_file)
 
     def screening_volumes(self) -> Volumes:
         """Return the screening volume of each regime, or one sphere for all."""
@@ -93,13 +93,13 @@ class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
             return AlertPolicy(settings, levels_by_number(self.members))
         own = {
             member.norad_id: (member.yellow_pc or self.yellow_pc, member.red_pc or self.red_pc)
-            for member in protected_fleet(self.fleet)
+            for member in protected_fleet(self.fleet_file)
             if member.yellow_pc or member.red_pc
         }
         for norad_id, (yellow_pc, red_pc) in own.items():
             if yellow_pc > red_pc:
                 raise ListingError(
-                    f"{self.fleet or 'the shipped fleet'}: satellite {norad_id} is yellow from Pc {yellow_pc:g}, above "
-                    f"its red {red_pc:g} (a level that its line leaves out is that of all alerts): exchange them"
+                    f"{self.fleet_file or 'the shipped fleet'}: satellite {norad_id} is yellow from Pc {yellow_pc:g}, "
+                    f"above its red {red_pc:g} (a level that its line leaves out is that of all alerts): exchange them"
                 )
         return AlertPolicy(settings, own)

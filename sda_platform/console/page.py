@@ -66,7 +66,7 @@ class ConsoleContext:
 
 def fleet_of(settings: Settings) -> Sequence[ProtectedObject]:
     """Return the fleet that the settings name. Raises ListingError."""
-    return protected_fleet(settings.screening.fleet)
+    return protected_fleet(settings.screening.fleet_file)
 
 
 def page(

@@ -16,7 +16,7 @@ if __name__ == "__main__":
                 Path(sys.argv[1]),
                 landing_root=settings.landing_uri,
                 home=settings.home.absolute(),
-                fleet=settings.screening.fleet,
+                fleet=settings.screening,
             )
         )
     except (ConfigError, MappingError) as error:

@@ -47,6 +47,7 @@ from sda_platform.landing.first_lines import Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.zone import LandingZone
+from sda_platform.list_settings import FleetFile
 from sda_platform.resilience import Quotas
 
 _SAMPLE_S = 0.1
@@ -64,7 +65,7 @@ _REMEMBERED = ("telemetry",)
 class Collector:
     """All of it, in the running event loop. ``home`` holds the progress of its sources.
 
-    ``fleet``: file of the protected fleet.
+    ``fleet``: where the list of the protected fleet is.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Collector:
         log: Log,
         start_worker: Callable[[], Executor] = ProcessExecutor,
         sockets: Sockets | None = None,
-        fleet: str = "",
+        fleet: FleetFile | None = None,
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
         self.topology, self.ledger = Topology(), Ledger()
@@ -117,7 +118,7 @@ class Collector:
             quotas=Quotas(service.quota),
             mappings=Mappings.of(home),
             internal_names=service.internal_names,
-            fleet=fleet,
+            fleet=fleet or FleetFile(),
         )
 
     async def start(self, config: CollectorConfig) -> None:

@@ -21,6 +21,7 @@ from sda_platform.edge.workers import ProcessExecutor, Worker
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.landing.first_lines import Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.list_settings import FleetFile
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ async def fetch(
     landing_root: str,
     home: Path,
     clock: MissionClock,
-    fleet: str,
+    fleet: FleetFile,
 ) -> AsyncIterator[Fetched]:
     """Request each of ``sources`` that is due, one after the other; yield what became of it."""
     directory = home / "collector"

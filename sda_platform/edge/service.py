@@ -15,16 +15,19 @@ from sda_platform.edge.handover import Sockets
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
 from sda_platform.landing.first_lines import MappingError, Mappings
+from sda_platform.list_settings import FleetFile
 from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, publish, withdraw
 
 _LOOK_S = 0.5
 
 
-def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log | None = None, fleet: str = "") -> int:
+def run_collector(
+    config_path: Path, *, landing_root: str, home: Path, log: Log | None = None, fleet: FleetFile | None = None
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0, or 1 if records could not be sealed or a fault ended it.
 
-    ``fleet``: file of the protected fleet, whose messages are requested; empty: the shipped one.
+    ``fleet``: where the list of the protected fleet is, whose messages are requested.
 
     SIGUSR2 seals what was received, and begins the program anew with the same listening sockets, see `handover`.
 
@@ -59,7 +62,7 @@ async def _serve(
     home: Path,
     log: Log,
     sockets: Sockets,
-    fleet: str,
+    fleet: FleetFile | None,
 ) -> int:
     collector = Collector(
         config.collector,

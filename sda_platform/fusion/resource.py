@@ -18,15 +18,15 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
     @override
     def listed(self) -> object:
         """Read the ground sensors of the configured list."""
-        return self.network() if self.sensors else None
+        return self.network() if self.sensor_file else None
 
     @override
     def lists(self) -> str:
-        return self.sensors
+        return self.sensor_file
 
     def network(self) -> SensorNetwork:
         """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
-        return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
+        return sensor_network(Path(self.sensor_file)) if self.sensor_file else sensor_registry()
 
     @property
     def window_ns(self) -> int:

@@ -38,7 +38,7 @@ class NotifyRules:
         if not operators:
             return cls(file)
         try:
-            fleet = protected_fleet(settings.screening.fleet)
+            fleet = protected_fleet(settings.screening.fleet_file)
             return cls(file, {name: satellites_of(fleet, name) for name in operators})
         except (UnknownOperator, ListingError) as error:
             raise Misconfigured(f"{path}: {error}") from None

@@ -35,8 +35,8 @@ def _readers(settings: Settings) -> Iterator[Callable[[], object]]:
     """Yield a function for each file: fleet, volumes and sizes, then sensors, space weather, collectors and so on."""
     yield lambda: ScreeningResource(**settings.screening.model_dump()).listed()
     yield lambda: AlertingResource(**settings.alerting.model_dump()).policy()
-    if settings.fusion.sensors:
-        yield lambda: sensor_network(Path(settings.fusion.sensors))
+    if sensors := settings.fusion.sensor_file:
+        yield lambda: sensor_network(Path(sensors))
     if settings.weather.space_weather:
         yield lambda: read_space_weather(Path(settings.weather.space_weather))
     if settings.collect or settings.collect_path.exists():

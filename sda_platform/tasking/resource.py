@@ -33,19 +33,19 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
     @override
     def listed(self) -> object:
         """Read the configured sensors and owners."""
-        return self.network() if self.sensors else None, sorted(self.owners().items())
+        return self.network() if self.sensor_file else None, sorted(self.owners().items())
 
     @override
     def lists(self) -> str:
-        return " and ".join(filter(None, [self.sensors, self.fleet or "the shipped fleet"]))
+        return " and ".join(filter(None, [self.sensor_file, self.fleet_file or "the shipped fleet"]))
 
     def network(self) -> SensorNetwork:
         """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
-        return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
+        return sensor_network(Path(self.sensor_file)) if self.sensor_file else sensor_registry()
 
     def owners(self) -> Mapping[int, str]:
         """Operators of the protected objects, by catalogue number."""
-        members = protected_fleet(self.fleet)
+        members = protected_fleet(self.fleet_file)
         return {member.norad_id: member.operator or "fleet" for member in members}
 
     def antennas(self) -> dict[str, Antenna]:

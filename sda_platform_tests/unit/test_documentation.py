@@ -13,7 +13,8 @@ import pytest
 from sda_platform.cli.main import main
 from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.radar import RADAR_FRAME, decode_radar_frames
-from sda_platform.settings import OTHER_VARIABLES, declared_settings
+from sda_platform.setting_fields import OTHER_VARIABLES
+from sda_platform.settings import declared_settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

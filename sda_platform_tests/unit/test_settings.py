@@ -25,8 +25,8 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import delta_log
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.runtime import guardian, platform_home
+from sda_platform.setting_fields import OTHER_VARIABLES
 from sda_platform.settings import (
-    OTHER_VARIABLES,
     Settings,
     UnknownSetting,
     UnusablePlace,

@@ -62,7 +62,7 @@ def list_alerts(
     numbers = None
     if operator is not None:
         try:
-            numbers = satellites_of(protected_fleet(settings.screening.fleet), operator)
+            numbers = satellites_of(protected_fleet(settings.screening.fleet_file), operator)
         except UnknownOperator as error:
             raise click.BadParameter(str(error), param_hint="--operator") from None
     until_ns = None if within is None else lake_of(settings).clock.now_ns() + within
@@ -160,7 +160,7 @@ def cdm(settings: Settings, alert_id: str, encoding: Any, out: Path | None) -> N
     from sda_platform.cli.alert.message import alert_message
     from sda_platform.formats.fleet import protected_fleet
 
-    fleet = protected_fleet(settings.screening.fleet)
+    fleet = protected_fleet(settings.screening.fleet_file)
     message = alert_message(lake_of(settings), alert_id, encoding, fleet)
     if out:
         out.write_bytes(message)

@@ -153,7 +153,7 @@ def _scene(
     from sda_platform.conjunction.whatif import Scene
     from sda_platform.orbits.propagation import Propagator
 
-    sizes = object_sizes(settings.screening.fleet, settings.screening.satellite_catalogue)
+    sizes = object_sizes(settings.screening.fleet_file, settings.screening.satellite_catalogue)
     if catalog:
         file = read_elements(catalog, start_ns, start_ns + 1)
         known = KnownStates.of_sets(Catalogue(Propagator(file.elements), file.names))

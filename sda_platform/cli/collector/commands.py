@@ -28,7 +28,7 @@ def run(settings: Settings, config: Path | None) -> None:
             config or settings.collect_path,
             landing_root=settings.landing_uri,
             home=settings.home,
-            fleet=settings.screening.fleet,
+            fleet=settings.screening,
         )
     )
 

@@ -41,7 +41,7 @@ def connect_provider(settings: Settings, provider: str, say: Callable[[str], Non
             landing_root=settings.landing_uri,
             home=settings.home.absolute(),
             clock=clock,
-            fleet=settings.screening.fleet,
+            fleet=settings.screening,
         ):
             say(f"{found.source}: {_outcome(found)}")
             is_complete &= not found.problem

@@ -248,7 +248,7 @@ class PullSource(Source):
             url = url.replace(_DAYS, f"{max(days, _OVERLAP_DAYS):.2f}")
         if _FLEET in url:
             try:
-                numbers = [member.norad_id for member in protected_fleet(self.services.fleet)]
+                numbers = [member.norad_id for member in protected_fleet(self.services.fleet.fleet_file)]
             except ListingError as error:
                 raise SourceFailed(str(error)) from None
             if len(numbers) > _MOST_NUMBERS:

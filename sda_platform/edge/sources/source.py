@@ -33,6 +33,7 @@ from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.segments import Sender
 from sda_platform.landing.first_lines import NO_MAPPINGS, Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
+from sda_platform.list_settings import FleetFile
 from sda_platform.resilience import BreakerState, OverQuota, Quotas, pause_s
 
 LONGEST_PAUSE_S: Final = 60.0
@@ -92,8 +93,8 @@ class Services:
     first_copies: FirstCopies = field(default_factory=FirstCopies)
     mappings: Mappings = NO_MAPPINGS
     internal_names: Collection[str] = ()
-    fleet: str = ""
-    """File of the protected fleet; empty: the shipped one."""
+    fleet: FleetFile = field(default_factory=FleetFile)
+    """Where the list of the protected fleet is."""
 
 
 class Source(ABC):

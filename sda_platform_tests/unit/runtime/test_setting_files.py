@@ -17,21 +17,19 @@ def test_every_wrong_file_is_named_with_its_line_and_a_start_is_refused(
 ) -> None:
     fleet, sensors, collect = (tmp_path / name for name in ("fleet.csv", "sensors.csv", "collect.toml"))
     monkeypatch.setenv("SDA_HOME", str(tmp_path))
-    monkeypatch.setenv("SDA_FLEET", str(fleet))
     fleet.write_text("norad_id,name,operator,yellow_pc,red_pc\n25544,ISS,NASA,,\n20580,HST,NASA,1e-3,1e-5\n")
     assert [text.partition(":")[0] for text in wrong_files(Settings())] == [str(fleet)]
     fleet.write_text("norad_id,name,operator\n25544,ISS,NASA\n20580,,NASA\n")
     with pytest.raises(ListingError, match=r"fleet.csv line 3: satellite 20580 has no name"):
         require_usable_files(Settings())
     sensors.write_text("nothing\n")
-    monkeypatch.setenv("SDA_SENSORS", str(sensors))
     collect.write_text("[sources.a]\nkind = 'laser'\n")
     found = wrong_files(Settings())
     assert [Path(text.partition(":")[0].partition(" ")[0]).name for text in found] == [
         "fleet.csv", "sensors.csv", "collect.toml",
     ]  # fmt: skip
     fleet.write_text("norad_id,name,operator\n25544,ISS,NASA\n")
-    monkeypatch.delenv("SDA_SENSORS")
+    sensors.unlink()
     with pytest.raises(ConfigError, match="laser"):
         require_usable_files(Settings())
     collect.unlink()

@@ -1,0 +1,57 @@
+"""Settings of the lists that people write: the ground sensors and the protected fleet."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from sda_platform.setting_fields import SettingsSection, setting
+
+
+class HomeLists(SettingsSection):
+    """Lists that people write. One that no variable names is ``<home>/<name>.csv``, read anew by each run.
+
+    ``lists_kept``: a directory with copies of the lists that a commit used, which count alone.
+    """
+
+    lists_in: str = Field("", description="Home with the lists that no variable names; empty: the shipped lists.")
+    lists_kept: str = Field("", description="Copies of what a commit used; empty: the lists as they are.")
+
+    def place_of(self, name: str) -> str:
+        """Return the file of the list ``name``, `fleet` or `sensors`; empty: the shipped one is used."""
+        if not self.lists_kept and (named := str(getattr(self, name))):
+            return named
+        own = Path(self.lists_kept or self.lists_in, f"{name}.csv")
+        return str(own) if own.is_absolute() and own.exists() else ""
+
+
+class SensorFile(HomeLists):
+    """The list of ground sensors."""
+
+    sensors: str = setting(
+        "",
+        "CSV of the ground sensors; empty: `<home>/sensors.csv`, else the shipped list.",
+        "SENSORS",
+        is_file=True,
+    )
+
+    @property
+    def sensor_file(self) -> str:
+        """The list of ground sensors in use; empty: the shipped one."""
+        return self.place_of("sensors")
+
+
+class FleetFile(HomeLists):
+    """The list of protected objects."""
+
+    fleet: str = setting(
+        "",
+        "CSV of the protected fleet (norad_id,name,operator and optional columns); empty: `<home>/fleet.csv`, else "
+        "the shipped list.",
+        "FLEET",
+        is_file=True,
+    )
+
+    @property
+    def fleet_file(self) -> str:
+        """The list of the fleet in use; empty: the shipped one."""
+        return self.place_of("fleet")

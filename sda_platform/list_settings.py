@@ -39,6 +39,11 @@ class SensorFile(HomeLists):
         """The list of ground sensors in use; empty: the shipped one."""
         return self.place_of("sensors")
 
+    def why_not_used(self, source_id: str) -> str:
+        """Describe, for people, a sensor that the list lacks, and what to do."""
+        place = self.sensor_file or f"{Path(self.lists_in, 'sensors.csv')}, which begins as a copy of the shipped list"
+        return f"{source_id} is not in the list of sensors, so that no fit uses what it observes: add it to {place}"
+
 
 class FleetFile(HomeLists):
     """The list of protected objects."""

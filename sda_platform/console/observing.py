@@ -13,7 +13,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.console.page import ConsoleContext, ahead
-from sda_platform.fusion.sources import HEARD, Silence, silences
+from sda_platform.fusion.sources import HEARD, Silence, silences, unlisted
 from sda_platform.fusion.tables import TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
@@ -119,11 +119,15 @@ def biases(lake: Lake, source_id: str | None = None) -> dict[str, list[Row]]:
 
 @dataclass(frozen=True)
 class SensorState:
-    """A source of observations. ``heard_ns``: its newest observation; ``silence``: where it lasts too long."""
+    """A source of observations. ``heard_ns``: its newest observation; ``silence``: where it lasts too long.
+
+    ``is_listed``: whether fits can use it; a ground sensor has to be in the list.
+    """
 
     source_id: str
     heard_ns: int | None
     silence: Silence | None
+    is_listed: bool = True
 
     @property
     def kind(self) -> str:
@@ -132,10 +136,11 @@ class SensorState:
 
 
 def sensor_states(lake: Lake, sensors: SensorNetwork) -> list[SensorState]:
-    """Return every source that reported or is listed: those that are silent first, then by kind and name."""
+    """Return every source that reported or is listed: silent ones and those not listed first, then by kind and name."""
     now_ns = lake.clock.now_ns()
     marks = heard_by_now(lake, now_ns)
     silent = {each.source: each for each in silences(marks, now_ns)}
     heard = {name.removeprefix(HEARD): at for name, at in marks.items() if name.startswith(HEARD)}
-    states = [SensorState(name, heard.get(name), silent.get(name)) for name in {*heard, *sensors}]
-    return sorted(states, key=lambda each: (each.silence is None, each.heard_ns is None, each.kind, each.source_id))
+    lacking = unlisted(heard, sensors)
+    states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]
+    return sorted(states, key=lambda s: (s.silence is None and s.is_listed, s.heard_ns is None, s.kind, s.source_id))

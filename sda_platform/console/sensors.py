@@ -116,6 +116,7 @@ def sensor_page(context: ConsoleContext, source_id: str) -> Response:
         source_id,
         element("h1", f"{source_id}{f', {own.name}' if own else ''}"),
         element("p", _state(state, now_ns), f"; as of {iso_to_second(now_ns)}"),
+        None if state.is_listed else element("p", f"{context.settings.fusion.why_not_used(source_id)}."),
         element(
             "div",
             section("Sensor", table("Sensor", (), _facts(context, state, own, times, offsets))),
@@ -171,9 +172,11 @@ def _link(name: str, sensor: Sensor | None) -> Html:
 
 
 def _state(state: SensorState, now_ns: int) -> Html:
+    lacking = None if state.is_listed else element("em", "not in the list of sensors", class_="differs")
     if state.silence:
-        return element("em", f"silent for {words_of(state.silence.lasted_s(now_ns))}", class_="differs")
-    return element("span", "never reported" if state.heard_ns is None else "reports")
+        silent = element("em", f"silent for {words_of(state.silence.lasted_s(now_ns))}", class_="differs")
+        return joined(silent, ", ", lacking) if lacking else silent
+    return lacking or element("span", "never reported" if state.heard_ns is None else "reports")
 
 
 def _bias(row: Row | None) -> str:

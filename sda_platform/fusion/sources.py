@@ -4,7 +4,7 @@ The state between commits is stored among the watermarks. ``heard/<source>`` is 
 ``awaited/<kind>`` the time since which a kind that never reported holds the windows open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from sda_platform.units import DAY_NS, MINUTE_NS, SECOND_NS
 HEARD, AWAITED = "heard/", "awaited/"
 ORBITING: str = "optical-orbit"
 """The one source that all observers in orbit are (``optical-orbit-51985``): thousands, each silent for hours."""
+_LINK = "isl-"
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
 # After this time a kind that never reported is an error: the windows that it holds open stall.
 AWAITED_GRACE_NS = MINUTE_NS
@@ -110,6 +111,14 @@ def silences(
         if upto.get(kinds[source], now_ns) - heard_ns > limits.get(kinds[source], 0):
             found.append(Silence(source, heard_ns, False))
     return found
+
+
+def unlisted(sources: Iterable[str], sensors: Container[str]) -> list[str]:
+    """Return those of ``sources`` that the list of ground sensors lacks, so that no fit uses what they observe.
+
+    Satellites and observers in orbit state where they are, and are not listed.
+    """
+    return sorted({name for name in sources if not name.startswith((ORBITING, _LINK)) and name not in sensors})
 
 
 def lags_ms(arrived: pa.Table, as_of_ns: int) -> dict[str, int]:

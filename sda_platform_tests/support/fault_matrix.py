@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Final
 
 import dagster as dg
@@ -109,6 +110,12 @@ def _long_silent(p: Platform, name: str) -> None:
 
 def _awaited(p: Platform) -> None:
     p.silent.add("optical-maui")
+
+
+def _list_it(p: Platform) -> None:
+    """A person adds it to the list of the home."""
+    shipped = resources.files("sda_platform.orbits.sensing").joinpath("sensors.csv").read_text()
+    (p.home / "sensors.csv").write_text(shipped + shipped.splitlines()[1].replace("radar-1,", "radar-99,") + "\n")
 
 
 def _stands(fault: str, table: str) -> FaultCase:
@@ -426,6 +433,10 @@ CASES: Final = (
     FaultCase(
         "a kind of source never reports", "sources_report", Side.SOURCES, ("optical",),
         _awaited, lambda p: p.silent.clear(), 60.0, lambda p: p.silent.add("optical-maui"), lives=True,
+    ),
+    FaultCase(
+        "a sensor reports that the list lacks", "sensors_are_listed", Side.SOURCES, ("radar-99",),
+        lambda p: p.strangers.add("radar-99"), _list_it, lives=True,
     ),
     FaultCase(
         "a kind holds the watermark back", "watermark_advances", Side.SOURCES, ("isl",),

@@ -96,6 +96,7 @@ class WatchedPlatform:
     t_s: float = 0.0
     lives: bool = False
     silent: set[str] = field(default_factory=set)
+    strangers: set[str] = field(default_factory=set)
     standing: set[str] = field(default_factory=set)
     held_kind: str = ""
     stated: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +130,15 @@ class WatchedPlatform:
     def facts(self) -> Facts:
         """The facts now."""
         wall_s, lake = self.began_s + self.t_s, self.lake
-        found = lake_facts(lake, str(self.landing), GrowthSettings(), orphan_grace_s=60.0, wall_s=wall_s, rules=RULES)
+        found = lake_facts(
+            lake,
+            str(self.landing),
+            GrowthSettings(),
+            orphan_grace_s=60.0,
+            wall_s=wall_s,
+            rules=RULES,
+            sensors=FusionResource(**Settings(home=self.home).fusion.model_dump()),
+        )
         return Facts(
             **{
                 **found,
@@ -150,7 +159,7 @@ class WatchedPlatform:
 
     def _live(self) -> None:
         """What a run of the alerts pool does with what came: every source that is not silent reports."""
-        heard = {name: self.t_s for name in SOURCES if name not in self.silent}
+        heard = {name: self.t_s for name in (*SOURCES, *self.strangers) if name not in self.silent}
         if RAW_RECORDS.name not in self.standing:
             commit(self.lake, RAW_RECORDS, [{"source_id": name} for name in heard])
         if OBSERVATIONS.name not in self.standing:

@@ -48,10 +48,15 @@ def land(
     from sda_platform.lake.lake import Lake, without_session
     from sda_platform.landing.first_lines import Mappings
     from sda_platform.landing.lander import Lander
+    from sda_platform.list_settings import SensorFile
 
     clock, refused_in_all = MissionClock.load(settings.home), 0
     for path in files:
-        refused = RefusedRecords(Lake(settings.lake_uri, clock, without_session), site_keys(settings.access.sites))
+        refused = RefusedRecords(
+            Lake(settings.lake_uri, clock, without_session),
+            site_keys(settings.access.sites),
+            SensorFile(**settings.fusion.model_dump(include=set(SensorFile.model_fields))),
+        )
         with _reading(path) as report:
             lander = Lander(
                 settings.landing_uri,

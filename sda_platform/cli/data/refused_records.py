@@ -19,23 +19,29 @@ from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_F
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.sources import unlisted
 from sda_platform.ingest import decoding as observations
 from sda_platform.ingest.feeds import LANDING_FEEDS
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import SegmentDecoder
+from sda_platform.list_settings import SensorFile
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 
 MOST_SHOWN: Final = 5
+_OBSERVATIONS: Final = tuple(feed.name for feed in LANDING_FEEDS)
 
 
 @dataclass
 class RefusedRecords:
     """Counts the refused records of segments of ``lake``'s landing zones, and keeps the first reasons.
 
-    ``keys`` judge the signatures of edits.
+    ``keys`` judge the signatures of edits, and ``sensors`` says where ground sensors are listed.
     """
 
     lake: Lake
     keys: SiteKeys = field(default_factory=dict)
+    sensors: SensorFile = field(default_factory=SensorFile)
     count: int = 0
     reasons: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -53,6 +59,10 @@ class RefusedRecords:
             for row in rows.to_pylist():
                 parts = ephemeris_decoding.parts_not_used(row)
                 self.remarks += [f"record {first_record + row['record_number']}, {each}" for each in parts]
+        if rows and meta.feed in _OBSERVATIONS:
+            sources = pc.unique(rows["source_id"].filter(pc.is_null(rows["error_kind"]))).drop_null().to_pylist()
+            found = [self.sensors.why_not_used(name) for name in unlisted(sources, self._network)]
+            self.remarks += [remark for remark in found if remark not in self.remarks]
 
     def lines(self) -> Iterator[str]:
         """Write the reasons of refused records, for people."""
@@ -61,7 +71,7 @@ class RefusedRecords:
             yield f"and {self.count - len(self.reasons):,} more"
         yield from self.remarks[:MOST_SHOWN]
         if len(self.remarks) > MOST_SHOWN:
-            yield f"and {len(self.remarks) - MOST_SHOWN:,} more such spans"
+            yield f"and {len(self.remarks) - MOST_SHOWN:,} more such remarks"
 
     def _decoders(self) -> Mapping[str, SegmentDecoder]:
         return {
@@ -71,8 +81,12 @@ class RefusedRecords:
             SATELLITES_FEED: satellites.decode,
             MESSAGES_FEED: cdm_decoding.decoder(self._numbers),
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
-            **{feed.name: _observations for feed in LANDING_FEEDS},
+            **dict.fromkeys(_OBSERVATIONS, _observations),
         }
+
+    @cached_property
+    def _network(self) -> SensorNetwork:
+        return FusionResource(**self.sensors.model_dump()).network()
 
     @cached_property
     def _designated(self) -> Mapping[str, Sequence[int]]:

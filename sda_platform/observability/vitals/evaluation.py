@@ -52,6 +52,14 @@ VITALS: Sequence[Vital] = (
         judges.sources,
     ),
     Vital(
+        "sensors_are_listed",
+        "sensors that are not listed",
+        "Every ground sensor that reports is in the list of sensors.",
+        "a radar or telescope that is not in the list of sensors reported within a week",
+        "Add it to the file that the notice names: [add a sensor](../how-to/add-a-sensor.md).",
+        judges.listed,
+    ),
+    Vital(
         "collectors_answer",
         "problems of the collector",
         "The collectors answer, and every source of theirs runs.",

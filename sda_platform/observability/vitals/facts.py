@@ -138,6 +138,7 @@ class Facts:
 
     ``unconsumed_s``: by table on the way to alerts, mission seconds since the oldest upstream commit that it has not
     consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
+    ``unlisted``: sensors that reported lately and that the list of ground sensors lacks.
     ``edit_faults``: edits of the catalogue that claim what is not so.
     ``unnotified``: channels to people that take no messages, and rules that cannot be used.
     ``refused_rows``: by table, computed rows that commits left out within the last hour.
@@ -148,6 +149,7 @@ class Facts:
     now_ns: int
     backlogs: Mapping[str, Backlog] = field(default_factory=dict)
     silences: Sequence[Silence] = ()
+    unlisted: Sequence[Finding] = ()
     watermark: WatermarkFacts = WatermarkFacts()
     unconsumed_s: Mapping[str, float] = field(default_factory=dict)
     stale_catalogue: Finding | None = None

@@ -27,6 +27,11 @@ def sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     )
 
 
+def listed(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Find sensors that report, and that the list of ground sensors lacks."""
+    return (Fault(each.subject, Side.SOURCES, each.text) for each in facts.unlisted)
+
+
 def collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     """Return the collector as a whole, or what its report names."""
     found = facts.collectors

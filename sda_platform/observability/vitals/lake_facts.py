@@ -17,8 +17,10 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.dead_letters.growth import GrowthResource, growing, recent_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
+from sda_platform.formats.listings import ListingError
 from sda_platform.formats.registry import ZONES
-from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences, unlisted
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
@@ -59,12 +61,13 @@ def lake_facts(
     orphan_grace_s: float,
     wall_s: float,
     rules: VitalsSettings | None = None,
+    sensors: FusionResource | None = None,
     way: Sequence[tuple[Table, Table]] = WAY_TO_ALERTS,
 ) -> dict[str, Any]:
     """Return the fields of `Facts` that the lake and the landing zones give at ``wall_s`` (Unix seconds).
 
-    ``way``: tables and readers on the way to alerts. A table or a directory that cannot be read is among
-    ``red_tables``, and leaves out what it would have given.
+    ``way``: tables and readers on the way to alerts. ``sensors``: where ground sensors are listed. A table or a
+    directory that cannot be read is among ``red_tables``, and leaves out what it would have given.
     """
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
     readers: Mapping[str, Callable[[], Any]] = {
@@ -75,6 +78,7 @@ def lake_facts(
             if lake.log(reader).head().commit  # a table that was never made waits for its first run
         },
         "silences": lambda: _silences(lake, found.get("backlogs", {}), now_ns, rules or VitalsSettings()),
+        "unlisted": lambda: list(_unlisted(lake, sensors, now_ns)) if sensors else [],
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
@@ -111,6 +115,17 @@ def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: V
     }
     all_after_ns = round(rules.silence_of_all_s * SECOND_NS)
     return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
+
+
+def _unlisted(lake: Lake, sensors: FusionResource, now_ns: int) -> Iterator[Finding]:
+    """Find sensors that report, and that the list lacks; a list that cannot be read is named with the settings."""
+    try:
+        network = sensors.network()
+    except ListingError:
+        return
+    heard = [name.removeprefix(HEARD) for name in heard_by_now(lake, now_ns) if name.startswith(HEARD)]
+    for name in unlisted(heard, network):
+        yield Finding(name, sensors.why_not_used(name))
 
 
 def _decoded_upto_ns(lake: Lake, now_ns: int) -> int:

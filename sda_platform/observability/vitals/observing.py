@@ -12,6 +12,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.delivery.breaker import guarded
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.subscriber import Subscriber
+from sda_platform.fusion.resource import FusionResource
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.notification.late_channels import notification_problems
@@ -47,6 +48,7 @@ def observe(
         orphan_grace_s=settings.intake.orphan_grace_s,
         wall_s=now_s,
         rules=settings.vitals,
+        sensors=FusionResource(**settings.fusion.model_dump()),
     )
     try:
         delivery = delivery_facts(lake, instance, found["now_ns"], partial(_subscriber, settings))

@@ -214,6 +214,17 @@ def test_the_page_of_a_sensor_has_silence_coverage_bias_residuals_and_what_was_r
         assert pages.get(f"/sensors/{path}.svg").text.startswith("<svg")
 
 
+def test_a_sensor_that_the_list_lacks_says_that_no_fit_uses_it_and_where_to_add_it(tmp_path: Path) -> None:
+    lake, settings = small_catalogue(tmp_path, [5]), Settings(home=tmp_path)
+    commit(lake, FUSED_TRACKS, [], watermarks={"heard/radar-31": after(-1), "heard/optical-orbit": after(-1)})
+    context = ConsoleContext(lake, settings, Overviews(lake, settings.landing_uri), lambda: False, lambda: None)
+    with Client(Starlette(routes=console_routes(context))) as client:
+        listed = shown(client, "/sensors")
+        assert listed.count("not in the list of sensors") == 1
+        assert re.findall(r'href="sensors/([\w-]+)"', listed)[0] == "radar-31", "what waits for a person comes first"
+        assert f"add it to {tmp_path}/sensors.csv" in shown(client, "/sensors/radar-31")
+
+
 def test_the_schedule_names_what_no_sensor_serves_and_why(pages: Client) -> None:
     text = shown(pages, "/schedule")
     assert "class 0: 2 of 3" in text

@@ -151,7 +151,12 @@ def test_the_example_of_the_guide_works(home: Path) -> None:
     section = GUIDE.read_text().partition("## A CSV with columns of its own")[2]
     toml, csv = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("toml", "text"))  # type: ignore[index]
     write(home, toml)
-    arrive("land", home, csv.encode(), "teide_20241101.csv")
+    path = home / "teide_20241101.csv"
+    path.write_text(csv)
+    output = CliRunner().invoke(main, ["--home", str(home), "land", str(path)]).output.replace("\n", " ")
+    assert (
+        f"optical-teide is not in the list of sensors, so that no fit uses what it observes: add it to {home}" in output
+    )
     first = rows(home)[0]
     assert (first["error"], first["source_id"], first["native_track_id"]) == (None, "optical-teide", "T-0042")
     assert (first["sensor_time_ns"], first["right_ascension_rad"] > 0) == (1_730_427_330_500_000_000, True)

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,11 +12,9 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.console.page import ConsoleContext, ahead
-from sda_platform.fusion.sources import HEARD, Silence, silences, unlisted
 from sda_platform.fusion.tables import TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
-from sda_platform.observability.vitals.lake_facts import heard_by_now
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.stored_rows import StoredRows
@@ -115,32 +112,3 @@ def biases(lake: Lake, source_id: str | None = None) -> dict[str, list[Row]]:
     for row in lake.log(TIME_TAG_BIASES).rows(_BIAS, where).sort_by("term_start_ns").to_pylist():
         found[row["source_id"]].append(row)
     return found
-
-
-@dataclass(frozen=True)
-class SensorState:
-    """A source of observations. ``heard_ns``: its newest observation; ``silence``: where it lasts too long.
-
-    ``is_listed``: whether fits can use it; a ground sensor has to be in the list.
-    """
-
-    source_id: str
-    heard_ns: int | None
-    silence: Silence | None
-    is_listed: bool = True
-
-    @property
-    def kind(self) -> str:
-        """Its kind: radar, optical, isl."""
-        return self.source_id.partition("-")[0]
-
-
-def sensor_states(lake: Lake, sensors: SensorNetwork) -> list[SensorState]:
-    """Return every source that reported or is listed: silent ones and those not listed first, then by kind and name."""
-    now_ns = lake.clock.now_ns()
-    marks = heard_by_now(lake, now_ns)
-    silent = {each.source: each for each in silences(marks, now_ns)}
-    heard = {name.removeprefix(HEARD): at for name, at in marks.items() if name.startswith(HEARD)}
-    lacking = unlisted(heard, sensors)
-    states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]
-    return sorted(states, key=lambda s: (s.silence is None and s.is_listed, s.heard_ns is None, s.kind, s.source_id))

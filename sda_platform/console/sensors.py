@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -12,14 +13,12 @@ from sda_platform.arrays import IntArray
 from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.console.observing import (
-    SensorState,
     biases,
     booked,
     names_of,
     network,
     observed_times,
     requests_ahead,
-    sensor_states,
 )
 from sda_platform.console.page import ConsoleContext, ahead, currency, page
 from sda_platform.console.schedule import task_table
@@ -27,9 +26,8 @@ from sda_platform.console.sensor_figures import bias_figure, sky_figure, times_f
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined, labelled, section, table
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.lake import Lake
+from sda_platform.observability.sensor_states import SensorState, sensor_states, silences_among
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork
 from sda_platform.tasking.reports import sensor_use
 from sda_platform.tasking.stored_outcomes import task_outcomes
@@ -56,7 +54,8 @@ class UnknownSensor(Exception):
 def sensors_page(context: ConsoleContext, text: str) -> Response:
     """Answer with the sensors whose name contains ``text``, the silent ones first."""
     lake, sensors = context.lake, network(context)
-    found = [each for each in sensor_states(lake, sensors) if text.casefold() in _searched(each, sensors).casefold()]
+    states = sensor_states(lake, context.settings.landing_uri, sensors)
+    found = [each for each in states if text.casefold() in _searched(each, sensors).casefold()]
     counts, offsets = {name: len(times) for name, times in observed_times(lake).items()}, biases(lake)
     ahead_of = _by_sensor(booked(requests_ahead(lake)))
     now_ns = lake.clock.now_ns()
@@ -100,14 +99,14 @@ def sensors_page(context: ConsoleContext, text: str) -> Response:
 def sensor_page(context: ConsoleContext, source_id: str) -> Response:
     """Answer with the page of a sensor. Raises UnknownSensor."""
     lake, sensors = context.lake, network(context)
-    state = _one(lake, sensors, source_id)
+    state = _one(context, sensors, source_id)
     times, now_ns = observed_times(lake, source_id).get(source_id, _NO_TIMES), lake.clock.now_ns()
     tasks = _by_sensor(booked(requests_ahead(lake))).get(source_id, [])
     names = names_of(lake, {row["norad_id"] for row in tasks[:_MOST_TASKS]})
     offsets = biases(lake, source_id).get(source_id, [])
     own = sensors.get(source_id)
     pictures = [
-        section("Observations of the last day", _picture(source_id, "times"), _gaps(times, state, now_ns)),
+        section("Observations of the last day", _picture(source_id, "times"), _silences(context, state, now_ns)),
         section("Where it looked", _picture(source_id, "sky")) if own and own.kind == "radar" and len(times) else None,
         section("Time-tag bias and residuals", _picture(source_id, "biases")) if offsets else None,
     ]
@@ -149,8 +148,8 @@ def sensor_picture(context: ConsoleContext, source_id: str, name: str) -> str | 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
-def _one(lake: Lake, sensors: SensorNetwork, source_id: str) -> SensorState:
-    for state in sensor_states(lake, sensors):
+def _one(context: ConsoleContext, sensors: SensorNetwork, source_id: str) -> SensorState:
+    for state in sensor_states(context.lake, context.settings.landing_uri, sensors):
         if state.source_id == source_id:
             return state
     raise UnknownSensor(f"no sensor is named {source_id[:60]!r}")
@@ -224,19 +223,21 @@ def _facts(
         yield "residuals", f"{newest['residual_rms']:.2f} sigmas"
 
 
-def _gaps(times: IntArray, state: SensorState, now_ns: int) -> Html:
-    """List the spans without an observation that are longer than the feed allows, the longest first."""
-    limit_ns = next((feed.max_silence_ns for feed in OBSERVATION_FEEDS if feed.name == state.kind), DAY_NS)
-    edges = np.concatenate([times, [now_ns]])
-    long = np.flatnonzero(np.diff(edges) > limit_ns)
-    first = sorted(long, key=lambda place: edges[place] - edges[place + 1])[:_MOST_GAPS]
+def _silences(context: ConsoleContext, state: SensorState, now_ns: int) -> Html:
+    """List the times of the last day in which it was silent, the longest first, by the rule of the vital."""
+    where = (ds.field("sensor_time_ns") > now_ns - DAY_NS) & (ds.field("source_id") == state.source_id)
+    columns = ["source_id", "source_kind", "sensor_time_ns", "received_time_ns"]
+    log = context.lake.log(OBSERVATIONS)
+    found = silences_among(log.rows(columns, where), now_ns).to_pylist() if log.version() >= 0 else []
     rows = (
-        (iso_to_second(int(edges[n])), "now" if n + 1 == len(times) else iso_to_second(int(edges[n + 1])),
-         words_of((edges[n + 1] - edges[n]) / SECOND_NS))
-        for n in first
-    )  # fmt: skip
-    title = f"Silent for more than {words_of(limit_ns / SECOND_NS)}"
-    return joined(element("h3", title), table(title, ("from", "until", "for"), rows))
+        (_moment(each["silent_from"]), _moment(each["silent_until"]), words_of(each["lasted_s"]))
+        for each in found[:_MOST_GAPS]
+    )
+    return joined(element("h3", "Silent"), table("Silent", ("from", "until", "for"), rows))
+
+
+def _moment(at: datetime | None) -> str:
+    return "now" if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _coverage(context: ConsoleContext, source_id: str, tasks: Sequence[Row]) -> Html:

@@ -91,7 +91,7 @@ def vector_of_alert(lake: Lake, tables: Mapping[str, Table], text: str) -> Versi
     kept = dict(_kept_of_objects(lake, tables, vector, commit.sequence, objects))
     if kept:
         decided += f"; of {', '.join(sorted(kept))} only the rows of objects of alerts were kept"
-    return replace(vector, moment=decided, facts=facts, kept=kept)
+    return replace(vector, moment=decided, facts=facts, kept=kept, now_ns=commit.manifest.as_of_ns)
 
 
 def _kept_of_objects(
@@ -111,9 +111,11 @@ def _at_time(lake: Lake, tables: Mapping[str, Table], text: str) -> VersionVecto
     except ValueError:
         raise UnknownMoment(f"{text!r} is no ISO 8601 instant") from None
     if text.startswith(_MISSION):
-        found = vector_at(lake, tables, text, lambda commit: commit.manifest.as_of_ns <= time_ns)
+        found, now_ns = vector_at(lake, tables, text, lambda commit: commit.manifest.as_of_ns <= time_ns), time_ns
     else:
         found = vector_at(lake, tables, text, lambda commit: commit.timestamp_ms * 1_000_000 <= time_ns)
+        now_ns = lake.clock.now_ns(time_ns)
+    found = replace(found, now_ns=now_ns)
     has_rows = any(each.sequence for each in found.snapshots.values())
     if not has_rows and any(each.sequence for each in newest_vector(lake, tables).snapshots.values()):
         other = "" if text.startswith(_MISSION) else f"; {_MISSION}{text} is the mission time"

@@ -28,7 +28,7 @@ from sda_platform.history.pinned_files import Projection, pinned_files
 from sda_platform.history.pinned_view import BATCH_ROWS
 from sda_platform.history.query_plan import QueryPlan, plan_text, spilled_bytes
 from sda_platform.history.query_views import views_in
-from sda_platform.history.spark_query_text import refuse_calls
+from sda_platform.history.spark_query_text import at_mission_time, refuse_calls
 from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.lake import Lake
@@ -72,6 +72,7 @@ class PinnedSession:
         limits: SqlLimits | None = None,
     ) -> None:
         self.vector = vector
+        self._now_ns = lake.clock.now_ns() if vector.now_ns is None else vector.now_ns
         self.plan: QueryPlan | None = None
         self.session = session
         self._lake = lake
@@ -101,9 +102,10 @@ class PinnedSession:
         if named:
             self.register(*named)
         for view in views:
-            self.session.sql(view.in_spark).createOrReplaceTempView(view.name_in_spark)
+            self.session.sql(view.in_spark(self._now_ns)).createOrReplaceTempView(view.name_in_spark)
         with _refusing():
-            rows = self.session.sql(f"SELECT * FROM (\n{text.strip().rstrip(';')}\n)")
+            query = at_mission_time(text.strip().rstrip(";"), self._now_ns)
+            rows = self.session.sql(f"SELECT * FROM (\n{query}\n)")
             self.plan = self._planned(rows, named)
         if self.plan.bytes_kept > self._limits.read_gb * 1e9:
             raise QueryRefused(

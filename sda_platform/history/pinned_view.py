@@ -41,6 +41,11 @@ _OPTIONS = "allow_empty = true, union_by_name = true, hive_partitioning = false,
 """Columns by name, since files of one table have not the same. The bounds of floating-point columns leave NaN out."""
 
 
+_NOW = ("now", "current_timestamp", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp")
+_TODAY = ("today", "current_date")
+"""Functions of the present. They give timestamps without a zone, as the views have them, of which all are UTC."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one query may use."""
@@ -55,7 +60,7 @@ class PinnedView:
     of `query_views`.
 
     A table is opened when a query names it, and only the files that the query's conditions keep are looked at. A query
-    reads; it can change neither files nor this view's settings.
+    reads; it can change neither files nor this view's settings. `now()` and its like are the mission time.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class PinnedView:
         limits: Limits | None = None,
     ) -> None:
         self.vector = vector
+        self._now_ns = lake.clock.now_ns() if vector.now_ns is None else vector.now_ns
         self._lake = lake
         self._tables = tables
         self._projection = projection
@@ -76,7 +82,8 @@ class PinnedView:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        return _connect(self._limits, [] if is_object_store(self._lake.uri) else [self._lake.uri])
+        directories = [] if is_object_store(self._lake.uri) else [self._lake.uri]
+        return _connect(self._limits, directories, self._now_ns)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """Return the result of ``sql`` as a whole; raises as `batches`."""
@@ -121,7 +128,9 @@ class PinnedView:
         for name in named:
             self._show(name, None if name in whole else necessary.get(name))
         for view in views:
-            self._connection.execute(f'CREATE OR REPLACE VIEW {view.schema}."{view.name}" AS {view.in_duckdb}')
+            self._connection.execute(
+                f'CREATE OR REPLACE VIEW {view.schema}."{view.name}" AS {view.in_duckdb(self._now_ns)}'
+            )
         try:
             return self._connection.sql(sql, params=list(parameters))
         except duckdb.CatalogException:
@@ -232,7 +241,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConnection:
+def _connect(limits: Limits, directories: Sequence[str], now_ns: int) -> duckdb.DuckDBPyConnection:
     """A connection that can read the files below ``directories``, its own temporary ones, and no other."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "python_enable_replacements": "false",
@@ -248,6 +257,14 @@ def _connect(limits: Limits, directories: Sequence[str]) -> duckdb.DuckDBPyConne
         "SET parquet_metadata_cache = true; "
         + "".join(f"CREATE SCHEMA {schema}; " for schema in SCHEMAS)
         + "SET lock_configuration = true"
+    )
+    now, today = f"make_timestamp({now_ns // 1000})", f"make_timestamp({now_ns // 1000})::DATE"
+    for names, value in ((_NOW, now), (_TODAY, today)):
+        for name in names:
+            connection.execute(f"CREATE MACRO {name}() AS {value}")
+    connection.execute(
+        f"CREATE MACRO age(since) AS system.main.age({today}::TIMESTAMP, since::TIMESTAMP), "
+        "(till, since) AS system.main.age(till, since)"
     )
     return connection
 

@@ -1,7 +1,8 @@
 """Views for people's SQL: what is asked most often, with timestamps, and with one name for an id in all of them.
 
-One text serves DuckDB and Spark. In it ``TIME(x)`` is the timestamp of nanoseconds since 1970, and ``active.TABLE``
-the rows of a correction log that hold. In Spark, whose temporary views are in no schema, ``.`` becomes ``_``.
+One text serves DuckDB and Spark. In it ``TIME(x)`` is the timestamp of nanoseconds since 1970, ``NOW_NS`` the mission
+time, and ``active.TABLE`` the rows of a correction log that hold. In Spark, whose temporary views are in no schema,
+``.`` becomes ``_``.
 """
 
 import re
@@ -15,6 +16,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ASSESSMENTS,
 )
 from sda_platform.formats.acknowledgements import ACKNOWLEDGE
+from sda_platform.fusion.sources import ORBITING
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.table import Table
@@ -45,20 +47,17 @@ class QueryView:
         """The name of the temporary view."""
         return f"{self.schema}_{self.name}"
 
-    @property
-    def in_duckdb(self) -> str:
-        """The SELECT in DuckDB's SQL."""
-        return _TIME.sub(r"make_timestamp(\1 // 1000)", self._text)
+    def in_duckdb(self, now_ns: int) -> str:
+        """Return the SELECT in DuckDB's SQL, at the mission time ``now_ns``."""
+        return _TIME.sub(r"make_timestamp(\1 // 1000)", self._text(now_ns))
 
-    @property
-    def in_spark(self) -> str:
-        """The SELECT in Spark's SQL."""
-        return _QUALIFIED.sub(r"\1_\2", _TIME.sub(r"timestamp_micros(\1 DIV 1000)", self._text))
+    def in_spark(self, now_ns: int) -> str:
+        """Return the SELECT in Spark's SQL, at the mission time ``now_ns``."""
+        return _QUALIFIED.sub(r"\1_\2", _TIME.sub(r"timestamp_micros(\1 DIV 1000)", self._text(now_ns)))
 
-    @property
-    def _text(self) -> str:
+    def _text(self, now_ns: int) -> str:
         columns = ", ".join(f"{expression} AS {name}" for name, expression, _ in self.columns)
-        return f"SELECT {columns} FROM {self.source}"
+        return f"SELECT {columns} FROM {self.source}".replace("NOW_NS", str(now_ns))
 
 
 _PAIR: Final = (
@@ -119,26 +118,28 @@ FLEET_EVENTS: Final = QueryView(
     "active.conjunction_assessments e LEFT JOIN active.conjunction_alerts a ON a.event_id = e.event_id",
 )
 _LONGEST: Final = " ".join(f"WHEN '{feed.name}' THEN {feed.max_silence_ns}" for feed in OBSERVATION_FEEDS)
+_IN_ORDER: Final = "PARTITION BY source_id ORDER BY received_ns, heard_ns"
 SILENCE: Final = QueryView(
     "sensors",
     "silence",
-    "The times without an observation of a sensor that are longer than its kind allows.",
+    "The times in which all that had been received of a sensor was older than its kind allows.",
     (OBSERVATIONS,),
     (
         ("source_id", "s.source_id", "sensor"),
         ("source_kind", "s.source_kind", "its kind"),
-        ("silent_from", "TIME(s.heard_ns)", "last observation before it, UTC"),
-        ("silent_until", "TIME(s.next_ns)", "first observation after it, UTC; null: it lasts"),
-        (
-            "lasted_s",
-            "(coalesce(s.next_ns, n.newest_ns) - s.heard_ns) / 1e9",
-            "length, or up to now, s",
-        ),
+        ("silent_from", "TIME(s.heard_ns)", "newest observation by then, UTC"),
+        ("silent_until", "TIME(s.next_ns)", "reception of a new one, UTC; null: it lasts"),
+        ("lasted_s", "(coalesce(s.next_ns, NOW_NS) - s.heard_ns) / 1e9", "length, or up to now, s"),
     ),
-    "(SELECT source_id, source_kind, sensor_time_ns AS heard_ns, lead(sensor_time_ns) OVER (PARTITION BY source_id "
-    "ORDER BY sensor_time_ns) AS next_ns FROM observations) s CROSS JOIN (SELECT max(sensor_time_ns) AS newest_ns FROM "
-    "observations) n WHERE coalesce(s.next_ns, n.newest_ns) - s.heard_ns > "
-    f"CASE s.source_kind {_LONGEST} ELSE {DAY_NS} END",
+    # As the vital `sources_report` judges: what was itself too old when it came, after a cut link, ends no silence.
+    "(SELECT source_id, source_kind, heard_ns, limit_ns, lead(received_ns) OVER "
+    f"({_IN_ORDER}) AS next_ns FROM (SELECT source_id, source_kind, received_ns, limit_ns, row_number() OVER "
+    f"({_IN_ORDER}) AS place, max(heard_ns) OVER ({_IN_ORDER} ROWS UNBOUNDED PRECEDING) AS heard_ns FROM (SELECT "
+    f"CASE WHEN source_id LIKE '{ORBITING}%' THEN '{ORBITING}' ELSE source_id END AS source_id, source_kind, "
+    "coalesce(received_time_ns, sensor_time_ns) AS received_ns, least(sensor_time_ns, coalesce(received_time_ns, "
+    f"sensor_time_ns)) AS heard_ns, CASE source_kind {_LONGEST} ELSE {DAY_NS} END AS limit_ns FROM observations) o) m "
+    "WHERE place = 1 OR received_ns - heard_ns <= limit_ns) s WHERE coalesce(s.next_ns, NOW_NS) - s.heard_ns > "
+    "s.limit_ns",
 )
 QUERY_VIEWS: Final = (ACTIVE_ALERTS, FLEET_EVENTS, SILENCE)
 

@@ -19,6 +19,12 @@ _TOKENS: Final = re.compile(
     r"""|`(?P<quoted>(?:[^`]|``)*)`|(?P<word>\w+)|(?P<sign>.)""",
     re.DOTALL,
 )
+_WITH_EMPTY: Final = re.compile(
+    _TOKENS.pattern.replace(r"(?P<word>\w+)", r"(?P<word>(?<!\.)\b\w+)(?P<empty>\s*\(\s*\))?"), re.DOTALL
+)
+_TODAY: Final = ("current_date", "curdate")
+_WITHOUT_PARENTHESES: Final = frozenset({"current_timestamp", "current_date", "localtimestamp"})
+_NOW: Final = ("now", "current_timestamp", "localtimestamp")
 # In a string, a comment or an alias they are refused, too: a query about satellites has no use for these words.
 _ON_SIGHT: Final = re.compile(
     r"\b(try_reflect|reflect|java_method|call_udf|call_function)\b|/\*.*/\*", re.IGNORECASE | re.DOTALL
@@ -69,6 +75,19 @@ def called(sql: str) -> Iterator[str]:
         if text == "(" and (last[:1].isalpha() or last[:1] == "_" or "`" in last) and before not in _NAMING:
             yield last
         before, last = last, text
+
+
+def at_mission_time(sql: str, now_ns: int) -> str:
+    """Return a query in which the functions of the present give the mission time ``now_ns``."""
+    now = f"timestamp_micros({now_ns // 1000})"
+    values = {**dict.fromkeys(_NOW, now), **dict.fromkeys(_TODAY, f"CAST({now} AS DATE)")}
+
+    def at_that_time(token: re.Match[str]) -> str:
+        word = (token["word"] or "").lower()
+        is_called = bool(token["empty"]) or word in _WITHOUT_PARENTHESES
+        return values[word] if word in values and is_called else token[0]
+
+    return _WITH_EMPTY.sub(at_that_time, sql)
 
 
 @cache

@@ -37,12 +37,16 @@ class KeptTable:
 
 @dataclass(frozen=True)
 class VersionVector:
-    """By table the snapshot to read; ``moment`` describes what the vector belongs to."""
+    """By table the snapshot to read; ``moment`` describes what the vector belongs to.
+
+    ``now_ns``: the mission time of a past moment; None: that of the mission clock.
+    """
 
     snapshots: Mapping[str, TableSnapshot]
     moment: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, KeptTable] = field(default_factory=dict)
+    now_ns: int | None = None
 
     def __str__(self) -> str:
         return ",".join(f"{name}={each.version}" for name, each in sorted(self.snapshots.items()))

@@ -105,16 +105,21 @@ def lake_facts(
 
 
 def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: VitalsSettings) -> list[Silence]:
-    """Return who is silent, by what has arrived: also what the fusion has not consumed, and what waits to be
-    decoded.
+    all_after_ns = round(rules.silence_of_all_s * SECOND_NS)
+    upto = known_upto(lake, backlogs, now_ns)
+    return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
+
+
+def known_upto(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int) -> dict[str, int]:
+    """Return by feed until when arrivals are known, also of what the fusion has not consumed.
+
+    What waits to be decoded, in a zone or as a record, is no silence.
     """
     decoded_ns = _decoded_upto_ns(lake, now_ns)
-    upto = {
+    return {
         feed: min(now_ns - round((backlog.oldest_s or 0.0) * SECOND_NS), decoded_ns)
         for feed, backlog in backlogs.items()
     }
-    all_after_ns = round(rules.silence_of_all_s * SECOND_NS)
-    return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
 
 
 def _unlisted(lake: Lake, sensors: FusionResource, now_ns: int) -> Iterator[Finding]:

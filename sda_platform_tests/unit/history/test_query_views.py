@@ -4,9 +4,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.fusion.sources import silences
 from sda_platform.history.moments import vector_of
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.history.query_views import QUERY_VIEWS
@@ -27,7 +29,7 @@ def event(event_id: str, sequence: int, op: str, **values: Any) -> dict[str, Any
 @pytest.fixture
 def view(tmp_path: Path) -> PinnedView:
     """Two alerts, of which one is withdrawn, one event below the levels, and a radar that paused."""
-    lake = lake_at(tmp_path)
+    lake = lake_at(tmp_path, now_ns=after(1800))
     rows = [event("a", 0, "insert"), event("b", 0, "insert"), event("b", 0, "retract"), event("a", 1, "insert")]
     commit(lake, CONJUNCTION_ALERTS, [*rows, event("c", 0, "insert", status="closed")])
     commit(lake, CONJUNCTION_ASSESSMENTS, [event("a", 0, "insert"), event("d", 0, "insert", risk="green")])
@@ -45,7 +47,10 @@ def view(tmp_path: Path) -> PinnedView:
     commit(
         lake,
         OBSERVATIONS,
-        [{"source_id": name, "source_kind": "radar", "sensor_time_ns": after(second)} for name, second in seen],
+        [
+            {"source_id": name, "source_kind": "radar", "sensor_time_ns": after(s), "received_time_ns": after(s)}
+            for name, s in seen
+        ],
     )
     return PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now"))
 
@@ -81,9 +86,41 @@ def test_silence_is_what_is_longer_than_the_kind_of_sensor_allows(view: PinnedVi
     ]
 
 
+def test_a_link_that_was_away_and_caught_up_was_silent_as_the_vital_rang(tmp_path: Path) -> None:
+    """Frames of ten minutes came when the link was up again: by their own times nothing is missing."""
+    second, came = [0, 60, *range(120, 1000, 60), 1020], [1, 61, *(1000 + n for n in range(15)), 1021]
+    rows = [
+        {"source_id": "radar-1", "source_kind": "radar", "sensor_time_ns": after(at), "received_time_ns": after(by)}
+        for at, by in zip(second, came, strict=True)
+    ]
+    now_s = 1700
+    lake = lake_at(tmp_path, now_ns=after(now_s))
+    commit(lake, OBSERVATIONS, rows)
+    found = PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now")).rows("FROM sensors.silence")
+    spans = [((row["silent_from"] - START).seconds, row["silent_until"]) for row in found.to_pylist()]
+    caught_up_s = 1000 + (420 - 120) // 60
+    assert spans == [(60, START + timedelta(seconds=caught_up_s)), (1020, None)]
+    for at_s in range(0, now_s, 7):
+        known = [at for at, by in zip(second, came, strict=True) if by <= at_s]
+        rings = bool(known and silences({"heard/radar-1": after(max(known))}, after(at_s)))
+        ends = [(since, now_s if end is None else (end - START).seconds) for since, end in spans]
+        assert rings == any(since + 600 < at_s < end for since, end in ends), at_s
+
+
+def test_the_present_in_sql_is_the_mission_time_or_that_of_a_past_moment(view: PinnedView) -> None:
+    lake = view._lake
+    row = view.rows("SELECT now() AS a, current_timestamp AS b, today() AS c, age(TIMESTAMP '2024-10-31') AS d")
+    now = datetime.fromtimestamp(lake.clock.now_ns() // SECOND_NS, UTC).replace(tzinfo=None)
+    assert row.to_pylist() == [{"a": now, "b": now, "c": now.date(), "d": pa.MonthDayNano([0, 1, 0])}]
+    assert view.rows("FROM active.alerts WHERE tca < now() + INTERVAL 2 HOUR").num_rows == 1, "no zone shifts it"
+    past = PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "mission:2024-11-01T00:30:00Z"))
+    assert past.rows("SELECT now() AS a").to_pylist() == [{"a": START + timedelta(minutes=30)}]
+
+
 @pytest.mark.parametrize("each", QUERY_VIEWS, ids=lambda each: each.name_in_spark)
 def test_each_view_has_its_documented_columns_in_both_dialects(view: PinnedView, each: Any) -> None:
     columns = view.rows(f"SELECT * FROM {each.schema}.{each.name}").schema.names
     assert columns == [name for name, _, meaning in each.columns if meaning]
-    assert "TIME(" not in each.in_duckdb + each.in_spark
-    assert "active." not in each.in_spark
+    texts = each.in_duckdb(START_NS), each.in_spark(START_NS)
+    assert "TIME(" not in "".join(texts) and "NOW_NS" not in "".join(texts)
+    assert "active." not in texts[1]

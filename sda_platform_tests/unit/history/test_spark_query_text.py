@@ -3,7 +3,7 @@
 import pytest
 
 from sda_platform.history.errors import QueryRefused
-from sda_platform.history.spark_query_text import allowed, called, refuse_calls
+from sda_platform.history.spark_query_text import allowed, at_mission_time, called, refuse_calls
 
 REFUSED = (
     "SELECT reflect('java.lang.System', 'exit', '1')",
@@ -64,3 +64,16 @@ def test_functions_that_run_code_or_read_files_are_not_on_the_list() -> None:
     assert not {name for name in allowed() if "xml" in name or "xpath" in name}
     assert not {"reflect", "java_method", "try_reflect", "udf", "call_udf", "pandas_udf", "from_protobuf"} & allowed()
     assert {"count", "transform", "explode", "cast"} <= allowed()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("now() - interval 3 day", "timestamp_micros(1) - interval 3 day"),
+        ("Current_Timestamp, NOW ( )", "timestamp_micros(1), timestamp_micros(1)"),
+        ("current_date() = curdate()", "CAST(timestamp_micros(1) AS DATE) = CAST(timestamp_micros(1) AS DATE)"),
+        ("'now()', t.now, now, `now`, curdate -- now()", "'now()', t.now, now, `now`, curdate -- now()"),
+    ],
+)
+def test_the_present_is_the_mission_time(sql: str, expected: str) -> None:
+    assert at_mission_time(f"SELECT {sql}", 1_000) == f"SELECT {expected}"

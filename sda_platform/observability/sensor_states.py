@@ -1,0 +1,59 @@
+"""The sensors as they are now: what each observed last, whether it is silent, and whether it is listed."""
+
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sda_platform.fusion.sources import HEARD, Silence, silences, unlisted
+from sda_platform.history.query_views import SILENCE
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.lake.lake import Lake
+from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.vitals.lake_facts import heard_by_now, known_upto
+from sda_platform.orbits.sensing.sensors import SensorNetwork
+from sda_platform.orchestration.backlog import backlog_of
+from sda_platform.units import SECOND_NS
+
+
+@dataclass(frozen=True)
+class SensorState:
+    """A source of observations. ``heard_ns``: its newest observation; ``silence``: where it lasts too long.
+
+    ``is_listed``: whether fits can use it; a ground sensor has to be in the list.
+    """
+
+    source_id: str
+    heard_ns: int | None
+    silence: Silence | None
+    is_listed: bool = True
+
+    @property
+    def kind(self) -> str:
+        """Its kind: radar, optical, isl."""
+        return self.source_id.partition("-")[0]
+
+
+def sensor_states(lake: Lake, landing_root: str, sensors: SensorNetwork) -> list[SensorState]:
+    """Return every source that reported or is listed: silent ones and those not listed first, then by kind and name.
+
+    Silence is that of the vital `sources_report`.
+    """
+    wall_s = time.time()  # deterministic: shown to people; no row of the lake holds it
+    now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
+    marks = heard_by_now(lake, now_ns)
+    backlogs = {feed.name: backlog_of(LandingZone(landing_root, feed.name), wall_s) for feed in OBSERVATION_FEEDS}
+    silent = {each.source: each for each in silences(marks, now_ns, known_upto=known_upto(lake, backlogs, now_ns))}
+    heard = {name.removeprefix(HEARD): at for name, at in marks.items() if name.startswith(HEARD)}
+    lacking = unlisted(heard, sensors)
+    states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]
+    return sorted(states, key=lambda s: (s.silence is None and s.is_listed, s.heard_ns is None, s.kind, s.source_id))
+
+
+def silences_among(observations: pa.Table, now_ns: int) -> pa.Table:
+    """Return the rows of the view `sensors.silence` over ``observations``, in any columns that it reads."""
+    import duckdb  # which most processes that load this do without
+
+    with duckdb.connect(":memory:") as connection:
+        connection.register("observations", observations)
+        return connection.sql(f"SELECT * FROM ({SILENCE.in_duckdb(now_ns)}) ORDER BY lasted_s DESC").to_arrow_table()

@@ -247,5 +247,12 @@ def parts_not_used(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def remarks(row: Mapping[str, Any]) -> list[str]:
+    """State what a sender should learn of a sound row: the parts that are not used, and a missing covariance."""
+    is_assumed = not row["error_kind"] and row["covariance_source"] == BY_DEFAULT
+    assumed = "it states no covariance: that of element sets is assumed, and a state with a smaller one counts first"
+    return [*parts_not_used(row), *([assumed] if is_assumed else [])]
+
+
 decode = decoder(no_objects)
 """The decoder where no catalogue is at hand: a designator is an error."""

@@ -86,7 +86,7 @@ def assess_candidates(
         "probability_standard_error": best.standard_error,
         "probability_2d": plane.probability,
         "is_2d_valid": best.valid_2d,
-        "risk_flags": [",".join((*flags, *more)) for flags, more in zip(best.flags, _refused(sides), strict=True)],
+        "risk_flags": [",".join((*flags, *more)) for flags, more in zip(best.flags, _findings(sides), strict=True)],
         "maximum_probability": plane.maximum_probability,
         "maximum_sigma_scale": plane.maximum_sigma_scale,
         "hard_body_radius_m": radius_m,
@@ -116,10 +116,13 @@ def _typed(column: Any, of_type: pa.DataType) -> pa.Array | pa.ChunkedArray:
     return column.cast(of_type) if is_arrow else pa.array(column, of_type, from_pandas=True)
 
 
-def _refused(sides: tuple[BestStates, BestStates]) -> list[list[str]]:
-    """Return the covariances of each event that were refused, with the number of the object."""
-    texts = zip(*(side.refused.tolist() for side in sides), strict=True)
-    return [[f"{text}_{number}" for number, text in enumerate(both, 1) if text] for both in texts]
+def _findings(sides: tuple[BestStates, BestStates]) -> list[list[str]]:
+    """Return the covariances of each event that were refused, and why its sources of states were chosen.
+
+    Each name ends with the number of the object.
+    """
+    names = [(texts, number) for number, side in enumerate(sides, 1) for texts in (side.refused, side.choice)]
+    return [[f"{texts[row]}_{number}" for texts, number in names if texts[row]] for row in range(len(sides[0].index))]
 
 
 def _side(

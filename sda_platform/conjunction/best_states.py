@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS, NONE, OperatorEphemerides
+from sda_platform.conjunction.operator_ephemerides import (
+    AGREEING_SIGMAS,
+    ASSUMED_EPHEMERIS,
+    NONE,
+    OperatorEphemerides,
+    in_sigmas,
+)
+from sda_platform.conjunction.state_choice import BEFORE_MANOEUVRE, LEAVES_TRACK, LESS_CERTAIN
 from sda_platform.conjunction.tables import TRACK_REACH_NS
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
@@ -99,6 +106,8 @@ class BestStates:
     """(n,) a suspected manoeuvre that the track shows and the element set does not know; 0: none."""
     refused: TextArray
     """(n,) the covariance that could not be used, and why: `TRACK_NOT_FINITE` and so on; empty: none."""
+    choice: TextArray
+    """(n,) why this source and no other, of `state_choice`; empty: there was no other."""
 
     @classmethod
     def of(
@@ -112,21 +121,36 @@ class BestStates:
         """Choose the best source of state of objects ``norad_id`` (n,), all catalogued, at ``time_ns`` (n,).
 
         An ephemeris that covers the time ranks above the element set. It ranks above the track as well, unless the
-        track has the smaller covariance, or the object has manoeuvred since the ephemeris was created.
+        track has the smaller covariance, or the object has manoeuvred since the ephemeris was created. If the two agree
+        now and part later, only the ephemeris has the planned manoeuvre: it counts.
         """
         known = cls._of_tracks(norad_id, time_ns, catalogue, tracks, ephemerides)
         chosen = ephemerides.covering(norad_id, time_ns)
-        stated_km = _position_sigma_km(ephemerides.at(chosen, time_ns)[1])
-        tracked_km = np.where(known.has_track, _position_sigma_km(known.at(time_ns)[2]), np.inf)
-        created_ns = np.append(ephemerides.created_ns, 0)[chosen]
+        stated, stated_covariance = ephemerides.at(chosen, time_ns)
+        r, _, tracked_covariance = known.at(time_ns)
+        stated_km = _position_sigma_km(stated_covariance)
+        is_usable = np.isfinite(stated_km)
+        both = known.has_track & is_usable
         row = np.minimum(np.searchsorted(tracks.norad_id, norad_id), max(len(tracks.norad_id) - 1, 0))
         manoeuvre_ns = tracks.manoeuvre_ns[row] if len(tracks.norad_id) else np.zeros(len(norad_id), np.int64)
-        has_manoeuvred = known.has_track & (manoeuvre_ns > created_ns)
-        used = np.isfinite(stated_km) & (stated_km <= tracked_km) & ~has_manoeuvred
-        is_unusable = (chosen != NONE) & ~np.isfinite(stated_km)
+        created_ns = np.append(ephemerides.created_ns, 0)[chosen]
+        has_manoeuvred = both & (manoeuvre_ns > created_ns)
+        is_less_certain = both & ~has_manoeuvred & (stated_km > _position_sigma_km(tracked_covariance))
+        apart = in_sigmas(stated[:, :3] - r, (stated_covariance + tracked_covariance)[:, :3, :3])
+        leaves_track = is_less_certain & (apart > AGREEING_SIGMAS)
+        leaves_track[leaves_track] = _agree_now(ephemerides, chosen[leaves_track], tracks, row[leaves_track])
+        is_less_certain &= ~leaves_track
+        used = is_usable & ~has_manoeuvred & ~is_less_certain
+        by_rank = np.array([ephemerides.choices.get(number, "") for number in chosen.tolist()], _REASONS)
+        is_refused = (chosen != NONE) & ~is_usable & (known.refused == "")
         return replace(
             known,
-            refused=np.where(is_unusable & (known.refused == ""), EPHEMERIS_NOT_FINITE, known.refused),
+            refused=np.where(is_refused, EPHEMERIS_NOT_FINITE, known.refused),
+            choice=np.select(
+                [has_manoeuvred, is_less_certain, leaves_track, used],
+                [BEFORE_MANOEUVRE, LESS_CERTAIN, LEAVES_TRACK, by_rank],
+                "",
+            ),
             track_id=np.where(used, "", known.track_id),
             ephemeris=np.where(used, chosen, NONE),
             manoeuvre_ns=np.where(used, 0, known.manoeuvre_ns),
@@ -172,8 +196,9 @@ class BestStates:
         manoeuvre_ns[seen[used]] = np.where(manoeuvred, tracks.manoeuvre_ns[row], 0)[used]
         nothing = np.full(len(index), NONE)
         return cls(
-            catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns, refused
-        )
+            catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns, refused,
+            np.full(len(index), "", dtype=_REASONS),
+        )  # fmt: skip
 
     @classmethod
     def _by_tracks(
@@ -191,7 +216,7 @@ class BestStates:
         nothing, none_ns = np.full(len(index), NONE), np.zeros(len(index), np.int64)
         return cls(
             catalogue, index, tracks.track_id[row], time_ns, deviation, covariance[:, :6, :6], ephemerides, nothing,
-            none_ns, np.full(len(index), "", dtype=_REASONS),
+            none_ns, *np.full((2, len(index)), "", dtype=_REASONS),
         )  # fmt: skip
 
     @property
@@ -221,8 +246,8 @@ class BestStates:
 
     def take(self, rows: IntArray) -> BestStates:
         """Select the states of ``rows`` (m,), in their order; a row may occur several times."""
-        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris", "manoeuvre_ns", "refused")
-        return replace(self, **{name: getattr(self, name)[rows] for name in chosen})
+        names = "index track_id epoch_ns deviation covariance ephemeris manoeuvre_ns refused choice"
+        return replace(self, **{name: getattr(self, name)[rows] for name in names.split()})
 
     def within_spans(self, time_ns: IntArray) -> IntArray:
         """``time_ns`` (n,), moved into the usable spans of the ephemerides that are used."""
@@ -260,6 +285,19 @@ def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tu
     """Return what the element sets predict, with the covariance of their errors."""
     _, r, v = catalogue.propagator.at(index, time_ns)
     return r, v, rtn_to_teme(element_covariance_rtn(catalogue.propagator, index, time_ns, r, v), r, v)
+
+
+def _agree_now(
+    ephemerides: OperatorEphemerides, number: IntArray, tracks: Tracks, row: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Tell whether ephemerides ``number`` (n,) agree with tracks ``row`` (n,) at the first time that both have."""
+    if not len(number):
+        return np.zeros(0, np.bool_)
+    time_ns = ephemerides.within(number, tracks.epoch_ns[row])
+    stated, covariance = ephemerides.at(number, time_ns)
+    state, tracked = tracks.at(row, time_ns)
+    combined = (covariance + tracked[:, :6, :6])[:, :3, :3]
+    return np.asarray(in_sigmas((stated - state)[:, :3], combined) <= AGREEING_SIGMAS)
 
 
 def _position_sigma_km(covariance: FloatArray) -> FloatArray:

@@ -1,12 +1,13 @@
 """Ephemerides as states of an assessment: the best one that covers a time, inside its usable span.
 
-An operator's newest one is best, because it has the planned manoeuvres. `refined_ephemerides` has our own ones.
+An operator's newest one is best, because it has the planned manoeuvres. If it states no covariance, an earlier one on
+the same path that has one is better. `refined_ephemerides` has our own ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES
+from sda_platform.conjunction.state_choice import EARLIER_DEPARTS, NEWER_WITHOUT_COVARIANCE
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -24,6 +26,10 @@ NONE: Final = -1
 OPERATOR_EPHEMERIS: Final = "operator_ephemeris"
 ASSUMED_EPHEMERIS: Final = "operator_ephemeris_assumed_covariance"
 """An operator's ephemeris without covariances: those of the default growth count."""
+AGREEING_SIGMAS: Final = 3.0
+"""Two paths are the same within so many sigmas of their difference."""
+_ROUNDING_KM2: Final = 1e-6  # messages round to about a metre
+_COMPARED: Final = 100
 EPHEMERIS_COLUMNS: Final = (
     "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
     "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
@@ -45,6 +51,8 @@ class OperatorEphemerides:
     ephemerides: tuple[Ephemeris, ...]
     source: tuple[str, ...]
     """(k,) what kind of state each gives: the names of `conjunction_assessments`."""
+    choices: Mapping[int, str] = field(default_factory=dict)
+    """Why an ephemeris ranks as it does, of `state_choice`, by its number, where its rank is not that of its age."""
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]]) -> OperatorEphemerides:
@@ -68,14 +76,51 @@ class OperatorEphemerides:
         return cls.of([])
 
     def and_paths(self, others: OperatorEphemerides) -> OperatorEphemerides:
-        """Combine these ephemerides with better ones."""
-        return OperatorEphemerides(
+        """Combine these ephemerides with better ones.
+
+        Where one of ``others`` states no covariance, its covariance is unknown, but not that of an earlier one on the
+        same path. So the earlier one counts for the span that both cover.
+        """
+        both = OperatorEphemerides(
             np.concatenate([self.norad_id, others.norad_id]),
             np.concatenate([self.created_ns, others.created_ns]),
             (*self.ephemeris_id, *others.ephemeris_id),
             (*self.ephemerides, *others.ephemerides),
             (*self.source, *others.source),
         )
+        order, paths, created_ns = list[int](), list[Ephemeris](), list[int]()
+        choices = dict[int, str]()
+        for number, path in enumerate(both.ephemerides):
+            is_assumed = number >= len(self.ephemerides) and both.source[number] == ASSUMED_EPHEMERIS
+            stated = both._stated_before(number) if is_assumed else []
+            confirmed = [(n, shared) for n, shared in stated if _is_same_path(path, shared)]
+            if stated:
+                at = len(order)
+                choices |= dict.fromkeys(range(at + 1, at + 1 + len(confirmed)), NEWER_WITHOUT_COVARIANCE)
+                choices |= {} if confirmed else {at: EARLIER_DEPARTS}
+            for n, each in [(number, path), *confirmed]:
+                order.append(n)
+                paths.append(each)
+                created_ns.append(int(both.created_ns[number]))  # a confirmed path holds as of the newer message
+        return OperatorEphemerides(
+            both.norad_id[order],
+            np.array(created_ns, np.int64),
+            tuple(both.ephemeris_id[n] for n in order),
+            tuple(paths),
+            tuple(both.source[n] for n in order),
+            choices,
+        )
+
+    def _stated_before(self, number: int) -> list[tuple[int, Ephemeris]]:
+        """Return the earlier ephemerides of the same object that have a covariance, within the span of ``number``."""
+        span, found = self.ephemerides[number], []
+        for n in np.flatnonzero(self.norad_id[:number] == self.norad_id[number]).tolist():
+            each = self.ephemerides[n]
+            from_ns = max(each.usable_from_ns, span.usable_from_ns)
+            until_ns = min(each.usable_until_ns, span.usable_until_ns)
+            if self.source[n] != ASSUMED_EPHEMERIS and from_ns < until_ns:
+                found.append((n, replace(each, usable_from_ns=from_ns, usable_until_ns=until_ns)))
+        return found
 
     def covering(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
         """Return the number of the best ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or
@@ -116,6 +161,24 @@ class OperatorEphemerides:
         """Each ephemeris that ``number`` (n,) names, and the rows that name it."""
         for each in np.unique(number[number != NONE]).tolist():
             yield self.ephemerides[each], np.flatnonzero(number == each)
+
+
+def in_sigmas(apart_km: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return by how many sigmas positions ``apart_km`` (n, 3) differ, by covariances (n, 3, 3), km2; NaN if unknown."""
+    found = np.full(len(apart_km), np.nan)
+    known = np.isfinite(apart_km).all(axis=1) & np.isfinite(covariance).all(axis=(1, 2))
+    scaled = np.linalg.solve(covariance[known] + _ROUNDING_KM2 * np.eye(3), apart_km[known, :, None])[:, :, 0]
+    found[known] = np.sqrt(np.maximum(np.einsum("ni,ni->n", apart_km[known], scaled), 0.0))
+    return found
+
+
+def _is_same_path(newer: Ephemeris, stated: Ephemeris) -> bool:
+    """Tell whether a path stays within the sigmas of one with covariances, in the usable span of the latter."""
+    span_ns = stated.usable_until_ns - stated.usable_from_ns
+    time_ns = stated.usable_from_ns + span_ns * np.arange(_COMPARED) // (_COMPARED - 1)
+    state, covariance = stated.at(time_ns)
+    apart_km = (newer.states(time_ns) - state)[:, :3]
+    return bool(np.all(in_sigmas(apart_km, covariance[:, :3, :3]) <= AGREEING_SIGMAS))
 
 
 def ephemerides_read(store: Lake, plan: Plan) -> OperatorEphemerides:

@@ -13,6 +13,7 @@ from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used, why
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
@@ -129,8 +130,9 @@ class SubmittedEphemerides:
         return stated if reason is None else {**stated, "state": NOT_USED, "reason": reason}
 
     def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-        """Yield the current assessments of the objects within the spans, but those that use another ephemeris
-        of them.
+        """Yield the current assessments of the objects within the spans, but those that use another ephemeris of them.
+
+        One that states no covariance has those of an earlier one on the same path.
         """
         own = {f"{row['segment_name']}:{row['record_number']}" for row in rows}
         ids = [row["norad_id"] for row in rows]
@@ -140,7 +142,14 @@ class SubmittedEphemerides:
         sequences = log.rows(["event_id", "sequence"], concerned).group_by("event_id").aggregate([("sequence", "max")])
         last = dict(zip(*(sequences.column(n).to_pylist() for n in ("event_id", "sequence_max")), strict=True))
         for each in current_keys(log, names, where=concerned).to_pylist():
-            sides = [(each[f"norad_id_{n}"], each[f"ephemeris_id_{n}"]) for n in (1, 2)]
+            flags = (each["risk_flags"] or "").split(",")
+            sides = [
+                (
+                    each[f"norad_id_{n}"],
+                    None if f"{NEWER_WITHOUT_COVARIANCE}_{n}" in flags else each[f"ephemeris_id_{n}"],
+                )
+                for n in (1, 2)
+            ]
             if any(
                 number == row["norad_id"]
                 and (used is None or used in own)

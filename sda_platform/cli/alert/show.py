@@ -18,6 +18,7 @@ from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, 
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture
 from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.state_choice import why_state
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace
@@ -41,6 +42,8 @@ def alert_lines(
         data = f", data {of_whom(origin.data)}" if origin and origin.data else ""
         named = f"{last[f'norad_id_{place}']} {last[f'object_name_{place}']}"
         yield f"  {role:<10} {named} (state from its {source}{data})"
+        if why := why_state(last, place):
+            yield f"  {'':<10} because {why}"
         if last["radius_source_1"]:
             yield f"  {'':<10} hard-body radius {last[f'radius_{place}_m']:g} m ({last[f'radius_source_{place}']})"
     ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12

@@ -45,7 +45,7 @@ class RefusedRecords:
     count: int = 0
     reasons: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What no table will use of records that are used."""
+    """What no table will use of records that are used, and what is assumed of them."""
 
     def examine(self, data: bytes, meta: SegmentMeta, first_record: int) -> None:
         """Decode a segment whose first record is number ``first_record`` of its file."""
@@ -57,8 +57,8 @@ class RefusedRecords:
                 self.reasons.append(f"record {first_record + number}, {reason}")
         if rows and meta.feed == EPHEMERIDES_FEED:
             for row in rows.to_pylist():
-                parts = ephemeris_decoding.parts_not_used(row)
-                self.remarks += [f"record {first_record + row['record_number']}, {each}" for each in parts]
+                remarks = ephemeris_decoding.remarks(row)
+                self.remarks += [f"record {first_record + row['record_number']}, {each}" for each in remarks]
         if rows and meta.feed in _OBSERVATIONS:
             sources = pc.unique(rows["source_id"].filter(pc.is_null(rows["error_kind"]))).drop_null().to_pylist()
             found = [self.sensors.why_not_used(name) for name in unlisted(sources, self._network)]

@@ -277,6 +277,12 @@ CATALOG_CONFLICTS = Table(
     consumes=(ELEMENT_SETS, HELD_ELEMENT_SETS, CATALOG_EDITS),
 )
 
+EPHEMERIS_COLUMNS = (
+    "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
+    "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
+    "covariance_source",
+)  # fmt: skip
+"""What a path and its rank follow from."""
 TABLES = (
     ELEMENT_SETS,
     HELD_ELEMENT_SETS,

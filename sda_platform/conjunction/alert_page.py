@@ -31,7 +31,7 @@ caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(5
 #time{width:70%}code{overflow-wrap:anywhere}
 """ + "".join(f".{level}{{background:{colour}}}" for level, colour in LEVEL_COLOURS.items())
 _OF_MESSAGE: Final = (
-    "created (UTC)", "originator", "TCA differs s", "miss km", "stated Pc", "recomputed Pc", "message",
+    "created (UTC)", "originator", "TCA differs s", "miss km", "stated Pc", "recomputed Pc", "message", "superseded",
 )  # fmt: skip
 OF_ACTIONS: Final = ("at (UTC)", "by", "what", "comment")
 """The header of a table of `action_row`."""

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.identity import Pair, in_order
+from sda_platform.conjunction.superseded_messages import STATES, path_changes_in_force, reported_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.levels import YELLOW_FROM
@@ -26,7 +27,7 @@ CONTRADICTION = 10.0
 _SAID = [
     "originator", "message_id", "created_time_ns", "received_time_ns", "norad_id_1", "norad_id_2",
     "object_designator_1", "object_designator_2", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km",
-    "stated_probability", "recomputed_probability", "risk", "segment_name", "segment_sha256", "record_number",
+    "stated_probability", "recomputed_probability", "risk", "segment_name", "segment_sha256", "record_number", *STATES,
 ]  # fmt: skip
 _OURS = ["norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability"]
 
@@ -37,12 +38,14 @@ class SecondOpinion:
 
     message: Row
     event: Row | None
+    superseded: str = ""
+    """How an object has left the path of the message since; such a message counts no more."""
 
     @property
     def disagreement(self) -> str | None:
         """Describe how the two results for a yellow or red encounter differ; None: they agree."""
         theirs, ours = reported_probability(self.message), self.event["collision_probability"] if self.event else 0.0
-        if theirs is None or max(ours, theirs) < YELLOW_FROM:
+        if theirs is None or self.superseded or max(ours, theirs) < YELLOW_FROM:
             return None
         report = f"{self.message['originator']} reports Pc {theirs:.2e} for {_encounter(self.message)}"
         if self.event is None:
@@ -73,21 +76,16 @@ def reported_probability(message: Row) -> float | None:
     return recomputed if stated is None else stated
 
 
-def reported_ns(message: Row) -> int:
-    """Return the creation time of the message, or the time of its arrival if it has none; ns since the Unix epoch."""
-    created: int | None = message["created_time_ns"]
-    return int(message["received_time_ns"]) if created is None else created
-
-
 def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
-    """Find the received CDMs about ``event`` (both norad ids and its TCA), oldest first."""
+    """Find the received CDMs about ``event`` (both norad ids and its TCA), oldest first, and how each is superseded."""
     pair = [event["norad_id_1"], event["norad_id_2"]]
     numbers = [number for number in pair if number]
     named = [ds.field(name).isin(pa.array(numbers, pa.int64())) for name in ("norad_id_1", "norad_id_2")]
     if None in pair:
         named = [each | ds.field(f"norad_id_{n}").is_null() for n, each in enumerate(named, 1)]
     found = lake.log(RECEIVED_CDMS).rows(_SAID, named[0] & named[1]).to_pylist()
-    return tuple(sorted((message for message in found if _is_same(message, event)), key=age_of))
+    same, changes = [message for message in found if _is_same(message, event)], path_changes_in_force(lake, [event])
+    return tuple({**message, "superseded": changes.since(message)} for message in sorted(same, key=age_of))
 
 
 def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
@@ -101,7 +99,10 @@ def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
         about = ds.field("norad_id_1").isin(named) & ds.field("norad_id_2").isin(named)
         for event in current_keys(lake.log(CONJUNCTION_ASSESSMENTS), _OURS, where=about).to_pylist():
             events[pair_of(event)].append(event)
-    return [SecondOpinion(message, _nearest(message, events[pair_of(message)])) for message in ahead]
+    changes = path_changes_in_force(lake, ahead)
+    return [
+        SecondOpinion(message, _nearest(message, events[pair_of(message)]), changes.since(message)) for message in ahead
+    ]
 
 
 def newest(messages: Iterable[Row]) -> list[Row]:

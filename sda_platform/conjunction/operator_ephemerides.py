@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES
+from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES, EPHEMERIS_COLUMNS
 from sda_platform.conjunction.state_choice import EARLIER_DEPARTS, NEWER_WITHOUT_COVARIANCE
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -30,11 +30,6 @@ AGREEING_SIGMAS: Final = 3.0
 """Two paths are the same within so many sigmas of their difference."""
 _ROUNDING_KM2: Final = 1e-6  # messages round to about a metre
 _COMPARED: Final = 100
-EPHEMERIS_COLUMNS: Final = (
-    "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
-    "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
-    "covariance_source",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from sda_platform.conjunction.cdm_comparison import age_of, pair_of, reported_probability
 from sda_platform.conjunction.event_rows import STATED_COLUMNS
 from sda_platform.conjunction.identity import SLOT_NS, Pair, event_ids
+from sda_platform.conjunction.superseded_messages import NO_CHANGES, STATES, PathChanges, objects_of, path_changes
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_CANDIDATES,
@@ -24,7 +25,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.lake.correction_log import last_rows
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import TableSnapshot, TableWindow
+from sda_platform.lake.manifest import CommitManifest, TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan, snapshot_of
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.units import DAY_NS
@@ -37,7 +38,7 @@ STATED_TYPE: Final = pa.struct([CONJUNCTION_ALERTS.arrow_schema.field(name) for 
 _MESSAGE = (
     "originator", "created_time_ns", "received_time_ns", "norad_id_1", "norad_id_2", "object_designator_1",
     "object_designator_2", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km", "relative_speed_km_s",
-    "stated_probability", "recomputed_probability", "segment_sha256", "record_number", COMMIT_SEQUENCE,
+    "stated_probability", "recomputed_probability", "segment_sha256", "record_number", COMMIT_SEQUENCE, *STATES,
 )  # fmt: skip
 _KNOWN = ("event_id", "norad_id_1", "norad_id_2", "tca_time_ns", "sequence", "op")
 Row = Mapping[str, Any]
@@ -62,11 +63,17 @@ class StatedEncounter:
             self.newest[message["originator"]] = message
         self.tca_time_ns, self.last_commit = message["tca_time_ns"], message[COMMIT_SEQUENCE]
 
-    @property
-    def strongest(self) -> Row | None:
-        """Return the newest message with the largest Pc; None: no newest message reports one."""
-        reporting = [message for message in self.newest.values() if reported_probability(message) is not None]
-        return max(reporting, key=_strength, default=None)
+    def strongest(self, changes: PathChanges) -> Row | None:
+        """Return the newest message with the largest Pc, of those on paths that still hold by ``changes``; None: there
+        is none.
+        """
+        reporting = (message for message in self.newest.values() if reported_probability(message) is not None)
+        return max((each for each in reporting if not changes.since(each)), key=_strength, default=None)
+
+    def is_news(self, changes: PathChanges) -> bool:
+        """Return whether a message does not count any more, by a change that is new."""
+        found = [message for message in self.newest.values() if objects_of([message]) & changes.new]
+        return any(changes.since(message) for message in found)
 
     def id_among(self, events: Mapping[Pair, Sequence[Row]]) -> str:
         """Return the id of our event of the same encounter, else its own; ``events`` by their pairs."""
@@ -91,16 +98,18 @@ def encounters_of(messages: Iterable[Row]) -> list[StatedEncounter]:
 
 
 def stated_facts(
-    encounters: Iterable[StatedEncounter], events: Mapping[Pair, Sequence[Row]]
+    encounters: Iterable[StatedEncounter],
+    events: Mapping[Pair, Sequence[Row]],
+    changes: PathChanges = NO_CHANGES,
 ) -> dict[str, dict[str, Any] | None]:
-    """Return STATED_COLUMNS of each encounter by its id; None: no Pc is stated, or not under this id.
+    """Return STATED_COLUMNS of each encounter by its id; None: no Pc is stated that counts, or not under this id.
 
     ``events`` are the last entries of our own events by their pairs, withdrawn ones included.
     """
     strongest: dict[str, Row] = {}
     seen: set[str] = set()
     for encounter in encounters:
-        event_id, message = encounter.id_among(events), encounter.strongest
+        event_id, message = encounter.id_among(events), encounter.strongest(changes)
         seen |= {event_id, encounter.event_id}
         if message and (event_id not in strongest or _strength(message) > _strength(strongest[event_id])):
             strongest[event_id] = message
@@ -114,12 +123,14 @@ def _strength(message: Row) -> tuple[float, tuple[int, str, int]]:
 def statements(store: Lake, plan: Plan, judged: Collection[str], due: Sequence[str]) -> Statements:
     """Read what received CDMs state of the events ``judged`` (ids), and of encounters with news for ``plan``.
 
-    News are messages in the plan's window, or another policy than that of the last commit. ``due`` are events judged
-    because time has passed.
+    News are messages in the plan's window, changes of paths since the last commit, or another policy than its own.
+    ``due`` are events judged because time has passed.
     """
     is_other_policy = plan.previous is not None and plan.previous.settings != plan.settings
     first_ns = _first_ns(store, plan, due)
-    return statements_read(store, plan.windows, plan.snapshots, first_ns, judged, every=is_other_policy)
+    return statements_read(
+        store, plan.windows, plan.snapshots, first_ns, judged, every=is_other_policy, previous=plan.previous
+    )
 
 
 def statements_read(
@@ -130,6 +141,7 @@ def statements_read(
     judged: Collection[str],
     *,
     every: bool = False,
+    previous: CommitManifest | None = None,
 ) -> Statements:
     """As `stated_facts`, by these inputs of the alerts, of ``judged`` events and of encounters with a new message.
 
@@ -141,10 +153,12 @@ def statements_read(
     encounters = encounters_of(_messages(store, consumed.upto_sequence, first_ns))
     read = next((each.sequence for each in snapshots if each.table == CONJUNCTION_CANDIDATES.name), 0)
     events = _own_events(store, encounters, read)
-    found, news = stated_facts(encounters, events), {*judged}
+    messages = [message for each in encounters for message in each.newest.values()]
+    changes = path_changes(store, snapshots, objects_of(messages), previous)
+    found, news = stated_facts(encounters, events, changes), {*judged}
     for each in encounters:
         ids = {each.event_id, each.id_among(events)}
-        if every or each.last_commit > consumed.after_sequence or ids & news:
+        if every or each.last_commit > consumed.after_sequence or ids & news or each.is_news(changes):
             news |= ids
     return {event_id: found[event_id] for event_id in sorted(news & found.keys())}
 

@@ -236,7 +236,7 @@ CONJUNCTION_ALERTS = Table(
         "stated_by": [("received_cdms", "originator")],
     },
     consumes=(CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS),
-    reads=(CONJUNCTION_CANDIDATES,),
+    reads=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES),
 )
 ALERT_ACKNOWLEDGEMENTS = Table(
     "alert_acknowledgements",

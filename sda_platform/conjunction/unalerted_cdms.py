@@ -1,8 +1,8 @@
 """Received CDMs that state a conjunction at the level of an alert, where the alert is missing or of a lower level.
 
 The rule `stated_by_other` of the alert policy makes alerts of them. Without the rule the difference is a fault of the
-platform. It is over when the alert reaches the level, when a newer message of the originator states less, or when the
-closest approach has passed.
+platform. It is over when the alert reaches the level, or when a newer message of the originator states less. It is
+over, too, when an object has left the path of the message, or when the closest approach has passed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def unalerted_cdms(lake: Lake, now_ns: int) -> Iterator[UnalertedCdm]:
     for opinion in open_comparisons(lake, now_ns):
         message, event = opinion.message, opinion.event
         stated = reported_probability(message)
-        if stated is None:
+        if stated is None or opinion.superseded:
             continue
         yellow, red = policy.thresholds(message)
         level = RED if stated >= red else YELLOW if stated >= yellow else GREEN

@@ -57,7 +57,8 @@ def live_tracks(
     """
     before = _lives(previous)
     kept = _kept(previous, changes)
-    filtered_rows = _filtered_rows(_remembered(windows, as_of_ns), before, kept, propagator, as_of_ns, dynamics)
+    moved = dict(zip(*(previous[name].to_pylist() for name in ("norad_id", "last_manoeuvre_ns")), strict=True))
+    filtered_rows = _filtered_rows(_remembered(windows, as_of_ns), before, moved, kept, propagator, as_of_ns, dynamics)
     others = before.keys() - set(filtered_rows.column("norad_id").to_pylist())
     observed = set(changes["norad_id"].to_pylist())
     after = {number: _aged(before[number], number in observed, as_of_ns) for number in others}
@@ -85,6 +86,7 @@ def _kept(previous: pa.Table, changes: pa.Table) -> pa.Table:
 def _filtered_rows(
     windows: pa.Table,
     before: Mapping[int, Life],
+    moved: Mapping[int, int | None],
     kept: pa.Table,
     propagator: Propagator,
     as_of_ns: int,
@@ -108,7 +110,11 @@ def _filtered_rows(
         for number, seen in zip(numbers.tolist(), seen_ns, strict=True)
     ]
     ids = rows["fit_id"].take(pa.array(last)).to_pylist()
-    found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
+    last_ns = [
+        now_ns or _forgotten(moved.get(number), seen[0])
+        for number, seen, now_ns in zip(numbers.tolist(), seen_ns, filtered.manoeuvre_ns.tolist(), strict=True)
+    ]
+    found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, last_ns, as_of_ns)
     return found.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
 
 
@@ -163,6 +169,11 @@ def _earlier(life: Life | None, first_ns: int) -> Life | None:
     return None if life is None or life.last_seen_ns >= first_ns else life
 
 
+def _forgotten(manoeuvre_ns: int | None, first_ns: int) -> int | None:
+    """Return a manoeuvre before these windows; None for one that they would show, and do not any more."""
+    return None if manoeuvre_ns is None or manoeuvre_ns >= first_ns else manoeuvre_ns
+
+
 def _aged(life: Life, is_touched: bool, as_of_ns: int) -> Life:
     """Return the state after time alone; lost if all windows of the track were retracted."""
     is_gone = is_touched and life.state != LOST
@@ -193,6 +204,7 @@ def _rows(
     windows: list[int],
     track_id: list[str],
     filtered: FilteredStates,
+    last_manoeuvre_ns: list[int | None],
     as_of_ns: int,
 ) -> pa.Table:
     suspected, has_speed, kept = filtered.manoeuvre_ns > 0, np.isfinite(filtered.manoeuvre_km_s), filtered.kept
@@ -220,6 +232,7 @@ def _rows(
         "innovation_size": filtered.innovation_size,
         "unexplained_windows": filtered.unexplained,
         "manoeuvre_time_ns": _where(suspected, filtered.manoeuvre_ns),
+        "last_manoeuvre_ns": last_manoeuvre_ns,
         "manoeuvre_speed_m_s": _where(has_speed, filtered.manoeuvre_km_s * 1e3),
         "manoeuvre_sigma_m_s": _where(has_speed, filtered.manoeuvre_sigma_km_s * 1e3),
         "kept_time_ns": _where(is_kept, kept.orbits.epoch_ns),

@@ -151,6 +151,9 @@ class Track(ObjectState):
         "Suspected manoeuvre: middle of the first window that contradicts the covariance, or the set's epoch.",
         nullable=True,
     )
+    last_manoeuvre_ns: T.LongType = quantity(
+        "ns", "The last suspected manoeuvre, also after its windows have left the track's memory.", nullable=True
+    )
     manoeuvre_speed_m_s: T.DoubleType = quantity(
         "m/s", "Magnitude of the velocity change, if known.", nullable=True, ge=0
     )

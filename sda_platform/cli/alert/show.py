@@ -137,7 +137,8 @@ def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
         number("recomputed Pc", lambda row: _probability(row["recomputed_probability"])),
         words("message", "message_id"),
     )
-    return grid(columns, messages)
+    left = sorted({text for row in messages if (text := row.get("superseded"))})
+    return grid(columns, messages, f"messages before this count no more: {'; '.join(left)}" if left else "")
 
 
 def _minute(time_ns: int | None) -> str:

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.cdm_decoding import decode
 from sda_platform.conjunction.checks import alerts_follow_assessments
 from sda_platform.conjunction.identity import SLOT_NS, event_ids
@@ -22,8 +25,10 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.conjunction.transforms import ASSESSMENT_COLUMNS, alert_corrections
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.executors import Stored
 from sda_platform.lake.selections import OneOf
+from sda_platform.orbits.earth_orientation import states_in_teme
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, after, described
@@ -61,6 +66,28 @@ class Desk:
         assessed = {"collision_probability": pc, "miss_distance_km": 0.3, "risk": "green", "is_2d_valid": True}
         sources = {"state_source_1": "element_set", "state_source_2": "element_set", "mahalanobis_distance": 5.0}
         commit(self.lake, CONJUNCTION_ASSESSMENTS, [{**known, **assessed, **sources, "maximum_sigma_scale": 2.0}])
+
+    def tracks_a_manoeuvre(self, norad_id: int, at_ns: int) -> None:
+        commit(self.lake, TRACKS, [{"norad_id": norad_id, "state": "confirmed", "last_manoeuvre_ns": at_ns}])
+
+    def has_ephemeris(self, norad_id: int, *, off_km: float, created_ns: int) -> None:
+        """An ephemeris of the first object of a message, that far above the path that the message states."""
+        time_ns = TCA_NS + np.arange(-600, 601, 60) * SECOND_NS
+        since_s, speed = ((time_ns - TCA_NS) / SECOND_NS)[:, None], 7.546
+        angle = since_s * speed / 7000.0
+        start = Told(tca_ns=TCA_NS).cdm().objects[0]
+        out, along = start.position_km / 7000.0, start.velocity_km_s / speed
+        r = (7000.0 + off_km) * (np.cos(angle) * out + np.sin(angle) * along)
+        v = speed * (np.cos(angle) * along - np.sin(angle) * out)
+        r, v = states_in_teme("EME2000", r, v, time_ns)
+        path = {
+            "norad_id": norad_id, "created_time_ns": created_ns, "segment_sha256": "ab", "segment_name": "plan.oem",
+            "record_number": 0, "error_kind": None, "usable_from_ns": int(time_ns[0]),
+            "usable_until_ns": int(time_ns[-1]), "state_time_ns": time_ns.tolist(),
+            "state": np.hstack([r, v]).ravel().tolist(), "covariance_time_ns": [TCA_NS],
+            "covariance": np.diag([1e-2] * 3 + [1e-8] * 3)[np.tril_indices(6)].tolist(), "received_time_ns": created_ns,
+        }  # fmt: skip
+        commit(self.lake, EPHEMERIDES, [path])
 
     def policy(self) -> tuple[AlertPolicy, dict[str, Any]]:
         recorded = AlertingResource(**self.settings).recorded()
@@ -199,6 +226,44 @@ def test_a_new_message_revises_the_alert_and_a_lower_one_ends_it(desk: Desk) -> 
     assert desk.alerts() == [], "an older statement that arrives later changes nothing"
     desk.receives(Told(tca_ns=TCA_NS, stated=1e-8, created_ns=after(180)))
     assert told(desk.alerts()) == [(1, "retract", "yellow", None)]
+
+
+def test_a_message_from_before_a_manoeuvre_holds_no_level_and_one_from_after_it_does__48(desk: Desk) -> None:
+    desk.receives(Told(tca_ns=TCA_NS, stated=3e-4, created_ns=after(60)))
+    assert told(desk.alerts()) == [(0, "insert", "red", "new")]
+    desk.tracks_a_manoeuvre(PAIR[1], after(30))
+    assert desk.alerts() == [], "the message is newer"
+    desk.tracks_a_manoeuvre(PAIR[0], after(90))
+    assert told(desk.alerts()) == [(0, "retract", "red", None)]
+    assert list(unalerted_cdms(desk.lake, START_NS)) == [], "that the alert is gone is no fault"
+    (message,) = comparisons_with(desk.lake, {"norad_id_1": PAIR[0], "norad_id_2": PAIR[1], "tca_time_ns": TCA_NS})
+    assert message["superseded"] == f"{PAIR[0]} has manoeuvred since"
+    desk.receives(Told(tca_ns=TCA_NS, stated=2e-4, created_ns=after(120)))
+    assert told(desk.alerts()) == [(1, "insert", "red", "new")]
+
+
+def test_a_superseded_message_keeps_no_level_of_our_own_event_by_hysteresis__48(desk: Desk) -> None:
+    desk.screens("ours", 1e-12)
+    desk.receives(Told(tca_ns=TCA_NS, stated=2e-5))
+    (alert,) = desk.alerts()
+    desk.receives(Told(tca_ns=TCA_NS, stated=6e-6, created_ns=after(60)))
+    (_, kept) = desk.alerts()
+    assert (alert["risk"], kept["rule"]) == ("yellow", "hysteresis")
+    desk.tracks_a_manoeuvre(PAIR[0], after(90))
+    assert told(desk.alerts()) == [(1, "retract", "yellow", None)]
+
+
+@pytest.mark.parametrize(
+    ("off_km", "created_s", "counts"), [(5.0, 60, False), (0.05, 60, True), (5.0, -60, True)],
+    ids=["another path", "the same path", "an older one"],
+)  # fmt: skip
+def test_a_newer_ephemeris_on_another_path_ends_what_a_message_states__48(
+    desk: Desk, off_km: float, created_s: float, counts: bool
+) -> None:
+    desk.receives(Told(tca_ns=TCA_NS, stated=3e-4))
+    assert len(desk.alerts()) == 1
+    desk.has_ephemeris(PAIR[0], off_km=off_km, created_ns=after(created_s))
+    assert told(desk.alerts()) == ([] if counts else [(0, "retract", "red", None)])
 
 
 def test_of_several_originators_the_largest_counts_and_the_encounter_has_one_alert(desk: Desk) -> None:

@@ -73,6 +73,16 @@ def test_time_makes_tracks_coast_and_only_those_rows_are_written(windows: pa.Tab
     ], "the state stays at its epoch"
 
 
+def test_a_manoeuvre_stays_known_after_its_windows_have_left_the_memory__48(windows: pa.Table) -> None:
+    first_ns, rows = int(windows["epoch_time_ns"].to_numpy().min()), followed(windows)
+    for at_ns, kept in ((first_ns - SECOND_NS, True), (int(windows["epoch_time_ns"].to_numpy().max()), False)):
+        column = pa.array([at_ns] * rows.num_rows, pa.int64())
+        moved = rows.set_column(rows.schema.get_field_index("last_manoeuvre_ns"), "last_manoeuvre_ns", column)
+        after = followed(windows, moved)
+        assert set(after["manoeuvre_time_ns"].to_pylist()) == {None}
+        assert set(after["last_manoeuvre_ns"].to_pylist()) == ({at_ns} if kept else {None}), "else it is refuted"
+
+
 def test_an_object_whose_every_window_was_retracted_is_lost(windows: pa.Table) -> None:
     before = followed(windows)
     number = before["norad_id"][0].as_py()

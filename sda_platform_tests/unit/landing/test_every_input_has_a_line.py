@@ -8,7 +8,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -61,10 +61,11 @@ WAYS = ("land", "folder", "upload", "pull")
 
 @dataclass
 class Outcome:
-    """How many records are used, and every reason for which others, or the whole input, are not."""
+    """How many records are used, every reason for which others, or the whole input, are not, and what is remarked."""
 
     used: int
     reasons: list[str]
+    remarks: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +105,8 @@ def arrive(way: str, data: bytes, name: str, lake: Lake, home: Path) -> Outcome:
             loaded = zone.read(segment)
             assert loaded.meta is not None
             examine(loaded.data, loaded.meta, 0)
-    reasons = list(refused.lines())
-    return Outcome(sum(sealed) - refused.count, reasons if sum(sealed) else ["it has no records"])
+    reasons = refused.reasons if sum(sealed) else ["it has no records"]
+    return Outcome(sum(sealed) - refused.count, reasons, refused.remarks)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -155,7 +156,8 @@ def test_an_ephemeris_that_no_assessment_uses_has_a_line(way: str, lake: Lake, t
     oem = SAMPLES["oem-kvn"].decode()
     without = oem[: oem.index("COVARIANCE_START")].encode()
     found = arrive(way, without, "oem-kvn", lake, tmp_path)
-    assert (found.used, found.reasons) == (1, []), "with an assumed covariance"
+    assert (found.used, found.reasons) == (1, [])
+    assert ["states no covariance" in remark for remark in found.remarks] == [True]
     by_designator = arrive(way, oem.replace("= 25544", "= 2099-001A").encode(), "oem-kvn", lake, tmp_path / "2")
     assert (by_designator.used, "no object of the catalogue" in by_designator.reasons[0]) == (0, True)
     known = arrive(way, oem.replace("= 25544", "= 1998-067A").encode(), "oem-kvn", lake, tmp_path / "3")

@@ -4,13 +4,15 @@
 """
 
 import getpass
-import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from sda_platform import json_lines
 
 FILE = "audit.jsonl"
 
@@ -29,33 +31,19 @@ class AuditEvent:
 def record(
     home: Path, operation: str, arguments: Mapping[str, Any], outcome: str, *, by: str | None = None
 ) -> AuditEvent:
-    """Append an event; a line that a power loss cut short is left behind, and the event begins a new one."""
+    """Append an event, which is on disk on return."""
     at_utc = datetime.now(UTC).isoformat(timespec="seconds")
     event = AuditEvent(at_utc, by or user(), operation, dict(arguments), outcome)
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / FILE).open("ab+") as log:
-        if log.tell():
-            log.seek(-1, os.SEEK_END)
-            if log.read(1) != b"\n":
-                log.write(b"\n")
-        log.write(json.dumps(asdict(event), default=str).encode() + b"\n")
-        log.flush()
-        os.fsync(log.fileno())
+    json_lines.append(home / FILE, asdict(event))
     return event
 
 
 def events(home: Path) -> list[AuditEvent]:
     """Every event of ``home``, oldest first; lines that are not whole are left out."""
-    try:
-        lines = (home / FILE).read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
     found = []
-    for line in lines:
-        try:
-            found.append(AuditEvent(**json.loads(line)))
-        except (ValueError, TypeError):
-            continue
+    for line in json_lines.read(home / FILE):
+        with suppress(TypeError):
+            found.append(AuditEvent(**line))
     return found
 
 

@@ -91,6 +91,8 @@ def stores(
     yield _measured(
         "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
     )
+    faults = "the newest 16 MiB: a line for each fault that began or was over"
+    yield _measured("past faults", faults, "each fault", [UPath(home) / "faults.jsonl"])
     daily = f"the newest {retention.operations_days} days"
     yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / DIRECTORY])
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])

@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from sda_platform.cli.grammar import PATH, default_option, json_option
-from sda_platform.cli.listing import print_json
+from sda_platform.cli.listing import Output, print_json
 from sda_platform.cli.people import SCENARIOS, STORY, console, lake_of
 from sda_platform.runtime.ui_roles import ROLE_NAMES
 from sda_platform.settings import Settings
 
 # In this world no approach but the story's becomes red when sensors observe its objects.
 _DEMO_SEED = 20241108
+_MOST_FAULTS = 100
 
 
 @click.command(short_help="Run the platform.")
@@ -120,9 +121,18 @@ def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: floa
 
 @click.command(short_help="List tables, landing zones, dead letters and red vitals.")
 @json_option
+@click.option("--history", "shows_history", is_flag=True, help="List the faults of the past instead.")
 @click.pass_obj
-def status(settings: Settings, as_json: bool) -> None:
-    """List files that cannot be used, tables, landing zones, dead letters, red tables and red vitals."""
+def status(settings: Settings, as_json: bool, shows_history: bool) -> None:
+    """List files that cannot be used, tables, landing zones, dead letters, red tables and red vitals.
+
+    The history has faults of the past, the newest first: when each began and was over, in mission time.
+    """
+    if shows_history:
+        from sda_platform.cli.platform.status import show_history
+
+        show_history(settings, Output("json" if as_json else "table", None if as_json else _MOST_FAULTS))
+        return
     from sda_platform.cli.platform.status import show_status
     from sda_platform.observability.services import service_states
     from sda_platform.observability.status import platform_status

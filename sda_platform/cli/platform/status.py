@@ -5,13 +5,15 @@ from typing import Final
 
 from rich.text import Text
 
-from sda_platform.cli.listing import grid, number, word, words
+from sda_platform.cli.listing import Output, grid, number, word, words
 from sda_platform.cli.people import console
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.landing.decoding import FATES
 from sda_platform.observability.services import ServiceState
 from sda_platform.observability.status import PlatformStatus
 from sda_platform.observability.vitals.faults import Reading, VitalState
+from sda_platform.observability.vitals.past_faults import past_faults
 from sda_platform.settings import Settings
 
 
@@ -42,9 +44,18 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
     show_vitals(found.vitals)
 
 
+def show_history(settings: Settings, output: Output) -> None:
+    """Print the faults of the past, the newest first."""
+    output.show(past_faults(settings.home), _FAULT_COLUMNS, nothing="no fault was recorded")
+
+
 def _print_unused(what: str, names: Sequence[str]) -> None:
     if names:
         console.print(f"{len(names)} more {what}{'s' * (len(names) > 1)} without data: {', '.join(names)}")
+
+
+def _second(time_ns: int | None, absent: str) -> str:
+    return absent if time_ns is None else iso_to_second(time_ns)
 
 
 def show_vitals(readings: Sequence[Reading]) -> None:
@@ -67,6 +78,13 @@ TABLE_COLUMNS: Final = (
     word("watermark", lambda table: table.watermark_utc[11:19] if table.watermark_utc else "–"),
     number("backlog", "backlog"),
     word("last run", lambda table: (table.last_run or "–")[:8]),
+)
+_FAULT_COLUMNS = (
+    word("begun", lambda fault: _second(fault.begun_time_ns, "earlier")),
+    word("over", lambda fault: _second(fault.over_time_ns, "it lasts")),
+    words("vital", "vital"),
+    words("side", "side"),
+    words("reason", "text"),
 )
 _ZONE_COLUMNS = (
     word("\nlanding zone", "zone"),

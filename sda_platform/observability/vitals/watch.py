@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sda_platform.observability.vitals import history
+from sda_platform.clock import MissionClock
+from sda_platform.observability.vitals import history, past_faults
 from sda_platform.observability.vitals.faults import Reading
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.notices import REPEAT_S, Notice
 from sda_platform.orchestration.report_webhook import NOBODY, ReportWebhook
 from sda_platform.settings import Settings
+from sda_platform.units import SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,10 @@ class Watch:
             self._store(after)
             show(after)
             known = {notice.id for notice in before.pending}
-            for notice in after.pending:
-                if notice.id not in known and not notice.escalates:
-                    self._log(str(notice))
+            new = [notice for notice in after.pending if notice.id not in known and not notice.escalates]
+            for notice in new:
+                self._log(str(notice))
+            self._keep(new, after.at_s)
             return self._send(after)
 
     def _send(self, waiting: VitalHistory) -> VitalHistory:
@@ -81,6 +84,12 @@ class Watch:
             waiting = waiting.without(notice)
             self._store(waiting)
         return waiting
+
+    def _keep(self, notices: Sequence[Notice], at_s: float) -> None:
+        try:
+            past_faults.keep(self._home, notices, MissionClock.load(self._home).now_ns(round(at_s * SECOND_NS)))
+        except OSError as error:
+            logging.getLogger(__name__).warning("the faults cannot be recorded: %s", error)
 
     def _store(self, changed: VitalHistory) -> None:
         try:

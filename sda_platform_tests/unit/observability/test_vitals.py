@@ -7,7 +7,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 
+from sda_platform import json_lines
+from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
@@ -28,6 +32,7 @@ from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.lake_facts import unconsumed_s, watermark_facts
 from sda_platform.observability.vitals.notices import Lasting
 from sda_platform.observability.vitals.observing import observe
+from sda_platform.observability.vitals.past_faults import PastFault, past_faults
 from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.runtime import platform_home
@@ -328,6 +333,32 @@ def test_a_watchdog_that_no_longer_looks_is_a_fault_that_the_sensor_sees(tmp_pat
         "begun: processes_run (platform): the watchdog has evaluated nothing for 2 min",
         "over: processes_run (platform): the watchdog has evaluated nothing for 3 min",
     ]
+
+
+def test_what_rang_is_kept_with_its_reason_and_when_it_began_and_was_over(tmp_path: Path) -> None:
+    MissionClock(NOW_NS, 0, 1.0).save(tmp_path)
+    watch = Watch(tmp_path, Receivers(ReportWebhook("")), lambda _line: None)
+    disk, radar = (
+        [red("disk_has_space", [fault("/lake", text="full")])],
+        fault("radar-1", Side.SOURCES, "silent for 601 s"),
+    )
+    rounds = {10.0: [], 20.0: [radar], 30.0: [radar], 40.0: []}
+    for at_s, faults in rounds.items():
+        watch.round(lambda: [red("sources_report", faults), *disk], lambda: at_s)  # noqa: B023
+    assert past_faults(tmp_path) == [
+        PastFault("sources_report", "radar-1", "sources", NOW_NS + 20 * SECOND_NS, NOW_NS + 40 * SECOND_NS, radar.text),
+        PastFault("disk_has_space", "/lake", "platform", NOW_NS + 10 * SECOND_NS, None, "full"),
+    ]
+    output = CliRunner().invoke(main, ["--home", str(tmp_path), "status", "--history"]).output
+    assert "2024-11-01T00:00:20Z" in output and "silent" in output and "it lasts" in output
+
+
+def test_the_file_of_past_faults_does_not_grow_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for number in range(100):
+        json_lines.append(path, {"n": number}, most_bytes=100)
+    assert path.stat().st_size < 120
+    assert [each["n"] for each in json_lines.read(path)][-1] == 99
 
 
 def test_where_no_watchdog_ever_ran_its_silence_is_no_fault(tmp_path: Path) -> None:

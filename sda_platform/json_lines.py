@@ -1,0 +1,41 @@
+"""Files of JSON objects, one a line, that are only appended to and on disk before an append returns."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def append(path: Path, *objects: Mapping[str, Any], most_bytes: int | None = None) -> None:
+    """Append a line for each of ``objects``; a line that a power loss cut short is left behind.
+
+    Where the file is larger than ``most_bytes``, the older half of its lines is removed first.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if most_bytes and path.exists() and path.stat().st_size > most_bytes:
+        lines = path.read_bytes().splitlines(keepends=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        partial.write_bytes(b"".join(lines[len(lines) // 2 :]))
+        partial.replace(path)
+    with path.open("ab+") as log:
+        if log.tell():
+            log.seek(-1, os.SEEK_END)
+            if log.read(1) != b"\n":
+                log.write(b"\n")
+        log.write(b"".join(json.dumps(each, default=str).encode() + b"\n" for each in objects))
+        log.flush()
+        os.fsync(log.fileno())
+
+
+def read(path: Path) -> Iterator[Any]:
+    """Yield every object of the file, oldest first; lines that are not whole are left out."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue

@@ -9,7 +9,7 @@ No more than one segment is held in memory.
 import json
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -88,7 +88,8 @@ class Progress:
 @dataclass(frozen=True)
 class LandedFile:
     """What became of a file: its ``records`` in all, the ``segments`` that were sealed now (none: nothing was left to
-    do, the zone has or had these bytes), and how many ``sealed_records`` those hold. ``bytes``: read now, expanded."""
+    do, the zone has or had these bytes), and how many ``sealed_records`` those hold. ``bytes``: read now, expanded.
+    ``sha256`` is the hash of the file."""
 
     file: str
     zone: str
@@ -96,6 +97,12 @@ class LandedFile:
     segments: tuple[str, ...]
     sealed_records: int = 0
     bytes: int = 0
+    sha256: str = field(default="", compare=False)
+
+    @property
+    def short_hash(self) -> str:
+        """Return the digits of the hash that the names of the segments have."""
+        return self.sha256[:_SHORT_HASH]
 
 
 def _report_nothing(stage: str, position: int) -> None:
@@ -158,8 +165,9 @@ class Lander:
             partials = progress_path.parent.glob(f".{progress_path.name}.*.tmp")
             durable.sweep_partials(partials, time.time())
         return LandedFile(
-            str(path), file.feed, progress.records_read, tuple(sealed), sum(sealed.values()), content.bytes
-        )
+            str(path), file.feed, progress.records_read, tuple(sealed), sum(sealed.values()), content.bytes,
+            content.sha256,
+        )  # fmt: skip
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
         """Return how many records ``data`` has, and the name that it was sealed under (None: it was before, or has
@@ -173,7 +181,7 @@ class Lander:
             sealed_wall_time_ns=time.time_ns(),
             sender=self._sender,
         )
-        name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
+        name = f"{progress.stem}{in_name(progress.sha256)}{progress.records_read}"
         name += known_format(progress.format).suffixes[0]
         if self._bounds is not None:
             try:
@@ -196,6 +204,11 @@ class Lander:
             yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
         except UnreadableContent as error:  # it was read to its end a moment ago
             raise FileChanging(f"{file.path}: {error}; land it again to go on where this stopped") from None
+
+
+def in_name(sha256: str) -> str:
+    """Return what the names of the segments of a file with this hash have between its stem and a number."""
+    return f"-{sha256[:_SHORT_HASH]}-"
 
 
 def segment_name(meta: SegmentMeta, stem: str) -> str:

@@ -22,6 +22,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.lander import in_name
 from sda_platform.landing.record_rows import SegmentDecoder
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.ephemerides import Ephemeris
@@ -44,7 +45,11 @@ Row = Mapping[str, Any]
 
 
 class SubmittedEphemerides:
-    """See `serving.submissions.Submissions`. A submission is known by the hash of its bytes, however it was landed."""
+    """See `serving.submissions.Submissions`.
+
+    A file is known by the hash of its bytes, however it was landed. Its segments may begin with a line of their own, so
+    that their bytes are others: their names have the first digits.
+    """
 
     def __init__(self, lake: Lake, landing_uri: str) -> None:
         self._lake = lake
@@ -97,14 +102,17 @@ class SubmittedEphemerides:
 
     def _waiting(self, submission_id: str) -> int | None:
         """When a pending segment with these bytes was sealed, mission time; None: there is none."""
-        described = (each.meta for each in self._zone.pending())
-        found = (meta.sealed_time_ns for meta in described if meta and meta.sha256.startswith(submission_id))
-        return next(found, None)
+        named = in_name(submission_id)
+        for each in self._zone.pending():
+            if each.meta and (each.meta.sha256.startswith(submission_id) or named in each.name):
+                return each.meta.sealed_time_ns
+        return None
 
     def _rows(self, submission_id: str) -> list[Row]:
         where = pc.starts_with(ds.field("segment_sha256"), submission_id)
-        rows: list[Row] = self._lake.log(EPHEMERIDES).rows(_STATED, where).sort_by("record_number").to_pylist()
-        return rows
+        where |= pc.match_substring(ds.field("segment_name"), in_name(submission_id))
+        rows: list[Row] = self._lake.log(EPHEMERIDES).rows(_STATED, where).to_pylist()
+        return sorted(rows, key=lambda row: (row["segment_name"], row["record_number"]))
 
     def _screening(self, sequence: int) -> int | None:
         """Up to which time an ephemeris of this commit was screened and assessed; None: it was not yet."""

@@ -31,6 +31,7 @@ EPHEMERIS_FORMATS: Final = {
 """The formats in which ephemerides may be submitted, by media type."""
 RECEIVED, SCREENED, NOT_USED = "received", "screened", "not_used"
 ID_DIGITS: Final = 24
+_DIGITS: Final = range(12, 65)  # from what the names of landed segments have to a whole hash
 _MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
 ANSWERS: Final = ("json", *_MESSAGES)
 """The formats in which a submission is answered."""
@@ -103,10 +104,10 @@ def _submission(request: Request) -> Response:
     client = client_of(request)
     submission_id = request.path_params["submission_id"]
     encoding = _encoding(request)
-    is_id = len(submission_id) == ID_DIGITS and set(submission_id) <= set("0123456789abcdef")
+    is_id = len(submission_id) in _DIGITS and set(submission_id) <= set("0123456789abcdef")
     found = _submissions(request).find(submission_id) if is_id else None
     if found is None:
-        raise NotFound(f"no ephemeris was submitted with the id {submission_id[:40]!r}")
+        raise NotFound(f"no ephemeris was submitted or landed with the id {submission_id[:40]!r}")
     client.require(found.norad_ids)
     is_over = found.state != RECEIVED
     if encoding:

@@ -42,6 +42,7 @@ def land(
     """
     from sda_platform.audit_log import user
     from sda_platform.catalog.sites import site_keys
+    from sda_platform.catalog.tables import EPHEMERIDES_FEED
     from sda_platform.cli.data.refused_records import RefusedRecords
     from sda_platform.clock import MissionClock
     from sda_platform.formats.segments import Sender
@@ -81,6 +82,8 @@ def land(
         console.print(f"{path} → {done.zone}: {verdict}{more}")
         for line in refused.lines():
             console.print(f"  {line}")
+        if done.zone == EPHEMERIDES_FEED and done.records:
+            console.print(f"  what becomes of it: GET /ephemerides/{done.short_hash}")
         refused_in_all += refused.count
     sys.exit(int(refused_in_all > 0))
 

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
-from sda_platform.catalog.tables import EPHEMERIDES
+from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.clock import MissionClock
 from sda_platform.formats.conversion import converted
+from sda_platform.formats.registry import known_format
 from sda_platform.lake.lake import Lake
+from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
+from sda_platform_tests.support.sample_inputs import SAMPLES
 from sda_platform_tests.support.segments import START_NS, after, described
 from sda_platform_tests.unit.serving.client import Client
 from sda_platform_tests.unit.serving.endpoint import endpoint_over
@@ -129,6 +133,24 @@ def test_without_any_screening_a_consumed_submission_is_still_received(served: S
     assert (found["state"], found["screened_until_utc"], found["conjunctions"]) == ("received", None, [])
     (stated,) = found["ephemerides"]
     assert (stated["norad_id"], stated["usable_until_utc"]) == (25544, "2024-11-01T02:00:00.000Z")
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if known_format(name).zone == EPHEMERIDES_FEED])
+def test_every_landed_ephemeris_is_answered_by_its_hash_whatever_its_format__48(served: Served, name: str) -> None:
+    path = served.home / "norad-25544.txt"
+    path.write_bytes(SAMPLES[name])
+    lander = Lander(str(served.home / "landing"), MissionClock.load(served.home))
+    landed = lander.land(path, segment_format=name)
+    (sealed,) = served.zone.pending()
+    assert sealed.meta is not None
+    ids = (landed.sha256, landed.sha256[:24], landed.sha256[:12], sealed.meta.sha256[:24])
+    assert [served.client.get(f"/ephemerides/{each}").json()["state"] for each in ids] == ["received"] * 4
+    data = served.zone.read(sealed).data
+    origin = {"segment_sha256": sealed.meta.sha256, "segment_name": sealed.name}
+    commit(served.lake, EPHEMERIDES, [{**each, **origin} for each in decode(data, sealed.meta).to_pylist()])
+    served.zone.pending_path(sealed.name).unlink()
+    for each in ids:
+        assert served.client.get(f"/ephemerides/{each}").json()["ephemerides"]
 
 
 def test_the_answer_states_what_of_a_submission_is_not_used__41(served: Served) -> None:

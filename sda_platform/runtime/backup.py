@@ -51,6 +51,7 @@ from sda_platform.recovery.backups import (
 )
 from sda_platform.recovery.examination import Depth
 from sda_platform.registry import TABLES_BY_NAME
+from sda_platform.replay.shadow import is_shadow
 from sda_platform.runtime import lake_lock, platform_home, verification
 from sda_platform.runtime.file_copies import copied, copy_database, is_sqlite, sha256_of
 from sda_platform.settings import Settings
@@ -240,7 +241,7 @@ def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> di
     lake = Lake(str(places[LAKE]), MissionClock.load(settings.home), without_session)
 
     def is_own(path: Path, place: str) -> bool:
-        is_another = path in places.values()
+        is_another = path in places.values() or is_shadow(path.name, places[LAKE].name)
         return not is_another and (path.parent != places[place] or path.name not in _OF_PROCESSES[place])
 
     copies.take_all(places[HOME], HOME, lambda path: is_own(path, HOME) and not path.name.endswith(_BESIDE_SQLITE))

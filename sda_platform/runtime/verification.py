@@ -22,6 +22,7 @@ from sda_platform.recovery import rebuilding, repair_record
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.registry import TABLES, landing_zones
+from sda_platform.replay.shadow import remove_left_shadows
 from sda_platform.runtime import platform_home
 from sda_platform.settings import Settings
 
@@ -95,6 +96,8 @@ def main() -> int:
     except Misconfigured as error:
         sys.stdout.write(f"{error}\n")
         return 1
+    if left := remove_left_shadows(settings.lake_uri):
+        sys.stdout.write(f"removed what killed processes left: {', '.join(left)}\n")
     is_ours = durable.is_synced_by_hand(location(settings.lake_uri))
     findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
     for line in lines(findings):

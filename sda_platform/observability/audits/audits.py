@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sda_platform.delivery.checks import disagreements
@@ -10,7 +9,6 @@ from sda_platform.delivery.configured import subscriber_of
 from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import LakeError, NotReplayable
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
@@ -23,15 +21,13 @@ from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
 from sda_platform.registry import TABLES, landing_zones
 from sda_platform.replay.history import Span
-from sda_platform.replay.shadow import remove_shadow
+from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.units import DAY_NS
 
 _REPLAYABLE_NS = 7 * DAY_NS
 _COMMITS_AT_ONCE = 20
 _RECONCILED_COMMITS = 24
 _SHOWN = 10
-# A copy, or what was made again, has this in its name after the lake's, and then the mission time of its audit, ns.
-_SHADOW = ".audit-"
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ def replay_sample(scope: AuditScope) -> AuditOutcome:
     """Make one commit of each table again, drawn from those of the week by the day's own seed."""
     draw = random.Random(scope.day_ns // DAY_NS)
     problems, replayed = [], 0
-    with _shadow(scope) as uri:
+    with temporary_shadow(scope.lake.uri, "audit") as uri:
         for table in TABLES:
             commits = list(_commits(scope, table, _REPLAYABLE_NS))
             if not commits:
@@ -98,7 +94,7 @@ def conservation(scope: AuditScope) -> AuditOutcome:
 def reconciliation(scope: AuditScope) -> AuditOutcome:
     """Compare every table with what follows from its inputs, for the newest commits of the day; repair is offered."""
     problems, compared = [], 0
-    with _shadow(scope) as uri:
+    with temporary_shadow(scope.lake.uri, "audit") as uri:
         for table in TABLES:
             commits = list(_commits(scope, table, DAY_NS))[:_RECONCILED_COMMITS]
             if not commits:
@@ -120,7 +116,7 @@ def reconciliation(scope: AuditScope) -> AuditOutcome:
 
 def restore_drill(scope: AuditScope) -> AuditOutcome:
     """Restore an older state of the lake elsewhere, verify it, and compare it with today's; see `restore_drill`."""
-    return drill(scope, _shadow)
+    return drill(scope)
 
 
 def lineage(scope: AuditScope) -> AuditOutcome:
@@ -158,18 +154,3 @@ def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
             return
         if commit.manifest.as_of_ns <= scope.day_ns:
             yield commit
-
-
-@contextmanager
-def _shadow(scope: AuditScope) -> Iterator[str]:
-    """A directory next to the lake for the shadow; removed at the end, or by an audit a day after its process ended."""
-    lake = location(scope.lake.uri)
-    for left in lake.parent.glob(f"{lake.name}{_SHADOW}*"):
-        made_ns = left.name.rpartition("-")[2]
-        if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - DAY_NS:
-            remove_shadow(left)
-    shadow = location(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
-    try:
-        yield str(shadow)
-    finally:
-        remove_shadow(shadow)

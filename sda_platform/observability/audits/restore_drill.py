@@ -10,8 +10,7 @@ import hashlib
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,13 @@ from sda_platform.recovery.log_files import LogFiles
 from sda_platform.recovery.repair import recover
 from sda_platform.recovery.setting_aside import files_from
 from sda_platform.registry import TABLES
+from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.units import DAY_NS
 
 _DRILL_BYTES = 2 * 2**30
 
 
-def drill(scope: AuditScope, shadow: Callable[[AuditScope], AbstractContextManager[str]]) -> AuditOutcome:
+def drill(scope: AuditScope) -> AuditOutcome:
     """Restore an older state of the lake beside it, the smallest tables first, up to a budget of bytes."""
     began_s, source, backup = time.perf_counter(), Path(scope.settings.lake_uri), None
     if place := scope.settings.retention.backup:
@@ -47,7 +47,7 @@ def drill(scope: AuditScope, shadow: Callable[[AuditScope], AbstractContextManag
     skipped = [f"{', '.join(left)}: more than {_DRILL_BYTES:,} bytes together; restore your own backup"] if left else []
     if not chosen:
         return AuditOutcome(is_done=False, skipped=tuple(skipped or ["the lake has no table"]))
-    with shadow(scope) as uri:
+    with temporary_shadow(scope.lake.uri, "audit") as uri:
         for table in chosen:
             shutil.copytree(source / table.name, Path(uri) / table.name)
         lost, changed = 0, []

@@ -19,7 +19,6 @@ from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.levels import risk_level
-from sda_platform.orbits.risk.object_kinds import object_type
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states
@@ -66,8 +65,8 @@ def assess_candidates(
         for row in chosen[relative.relative_speed_km_s[chosen] < SLOWEST_EVENT_KM_S].tolist():
             in_volume_s[row] = stay_s(sides, row, int(tca_ns[row]), volume)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
-    kinds = [[object_type(name) for name in side] for side in names]
     ids = [rows.column(f"norad_id_{number}").to_pylist() for number in (1, 2)]
+    kinds = [[sizes.kind(*each) for each in zip(*side, strict=True)] for side in zip(ids, names, strict=True)]
     radii, size_sources = zip(*(sizes.of(*side) for side in zip(ids, names, strict=True)), strict=True)
     radius_m = np.sum(radii, axis=0)
     best = best_probabilities(Encounters(r1, v1, c1, r2, v2, c2, radius_m / 1000))

@@ -102,10 +102,14 @@ class Assessment(Approach):
         nullable=True, isin=SIZE_SOURCES, description="Where the secondary's radius comes from."
     )
     object_type_1: T.StringType = pa.Field(
-        nullable=True, isin=_OBJECT_TYPES, description="The primary's type, by its name."
+        nullable=True,
+        isin=_OBJECT_TYPES,
+        description="The primary's type, by satellite catalogue or name.",
     )
     object_type_2: T.StringType = pa.Field(
-        nullable=True, isin=_OBJECT_TYPES, description="The secondary's type, by its name."
+        nullable=True,
+        isin=_OBJECT_TYPES,
+        description="The secondary's type, by satellite catalogue or name.",
     )
     is_screening_only: T.BooleanType = pa.Field(
         nullable=True,
@@ -206,8 +210,8 @@ CONJUNCTION_ASSESSMENTS = Table(
             ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "probability_2d", "risk"),
             _ENCOUNTER,
         ),
-        "object_type_1": [("orbital_catalog", "object_name")],
-        "object_type_2": [("orbital_catalog", "object_name")],
+        "object_type_1": [("satellite_catalog", "object_type"), ("orbital_catalog", "object_name")],
+        "object_type_2": [("satellite_catalog", "object_type"), ("orbital_catalog", "object_name")],
         "track_id_1": [("tracks", "track_id")],
         "track_id_2": [("tracks", "track_id")],
         "ephemeris_id_1": [("ephemerides", "segment_name"), ("ephemerides", "record_number")],

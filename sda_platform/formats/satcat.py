@@ -21,7 +21,7 @@ from sda_platform.formats.records import RawRecord
 PAYLOAD, ROCKET_BODY, DEBRIS, TO_BE_ASSIGNED = "PAYLOAD", "ROCKET BODY", "DEBRIS", "TBA"
 OBJECT_TYPES: Final = (PAYLOAD, ROCKET_BODY, DEBRIS, UNKNOWN, TO_BE_ASSIGNED)
 """The types by the words of Space-Track."""
-_SHORT_TYPES: Final = {"PAY": PAYLOAD, "R/B": ROCKET_BODY, "DEB": DEBRIS, "UNK": UNKNOWN}
+SHORT_TYPES: Final = {"PAY": PAYLOAD, "R/B": ROCKET_BODY, "DEB": DEBRIS, "UNK": UNKNOWN}
 STATUSES: Final = {
     "+": "operational",
     "-": "not operational",
@@ -153,7 +153,7 @@ def _object_type(given: tuple[str, Any]) -> str | None:
     text = text_of(given[1], given[0])
     if text is None:
         return None
-    return _one_of((given[0], _SHORT_TYPES.get(text.upper(), text)), OBJECT_TYPES)
+    return _one_of((given[0], SHORT_TYPES.get(text.upper(), text)), OBJECT_TYPES)
 
 
 def _one_of(given: tuple[str, Any], words: tuple[str, ...]) -> str | None:

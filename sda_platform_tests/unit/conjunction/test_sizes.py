@@ -1,5 +1,6 @@
 """Hard-body radii: their sources in order, files that cannot be used, and what they do to an exact hit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,25 @@ def test_the_cross_sections_of_the_satellite_catalogue_count_after_the_files_a8(
     assert sizes.radius_m(4, "D DEB") == (1.0, RADAR_CROSS_SECTION)
     assert sizes.radius_m(5, "E DEB") == (0.5, DEFAULT)
     assert listed.with_table(lake, -1) == listed
+
+
+def test_the_kind_is_that_of_the_satellite_catalogue_and_what_it_lacks_is_no_payload_by_its_name__48(
+    tmp_path: Path,
+) -> None:
+    lake = lake_at(tmp_path)
+    types = {4: "DEBRIS", 5: "TBA", 6: "PAYLOAD", 7: None}
+    rows = [{"norad_id": number, "object_type": kind, "decay_is_decided": False} for number, kind in types.items()]
+    commit(lake, SATELLITE_CATALOG, rows)
+    by_name = object_sizes(*files(tmp_path))
+    sizes = by_name.with_table(lake, lake.log(SATELLITE_CATALOG).version())
+    assert by_name.kind(8, "MYSAT-1") == "payload", "as public catalogues name payloads"
+    of_part = [sizes.kind(number, "MYSAT-1") for number in (4, 5, 6, 7, 8)]
+    assert of_part == ["debris", "unknown", "payload", "payload", "payload"], "a part says nothing of others"
+    whole = replace(sizes, kinds={**sizes.kinds, **dict.fromkeys(range(1000, 11_000), "payload")})
+    assert (whole.kind(8, "MYSAT-1"), whole.radius_m(8, "MYSAT-1")) == ("unknown", (1.0, DEFAULT))
+    assert (whole.kind(2, "B"), whole.kind(8, "A DEB"), whole.kind(8, "A R/B")) == ("payload", "debris", "rocket body")
+    listed = object_sizes(*files(tmp_path, "OBJECT_TYPE,NORAD_CAT_ID,RCS\nDEB,4,\nR/B,9,\n"))
+    assert (listed.kind(4, "A"), listed.kind(9, "A"), listed.kind(1, "A")) == ("debris", "rocket body", "payload")
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,8 @@ def test_relative_states_are_in_the_primary_s_radial_transverse_normal_axes() ->
         ("SL-16 R/B", "rocket body", 5.0),
         ("DELTA 2 R/B(1)", "rocket body", 5.0),
         ("COSMOS 2251 DEB", "debris", 0.5),
+        ("DEMO FRAGMENT", "debris", 0.5),
+        ("DEBUT (ORIZURU)", "payload", 5.0),
         ("OBJECT A", "unknown", 1.0),
         ("", "unknown", 1.0),
         (None, "unknown", 1.0),

@@ -85,6 +85,7 @@ main.add_section(
     platform.user,
     platform.demo,
     platform.status,
+    platform.now,
     platform.top,
     platform.backup,
     platform.restore,

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sda_platform.clock import iso
 from sda_platform.formats.errors import RecordError
 
 SPEED_OF_LIGHT_M_S: Final = 299_792_458.0
@@ -96,8 +97,12 @@ def note_impossible_times(
     for row in np.flatnonzero(sensor_time_ns > latest).tolist():
         if row not in errors:
             ahead_s = (int(sensor_time_ns[row]) - int(received_time_ns[row])) / 1e9
-            text = f"sensor_time_ns {sensor_time_ns[row]} is {ahead_s:.3f} s after reception, at most 5 s can be"
-            errors[row] = RecordError("out_of_range", text)
+            errors[row] = RecordError(
+                "out_of_range",
+                f"sensor_time_ns {sensor_time_ns[row]} is {ahead_s:,.3f} s after its reception at "
+                f"{iso(int(received_time_ns[row]))} by the mission clock, at most 5 s can be: set the sensor's clock, "
+                "or send times of the mission (`sda now`)",
+            )
 
 
 def violation_text(limit: Limit, value: float) -> str:

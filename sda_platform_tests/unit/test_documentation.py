@@ -3,6 +3,7 @@
 import re
 import runpy
 import socket
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,16 +151,18 @@ def test_the_architecture_shows_every_package() -> None:
     assert packages - shown == set()
 
 
-def test_the_examples_of_sensors_records_are_read_as_the_page_states() -> None:
+def test_the_examples_of_sensors_records_are_read_as_the_page_states(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (DOCS / "how-to" / "add-a-sensor.md").read_text()
     program, record, source = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in _EXAMPLES)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         port = tomllib.loads(source)["sources"]["radar-tenerife"]["bind"].partition(":")[2]
+        monkeypatch.setattr(sys, "argv", ["frame.py", "1730419200000000000"])
         exec(program.replace(port, str(receiver.getsockname()[1])), {})
         frame = receiver.recv(1_000)
     radar, telescope = decode_radar_frames([frame]), decode_optical_records([record.encode()])
     assert (radar.errors, telescope.errors) == ({}, {})
+    assert radar.sensor_time_ns.tolist() == [1_730_419_200_000_000_000], "that of `sda now --ns`"
     assert [*radar.source_id.to_pylist(), *telescope.source_id.to_pylist()] == ["radar-31", "optical-teide"]
     assert all(f"`{name}" in page for name in RADAR_FRAME.names or () if name != "reserved")
     offsets = [int(offset) for offset in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]

@@ -121,12 +121,12 @@ def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: floa
 
 @click.command(short_help="List tables, landing zones, dead letters and red vitals.")
 @json_option
-@click.option("--history", "shows_history", is_flag=True, help="List the faults of the past instead.")
+@click.option("--history", "shows_history", is_flag=True, help="List past faults.")
 @click.pass_obj
 def status(settings: Settings, as_json: bool, shows_history: bool) -> None:
     """List files that cannot be used, tables, landing zones, dead letters, red tables and red vitals.
 
-    The history has faults of the past, the newest first: when each began and was over, in mission time.
+    The history has past faults: when each began and was over, in mission time.
     """
     if shows_history:
         from sda_platform.cli.platform.status import show_history
@@ -147,6 +147,17 @@ def status(settings: Settings, as_json: bool, shows_history: bool) -> None:
     else:
         console.print_lines(f"cannot be used: {each}" for each in wrong)
         show_status(settings, found, services)
+
+
+@click.command(short_help="Print the mission time.")
+@click.option("--ns", "in_ns", is_flag=True, help="In nanoseconds since 1970.")
+@click.pass_obj
+def now(settings: Settings, in_ns: bool) -> None:
+    """Print the mission time."""
+    from sda_platform.clock import MissionClock, iso
+
+    now_ns = MissionClock.load(settings.home).now_ns()
+    click.echo(now_ns if in_ns else iso(now_ns))
 
 
 @click.command(short_help="Show rates, pools, latency and backlog, live.")

@@ -21,15 +21,14 @@ from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.registry import TABLES
 from sda_platform.runtime.watchdog import current_facts
 from sda_platform.settings import Settings
-from sda_platform.units import MINUTE_NS, SECOND_NS
 
-_RECENT_NS = MINUTE_NS
+_RECENT_S = 60.0
 _MOST_COMMITS = 100
 
 
 @dataclass(frozen=True)
 class TableActivity:
-    """A table over the last minute of mission time: commits, rows, and how long plan to commit took at the median."""
+    """A table over the last minute (wall): commits, rows, and how long plan to commit took at the median."""
 
     table: str
     age_s: float | None
@@ -53,19 +52,23 @@ def run_top(settings: Settings, lake: Lake, *, interval_s: float, once: bool) ->
 def frame(settings: Settings, lake: Lake) -> Group:
     """Draw one frame of the display."""
     facts = current_facts(settings)
-    activities = [activity(lake, table.name, lake.log(table).commits(_MOST_COMMITS), facts.now_ns) for table in TABLES]
+    wall_s = time.time()  # deterministic: shown to people; no row of the lake holds it
+    activities = [activity(lake, table.name, lake.log(table).commits(_MOST_COMMITS), wall_s) for table in TABLES]
     head = Text(f"mission time {iso(facts.now_ns)}")
     below = (*_source_grid(settings), _vital_lines(settings, facts))
     zones, runs = grid(_ZONE_COLUMNS, facts.backlogs.items()), grid(_RUN_COLUMNS, facts.runs or ())
     return Group(head, grid(_ACTIVITY_COLUMNS, activities), Text(""), zones, Text(""), runs, *below)
 
 
-def activity(lake: Lake, table: str, newest: list[Commit], now_ns: int) -> TableActivity:
-    """Return the rates of ``table`` in the last minute, from its ``newest`` commits."""
-    recent = [commit for commit in newest if commit.manifest.as_of_ns > now_ns - _RECENT_NS]
+def activity(lake: Lake, table: str, newest: list[Commit], wall_s: float) -> TableActivity:
+    """Return the rates of ``table`` in the minute before ``wall_s`` (Unix seconds), from its ``newest`` commits.
+
+    The time of the commit counts: a run that takes a minute commits what it planned a minute ago.
+    """
+    recent = [commit for commit in newest if commit.timestamp_ms / 1e3 > wall_s - _RECENT_S]
     planned = [(commit, lake.clock.wall_ns(commit.manifest.as_of_ns)) for commit in newest[:10]]
     took = sorted(commit.timestamp_ms / 1e3 - wall_ns / 1e9 for commit, wall_ns in planned if wall_ns is not None)
-    age_s = (now_ns - newest[0].manifest.as_of_ns) / SECOND_NS if newest else None
+    age_s = max(wall_s - newest[0].timestamp_ms / 1e3, 0.0) if newest else None
     rows = sum(commit.rows_written for commit in recent)
     return TableActivity(table, age_s, len(recent), rows, max(took[len(took) // 2], 0.0) if took else None)
 

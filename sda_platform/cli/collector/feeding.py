@@ -45,11 +45,14 @@ def feed_collector(settings: Settings, console: Console, *, scenario: str, minut
     console.print("sent: " + ", ".join(f"{kind} {count:,}" for kind, count in feeder.sent.items()))
 
 
-def collector_config(archive: Address, backlog_max_bytes: int | None = None) -> str:
-    """Sources of this machine for a simulated world, at free ports; telescopes' records are polled from ``archive``."""
+def collector_config(archive: Address, backlog_max_bytes: int | None = None, control_port: int = 0) -> str:
+    """Sources of this machine for a simulated world, at free ports; telescopes' records are polled from ``archive``.
+
+    ``control_port``: where the collector has `/health` and `/metrics`; 0: at a free port.
+    """
     bound = "" if backlog_max_bytes is None else f"backlog_max_bytes = {backlog_max_bytes}\n"
     return (
-        f'[collector]\ncontrol = "127.0.0.1:0"\n{bound}\n'
+        f'[collector]\ncontrol = "127.0.0.1:{control_port}"\n{bound}\n'
         '[sources.radars]\nkind = "radar"\nbind = "127.0.0.1:0"\n\n'
         '[sources.links]\nkind = "isl"\nbind = "127.0.0.1:0"\n\n'
         f'[sources.telescopes]\nkind = "optical"\nurl = "http://{archive}/records"\npoll_interval_s = 1.0\n'

@@ -27,6 +27,7 @@ from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.edge.address import Address
+from sda_platform.edge.config import ServiceConfig
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
@@ -109,7 +110,9 @@ class Demo:
             clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
             clock.save(settings.home)
             polled = Address("127.0.0.1", free_port(0))
-            sources.write_text(collector_config(polled, _BURST_BACKLOG_BYTES if self.scenario == "burst" else None))
+            bound = _BURST_BACKLOG_BYTES if self.scenario == "burst" else None
+            # Where Prometheus' shipped configuration looks for it.
+            sources.write_text(collector_config(polled, bound, free_port(ServiceConfig().control.port)))
             with (
                 self._archive.serving(polled),
                 ExitStack() as self._open,

@@ -16,6 +16,7 @@ from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.orbits.risk.levels import probability_text
+from sda_platform.units import DAY_NS
 
 _TRACE = "#90a4ae"
 
@@ -25,6 +26,32 @@ def event_picture(history: EventHistory) -> bytes:
     png = io.BytesIO()
     event_figure(history).savefig(png, format="png", metadata={"Software": None})
     return png.getvalue()
+
+
+def risks_picture(histories: Sequence[EventHistory]) -> bytes:
+    """Draw Pc over time of several events as PNG, each with its level now, towards its closest approach."""
+    figure = Figure(figsize=(10.5, 6.0), dpi=90, layout="constrained")
+    axes = figure.subplots()
+    for history in histories:
+        last, times = history.last, [_moment(time_ns) for time_ns in history.values("as_of_ns")]
+        pc = [max(value, LEAST_PROBABILITY) for value in history.values("collision_probability")]
+        names = " – ".join(in_figure(str(last[f"object_name_{n}"] or last[f"norad_id_{n}"])) for n in (1, 2))
+        (line,) = axes.plot(times, pc, "-", linewidth=1.2, label=f"{names}, TCA {iso(last['tca_time_ns'])[:16]}Z")
+        axes.scatter(times, pc, c=[LEVEL_COLOURS[level] for level in history.levels], s=14, zorder=3)
+        axes.axvline(_moment(last["tca_time_ns"]), color=line.get_color(), linewidth=0.8, linestyle="--")
+    for level, threshold in histories[0].thresholds.items():
+        axes.axhline(threshold, color=LEVEL_COLOURS[level], linewidth=0.8, linestyle=":")
+    axes.xaxis_date()
+    axes.set(yscale="log", ylabel="probability of collision", xlabel="UTC", title="Pc as assessed; dashed: TCA")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    png = io.BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})
+    return png.getvalue()
+
+
+def _moment(time_ns: int) -> float:
+    return time_ns / DAY_NS  # dates of matplotlib are days since 1970
 
 
 def event_figure(history: EventHistory) -> Figure:

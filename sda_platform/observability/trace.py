@@ -132,34 +132,65 @@ def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["commit_sequence"], r.get("sequence", 0), r.get("op", "")))
 
 
-def trace_lines(trace: Trace) -> Iterator[str]:
-    """An alert's story, newest statement first, down to segments and records."""
+def trace_lines(trace: Trace, most: int | None = None) -> Iterator[str]:
+    """An alert's story, newest statement first, down to segments and records; of each kind the last ``most`` lines."""
     last = trace.newest
     pair = [f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2)]
     yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
-    for row in trace.alerts:
-        miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
-        facts = f"{reported(row)}, {miss}"
-        why = f" ({row['change']})" if row["op"] == INSERT and row["change"] else ""
-        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}{why}"
-    for row in trace.deliveries:
-        batch = f"batch {row['batch_id']}"
-        yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
-    for row in trace.candidates:
-        yield f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
-    for row in trace.elements:
-        yield f"  elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, {_where(row)}"
-    for row in sorted((r for r in trace.tracks if r["op"] == INSERT), key=itemgetter("epoch_time_ns")):
-        kinds = f"{row['radar_count']} radar, {row['optical_count']} optical, {row['isl_count']} ISL"
-        yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
-    for row in sorted(trace.observations, key=itemgetter("sensor_time_ns")):
-        yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
-    for each in trace.acknowledgements:
-        remark = f": {each['comment']}" if each["comment"] else ""
-        when = iso(each["acknowledged_time_ns"])
-        yield f"  {words_of_action(each)} by {each['acknowledged_by']} at {when}{remark}"
-    for row in trace.messages:
-        yield f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
+    for what, lines in _lines_by_kind(trace):
+        kept = lines if most is None else lines[-most:]
+        if hidden := len(lines) - len(kept):
+            yield f"  … {hidden:,} earlier {what}, see --all"
+        yield from kept
+
+
+def _lines_by_kind(trace: Trace) -> Iterator[tuple[str, list[str]]]:
+    fits = sorted((row for row in trace.tracks if row["op"] == INSERT), key=itemgetter("epoch_time_ns"))
+    yield "revisions", [_revision(row) for row in trace.alerts]
+    yield "deliveries", [_delivery(row) for row in trace.deliveries]
+    yield "candidates", [_candidate(row) for row in trace.candidates]
+    yield "element sets", [_elements(row) for row in trace.elements]
+    yield "track entries", [_fit(row) for row in fits]
+    yield "observations", [_observation(row) for row in sorted(trace.observations, key=itemgetter("sensor_time_ns"))]
+    yield "actions", [_action(row) for row in trace.acknowledgements]
+    yield "messages", [_message(row) for row in trace.messages]
+
+
+def _revision(row: dict[str, Any]) -> str:
+    facts = f"{reported(row)}, miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
+    why = f" ({row['change']})" if row["op"] == INSERT and row["change"] else ""
+    return f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}{why}"
+
+
+def _delivery(row: dict[str, Any]) -> str:
+    batch = f"batch {row['batch_id']}"
+    return f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
+
+
+def _candidate(row: dict[str, Any]) -> str:
+    return f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
+
+
+def _elements(row: dict[str, Any]) -> str:
+    return f"  elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, {_where(row)}"
+
+
+def _fit(row: dict[str, Any]) -> str:
+    kinds = f"{row['radar_count']} radar, {row['optical_count']} optical, {row['isl_count']} ISL"
+    return f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
+
+
+def _observation(row: dict[str, Any]) -> str:
+    return f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+
+
+def _action(row: Mapping[str, Any]) -> str:
+    remark, when = f": {row['comment']}" if row["comment"] else "", iso(row["acknowledged_time_ns"])
+    return f"  {words_of_action(row)} by {row['acknowledged_by']} at {when}{remark}"
+
+
+def _message(row: dict[str, Any]) -> str:
+    return f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
 
 
 def _where(row: dict[str, Any]) -> str:

@@ -15,6 +15,8 @@ from sda_platform.conjunction.selection import ORDERS
 from sda_platform.settings import Settings
 
 _alert = click.argument("alert_id", metavar="ALERT")
+_all = click.option("--all", "is_whole", is_flag=True, help="Every line (default: of each kind the last 15).")
+_MOST = 15
 
 
 @click.group(short_help="Alerts: list, show, trace, acknowledge, assign, report.")
@@ -76,35 +78,39 @@ def list_alerts(
         Output(output.form).show(first_alerts(found, output.limit))
 
 
-@alert.command(short_help="Show an alert and its history.")
-@_alert
-@click.option("--plot", type=FILE, help="Write a PNG with history and geometry.")
+@alert.command(short_help="Show alerts and their histories.")
+@click.argument("alert_ids", metavar="ALERT...", nargs=-1, required=True)
+@_all
+@click.option("--plot", type=FILE, help="Write a PNG: history and geometry; of several alerts, Pc over time.")
 @click.pass_obj
-def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
-    """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
+def show(settings: Settings, alert_ids: tuple[str, ...], is_whole: bool, plot: Path | None) -> None:
+    """Show each ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
     from sda_platform.cli.alert.show import action_lines, alert_lines, held_lines, stated_lines, write_picture
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.policy_in_force import policy_in_force
     from sda_platform.observability.trace import trace_alert
 
-    lake = lake_of(settings)
-    found = trace_alert(lake, alert_id)
-    if not found.assessments and not plot:
-        console.print_lines(stated_lines(found))
+    lake, policy, most = lake_of(settings), None, None if is_whole else _MOST
+    histories = []
+    for found in [trace_alert(lake, each) for each in alert_ids]:
+        if not found.assessments and not plot:
+            console.print_lines(stated_lines(found, most))
+        else:
+            policy = policy or policy_in_force(lake)
+            history = EventHistory.of_correction_log(found.assessments, found.messages, policy)
+            console.print_lines(alert_lines(found, history, data_origins(lake, [history.last]), most))
+            console.print_lines(held_lines(lake, history.last))
+            histories.append(history)
         console.print_lines(action_lines(lake, settings.landing_uri, found.alert_id))
-        return
-    history = EventHistory.of_correction_log(found.assessments, found.messages, policy_in_force(lake))
-    console.print_lines(alert_lines(found, history, data_origins(lake, [history.last])))
-    console.print_lines(held_lines(lake, history.last))
-    console.print_lines(action_lines(lake, settings.landing_uri, found.alert_id))
     if plot:
-        write_picture(history, plot)
+        write_picture(histories, plot)
         console.print(f"  drawn: {plot}")
 
 
 @alert.command(short_help="Follow an alert back to its raw records.")
 @_alert
+@_all
 @json_option
 @click.option(
     "--timeline",
@@ -114,7 +120,9 @@ def show(settings: Settings, alert_id: str, plot: Path | None) -> None:
 )
 @click.option("--otlp", help="Send the same as an OpenTelemetry trace to http://host:4318.")
 @click.pass_obj
-def trace(settings: Settings, alert_id: str, as_json: bool, page: Path | None, otlp: str | None) -> None:
+def trace(
+    settings: Settings, alert_id: str, is_whole: bool, as_json: bool, page: Path | None, otlp: str | None
+) -> None:
     """Follow ALERT (an id or its beginning) back to its segments and raw records.
 
     `sda lake impact` goes the other way: from a segment, a sensor or an element set to the alerts that rest on it.
@@ -128,7 +136,7 @@ def trace(settings: Settings, alert_id: str, as_json: bool, page: Path | None, o
         write_timelines(lake, found, page)
     if otlp or settings.otlp_endpoint:
         send_timelines(lake, found, otlp or settings.otlp_endpoint)
-    print_facts(as_json, found, trace_lines(found))
+    print_facts(as_json, found, trace_lines(found, None if is_whole else _MOST))
 
 
 @alert.command(short_help="Show what was known when an alert was decided, and what is known now.")

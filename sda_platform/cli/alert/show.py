@@ -16,7 +16,7 @@ from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_policy import reported, why_level
 from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, of_whom
 from sda_platform.conjunction.encounter_facts import action_row
-from sda_platform.conjunction.event_plot import event_picture
+from sda_platform.conjunction.event_plot import event_picture, risks_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.state_choice import why_state
 from sda_platform.lake.correction_log import INSERT
@@ -26,9 +26,15 @@ from sda_platform.orbits.risk.levels import probability_text
 
 
 def alert_lines(
-    trace: Trace, history: EventHistory, origins: Mapping[Key, DataOrigin] = MappingProxyType({})
+    trace: Trace,
+    history: EventHistory,
+    origins: Mapping[Key, DataOrigin] = MappingProxyType({}),
+    most: int | None = None,
 ) -> Iterator[str | Grid]:
-    """Yield the alert for the terminal: its state, geometry, history, and where to look for more."""
+    """Yield the alert for the terminal: its state, geometry, history, and where to look for more.
+
+    Of assessments and messages the last ``most`` are shown; None: all.
+    """
     newest = trace.alerts[-1]
     last = history.last
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
@@ -57,18 +63,18 @@ def alert_lines(
         f"largest Pc {probability_text(last['maximum_probability'])}"
     )
     yield ""
-    yield _history_grid(history)
+    yield _history_grid(history, most)
     if history.opinions:
         yield ""
-        yield _opinions_grid(history.opinions, last["tca_time_ns"])
+        yield _opinions_grid(history.opinions, last["tca_time_ns"], most)
     yield ""
     yield (
         f"  delivered {len(trace.deliveries)} times; rests on {trace.rests_on}; sda alert trace {trace.alert_id[:8]}"
     )
 
 
-def stated_lines(trace: Trace) -> Iterator[str | Grid]:
-    """An alert that we have not assessed: only received messages have its event."""
+def stated_lines(trace: Trace, most: int | None = None) -> Iterator[str | Grid]:
+    """An alert that we have not assessed: only received messages have its event; the last ``most`` are shown."""
     newest = trace.alerts[-1]
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
@@ -78,7 +84,7 @@ def stated_lines(trace: Trace) -> Iterator[str | Grid]:
     yield f"  miss       {newest['miss_distance_km']:.3f} km, as {newest['stated_by']} states"
     yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
     yield ""
-    yield _opinions_grid(trace.messages, newest["tca_time_ns"])
+    yield _opinions_grid(trace.messages, newest["tca_time_ns"], most)
 
 
 def held_lines(lake: Lake, last: Mapping[str, Any]) -> Iterator[str]:
@@ -94,20 +100,20 @@ def action_lines(lake: Lake, landing_uri: str, alert_id: str) -> Iterator[str]:
         yield f"  {when[:19]}Z {who} {what}{f': {remark}' if remark else ''}"
 
 
-def write_picture(history: EventHistory, path: Path) -> None:
-    """Write the alert's picture as PNG. Raises ClickException."""
+def write_picture(histories: Sequence[EventHistory], path: Path) -> None:
+    """Write as PNG the picture of an alert, or Pc over time of several. Raises ClickException."""
     if path.suffix.lower() != ".png":
         raise click.ClickException(f"{path}: a picture is written as .png")
     try:
-        path.write_bytes(event_picture(history))
+        path.write_bytes(event_picture(histories[0]) if len(histories) == 1 else risks_picture(histories))
     except OSError as error:
         raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _history_grid(history: EventHistory) -> Grid:
+def _history_grid(history: EventHistory, most: int | None) -> Grid:
     tca_ns = [row["tca_time_ns"] for row in history.assessments]
     moved_ns = (0, *(after - before for before, after in pairwise(tca_ns)))
-    rows = zip(history.assessments, history.hours_to_tca, history.levels, moved_ns, strict=True)
+    rows = list(zip(history.assessments, history.hours_to_tca, history.levels, moved_ns, strict=True))
     columns = (
         word("as of (UTC)", lambda each: _minute(each[0]["as_of_ns"])[5:]),
         number("h to\nTCA", lambda each: f"{each[1]:.2f}"),
@@ -123,10 +129,17 @@ def _history_grid(history: EventHistory) -> Grid:
         caption += "; *: its author states no covariance, that of element sets is assumed"
     if not history.is_current:
         caption += "; the event is gone: no screening finds it any more"
-    return grid(columns, rows, caption)
+    kept, hidden = _last(rows, most)
+    return grid(columns, kept, f"{hidden} assessments, see --all; {caption}" if hidden else caption)
 
 
-def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
+def _last(rows: Sequence[Any], most: int | None) -> tuple[Sequence[Any], str]:
+    """Return the last rows, and how many are left out in words; empty: none."""
+    kept = rows if most is None else rows[-most:]
+    return kept, f"without {len(rows) - len(kept):,} earlier" if len(kept) < len(rows) else ""
+
+
+def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int, most: int | None) -> Grid:
     """Received messages: TCA against ``tca_ns``, their stated Pc, and the Pc that we compute from their states."""
     columns = (
         words("originator", lambda row: row["originator"] or "unknown"),
@@ -137,8 +150,11 @@ def _opinions_grid(messages: Sequence[Mapping[str, Any]], tca_ns: int) -> Grid:
         number("recomputed Pc", lambda row: _probability(row["recomputed_probability"])),
         words("message", "message_id"),
     )
+    kept, hidden = _last(messages, most)
     left = sorted({text for row in messages if (text := row.get("superseded"))})
-    return grid(columns, messages, f"messages before this count no more: {'; '.join(left)}" if left else "")
+    remarks = [f"{hidden} messages, see --all"] if hidden else []
+    remarks += [f"messages before this count no more: {', '.join(left)}"] if left else []
+    return grid(columns, kept, "; ".join(remarks))
 
 
 def _minute(time_ns: int | None) -> str:

@@ -13,7 +13,7 @@ from sda_platform.cli.people import PeopleConsole
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.event_plot import event_figure, event_picture
 from sda_platform.conjunction.history import EventHistory
-from sda_platform.observability.trace import Trace
+from sda_platform.observability.trace import Trace, trace_lines
 from sda_platform.plots import picture_in_markdown
 from sda_platform.setting_sections import AlertSettings
 
@@ -61,14 +61,16 @@ def folded(entries: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (),
     return EventHistory.of_correction_log(entries, others, AlertPolicy(AlertSettings(**levels)))
 
 
-def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any], width: int = 140) -> str:
+def told(
+    assessments: list[dict[str, Any]], op: str, *others: dict[str, Any], width: int = 140, most: int | None = None
+) -> str:
     alerts = [{**assessments[0], "op": op}]
     trace = Trace(
         EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{"source_id": "radar-5"}] * 7, others
     )
     history = folded(assessments, others)
     console = PeopleConsole(width=width, record=True, file=io.StringIO())
-    for line in alert_lines(trace, history):
+    for line in alert_lines(trace, history, most=most):
         console.print(line)
     return console.export_text()
 
@@ -102,6 +104,33 @@ def test_one_scale_of_levels_applies_to_the_whole_history_and_is_stated() -> Non
     assert "by Pc yellow from 1e-05, red from 0.0001" in " ".join(told(journal(), "insert").split())
     _handles, labels = event_figure(own).axes[0].get_legend_handles_labels()
     assert {"red from 5e-05", "yellow from 1e-05"} <= set(labels)
+
+
+def test_the_last_rows_are_shown_and_how_many_are_not__48() -> None:
+    many = [entry(n, "insert", hours=50.0 - n, pc=1e-5 * (n + 1)) for n in range(20)]
+    text = told(many, "insert", *(opinion(n, 3e-4) for n in range(4)), most=3)
+    assert "without 17 earlier assessments, see --all" in " ".join(text.split())
+    assert "without 1 earlier messages, see --all" in " ".join(text.split())
+    assert ("34.00" in text, "33.00" in text) == (False, True), "hours to TCA"
+    assert "earlier" not in told(many, "insert")
+
+
+def test_a_trace_shows_the_last_of_each_kind_and_the_whole_on_request__48() -> None:
+    seen = [{"source_id": f"radar-{n}", "sensor_time_ns": TCA_NS + n, "segment_name": "s", "record_number": n,
+             "segment_sha256": "ab"} for n in range(20)]  # fmt: skip
+    alert = {**entry(0, "insert", hours=1.0), "stated_probability": None, "change": "new"}
+    trace = Trace(EVENT, [alert], [], [], [], [], [], seen)
+    lines = list(trace_lines(trace, 3))
+    assert [line.split()[0] for line in lines[2:]] == ["…", "radar-17", "radar-18", "radar-19"]
+    assert "17 earlier observations, see --all" in lines[2]
+    assert len(list(trace_lines(trace))) == 2 + len(seen)
+
+
+def test_several_alerts_are_drawn_in_one_picture__48(tmp_path: Path) -> None:
+    one, other = folded(journal()), folded(journal(withdrawn=True))
+    write_picture([one, other], tmp_path / "several.png")
+    assert (tmp_path / "several.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "several.png").read_bytes() != event_picture(one)
 
 
 def test_no_number_of_the_history_is_cut_on_eighty_columns() -> None:
@@ -146,8 +175,8 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> 
 def test_a_picture_that_cannot_be_written_is_reported_with_the_file_and_the_reason(tmp_path: Path) -> None:
     history = folded(journal())
     with pytest.raises(click.ClickException, match=r"a picture is written as \.png"):
-        write_picture(history, tmp_path / "a.jpg")
+        write_picture([history], tmp_path / "a.jpg")
     with pytest.raises(click.ClickException, match=r"nowhere/a\.png: cannot be written: No such file"):
-        write_picture(history, tmp_path / "nowhere" / "a.png")
-    write_picture(history, tmp_path / "a.png")
+        write_picture([history], tmp_path / "nowhere" / "a.png")
+    write_picture([history], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

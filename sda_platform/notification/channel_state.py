@@ -65,7 +65,7 @@ def load(home: Path, channel: str) -> ChannelState:
         pending = content.pop("pending")
         late = tuple(content.pop("late"))
         refused = tuple(RefusedMessage(**each) for each in content.pop("refused", ()))
-        message = PeopleMessage(**pending) if pending else None
+        message = PeopleMessage(**{**pending, "alerts": tuple(pending.get("alerts", ()))}) if pending else None
         return ChannelState(followed, late, message, refused=refused, **content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ChannelState()

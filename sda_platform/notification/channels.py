@@ -25,6 +25,8 @@ _KEYED: Final = {
     "json": _KEY_HEADER, "jsons": _KEY_HEADER, "mailto": _KEY_HEADER, "mailtos": _KEY_HEADER, "pagerduty": "dedup",
 }  # fmt: skip
 """By scheme, the option that gives a message its key. The text of every message has it, too."""
+_WITH_FACTS: Final = ("json", "jsons")
+"""The schemes whose messages have the facts of the alerts as JSON, beside the text."""
 _KINDS: Final = {"red": "failure", "yellow": "warning"}
 _LEAST_SECRET: Final = 4
 _MOST_REASON: Final = 300
@@ -83,6 +85,8 @@ def send(name: str, entry: ChannelEntry, message: PeopleMessage, *, is_plain_all
     try:
         address = address_of(name, entry)
         service = service_of(name, address, is_plain_allowed=is_plain_allowed, key=message.key)
+        if address.partition("://")[0].lower() in _WITH_FACTS:
+            service.payload_extras |= {"key": message.key, "level": message.level, "alerts": [*message.alerts]}
         with _log_of_library() as log:
             is_sent = service.notify(
                 title=message.title,

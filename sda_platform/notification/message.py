@@ -15,16 +15,24 @@ from sda_platform.units import SECOND_NS
 # Chats and pagers cut long messages.
 _MOST_ALERTS = 15
 _MOST_CHARACTERS = 60
+_COPIED = (
+    "event_id", "sequence", "norad_id_1", "norad_id_2", "miss_distance_km", "collision_probability",
+    "stated_probability", "stated_by",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class PeopleMessage:
-    """A message: ``key`` is the same for each repetition of it; ``level`` the highest of its alerts, or empty."""
+    """A message: ``key`` is the same for each repetition of it; ``level`` the highest of its alerts, or empty.
+
+    ``alerts`` has the facts of each alert for a program, in the order of the text.
+    """
 
     key: str
     title: str
     body: str
     level: str = ""
+    alerts: tuple[Mapping[str, Any], ...] = ()
 
 
 def message_of(
@@ -43,7 +51,8 @@ def message_of(
     body = "\n".join([*lines, *notes, f"As of {iso_to_second(now_ns)}."])
     title = _title(ordered, now_ns) if ordered else notes[0]
     key = hashlib.sha256(f"{channel}\n{now_ns}\n{body}".encode()).hexdigest()[:24]
-    return PeopleMessage(key, title, body, ordered[0].alert["risk"] if ordered else "")
+    facts = tuple(_facts(each, console) for each in ordered)
+    return PeopleMessage(key, title, body, ordered[0].alert["risk"] if ordered else "", facts)
 
 
 def _title(ordered: Sequence[DueAlert], now_ns: int) -> str:
@@ -57,9 +66,21 @@ def _line(due: DueAlert, now_ns: int, console: str) -> str:
     alert = due.alert
     pair = " – ".join(f"{_name(alert, n)} ({alert[f'norad_id_{n}'] or 'no number'})" for n in (1, 2))
     tca = f"TCA {iso_to_second(alert['tca_time_ns'])}, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
-    link = f"{console.rstrip('/')}/conjunctions/{alert['event_id']}" if console else f"alert {alert['event_id']}"
+    link = _link(alert, console) or f"alert {alert['event_id']}"
     numbers = f"miss {alert['miss_distance_km']:.3f} km, {_probability(alert)}"
     return f"{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"
+
+
+def _link(alert: Mapping[str, Any], console: str) -> str | None:
+    return f"{console.rstrip('/')}/conjunctions/{alert['event_id']}" if console else None
+
+
+def _facts(due: DueAlert, console: str) -> dict[str, Any]:
+    alert = due.alert
+    names = {f"object_name_{n}": _name(alert, n) for n in (1, 2)}
+    copied = {name: alert[name] for name in _COPIED}
+    tca, link = iso_to_second(alert["tca_time_ns"]), _link(alert, console)
+    return {**copied, **names, "level": alert["risk"], "change": due.change, "tca_utc": tca, "link": link}
 
 
 def _probability(alert: Mapping[str, Any]) -> str:

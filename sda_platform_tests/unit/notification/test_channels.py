@@ -61,6 +61,27 @@ def test_a_webhook_gets_the_key_as_a_header(monkeypatch: pytest.MonkeyPatch, web
     assert MESSAGE.body in content["message"]
 
 
+def test_a_webhook_gets_the_facts_of_each_alert_beside_the_text__48(
+    monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook
+) -> None:
+    alert = {
+        "event_id": "e-1", "sequence": 2, "risk": "red", "norad_id_1": 25544, "norad_id_2": None,
+        "object_name_1": "ISS (ZARYA)", "object_name_2": "A\nB", "tca_time_ns": after(3600), "miss_distance_km": 0.2,
+        "collision_probability": 3e-4, "stated_probability": None, "stated_by": None,
+    }  # fmt: skip
+    message = message_of("desk", [DueAlert(alert, "begun")], [], START_NS, "https://sda.example.org")
+    assert message is not None
+    assert sent(monkeypatch, f"json://127.0.0.1:{port_of(webhook)}/hook", message) is None
+    ((key, content),) = webhook.received
+    assert (content["key"], content["level"]) == (key, "red")
+    assert content["alerts"] == [{
+        "event_id": "e-1", "sequence": 2, "level": "red", "change": "begun", "norad_id_1": 25544, "norad_id_2": None,
+        "object_name_1": "ISS (ZARYA)", "object_name_2": "A B", "tca_utc": "2024-11-01T01:00:00Z",
+        "miss_distance_km": 0.2, "collision_probability": 3e-4, "stated_probability": None, "stated_by": None,
+        "link": "https://sda.example.org/conjunctions/e-1",
+    }]  # fmt: skip
+
+
 def test_ntfy_gets_title_text_and_key(monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook) -> None:
     webhook.statuses.append(200)
     assert sent(monkeypatch, f"ntfy://127.0.0.1:{port_of(webhook)}/alerts") is None

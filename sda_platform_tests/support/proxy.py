@@ -46,8 +46,10 @@ class Proxy:
 
 
 @contextmanager
-def proxy(directory: Path, *, ui: int, connect: int) -> Iterator[Proxy]:
-    """nginx before the ports ``ui`` and ``connect`` of this machine; skips the test where there is no nginx."""
+def proxy(directory: Path, *, ui: int, connect: int, console: int | None = None) -> Iterator[Proxy]:
+    """nginx before these ports of this machine, ``console`` by default that of the UI; skips the test where there is
+    no nginx.
+    """
     program = nginx_program()
     if program is None or shutil.which("openssl") is None:
         pytest.skip("no nginx here (Debian, Ubuntu: apt install nginx-light)")
@@ -58,6 +60,7 @@ def proxy(directory: Path, *, ui: int, connect: int) -> Iterator[Proxy]:
     found = Proxy(free_port(0), free_port(0), certificate)
     chosen = {
         "PROXY_UI": f"{engine.HOST}:{ui}",
+        "PROXY_CONSOLE": f"{engine.HOST}:{ui if console is None else console}",
         "PROXY_ENGINE": f"{engine.HOST}:{connect}",
         "PROXY_UI_PORT": f"{engine.HOST}:{found.ui_port}",
         "PROXY_ENGINE_PORT": f"{engine.HOST}:{found.engine_port}",

@@ -23,6 +23,7 @@ from sda_platform.cli.ground.commands import ground
 from sda_platform.cli.lake.commands import lake
 from sda_platform.cli.lake.past_commands import query
 from sda_platform.cli.platform import commands as platform
+from sda_platform.cli.run import run
 from sda_platform.cli.sensor.commands import sensor
 from sda_platform.private_home import private_files
 from sda_platform.runtime.platform_home import DEMO_HOME, is_home
@@ -90,7 +91,7 @@ main.add_section(
     platform.backup,
     platform.restore,
 )
-main.add_section("Objects of the platform", alert, catalog, channel, collector, ground, lake, sensor)
+main.add_section("Objects of the platform", alert, catalog, channel, collector, ground, lake, run, sensor)
 main.add_section("Data", data.connect, data.land, query, data.convert, data.simulate)
 main.add_section("Analysis", analysis.screen, whatif, analysis.passes, analysis.pc)
 

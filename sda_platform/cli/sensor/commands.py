@@ -10,6 +10,8 @@ from sda_platform.cli.grammar import FOLDER, lists_rows, positive
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import surviving, until_interrupted
 from sda_platform.cli.people import console, lake_of
+from sda_platform.clock import iso_to_second
+from sda_platform.observability.vitals.faults import duration
 from sda_platform.settings import Settings
 from sda_platform.units import HOUR_NS
 
@@ -30,9 +32,43 @@ _TASK_COLUMNS = (
 )
 
 
+_SENSOR_COLUMNS = (
+    word("sensor", "source_id"),
+    words("name", "name"),
+    word("kind", "kind"),
+    word("last observation", lambda row: iso_to_second(row["heard_time_ns"]) if row["heard_time_ns"] else "never"),
+    word("silent", lambda row: duration(row["silent_s"]) if row["silent_s"] else ""),
+    word("listed", lambda row: "yes" if row["is_listed"] else "NO: no fit uses it"),
+)
+
+
 @click.group(short_help="Sensors: their schedule, commands and outcomes.")
 def sensor() -> None:
     """Show what the sensors shall observe and what became of it, and command antennas of our own."""
+
+
+@sensor.command(name="list", short_help="List the sensors, silent ones first.")
+@lists_rows()
+@click.pass_obj
+def list_sensors(settings: Settings, output: Output) -> None:
+    """List sources that reported or are listed, silent ones first."""
+    from sda_platform.fusion.resource import FusionResource
+    from sda_platform.observability.sensor_states import sensor_states
+
+    lake, network = lake_of(settings), FusionResource(**settings.fusion.model_dump()).network()
+    now_ns = lake.clock.now_ns()
+    rows = [
+        {
+            "source_id": each.source_id,
+            "name": network[each.source_id].name if each.source_id in network else "",
+            "kind": each.kind,
+            "heard_time_ns": each.heard_ns,
+            "silent_s": each.silence.lasted_s(now_ns) if each.silence else None,
+            "is_listed": each.is_listed,
+        }
+        for each in sensor_states(lake, settings.landing_uri, network)
+    ]
+    output.show(rows, _SENSOR_COLUMNS, nothing="no sensor is listed")
 
 
 @sensor.command(short_help="List or write the schedule of the sensors.")

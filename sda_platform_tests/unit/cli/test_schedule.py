@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED, UNSERVED
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS, after
@@ -34,6 +35,19 @@ def home(tmp_path: Path) -> Path:
     commit(lake, PASS_SCHEDULE, [{"sequence": 1, "op": "insert", **each} for each in rows])
     commit(lake, ORBITAL_CATALOG, [element_row(6, epoch_time_ns=START_NS, object_name="SIX")])
     return tmp_path
+
+
+def test_sensors_are_listed_with_their_silence_and_whether_fits_use_them(home: Path) -> None:
+    heard = {"heard/radar-31": after(-1), "heard/radar-1": after(-1200), "heard/isl-25544": after(-2)}
+    commit(lake_at(home / "lake"), FUSED_TRACKS, [], watermarks=heard)
+    arguments = ["--home", str(home), "sensor", "list"]
+    rows = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)
+    assert [row["source_id"] for row in rows[:3]] == ["radar-1", "radar-31", "isl-25544"]
+    assert (rows[0]["name"], rows[0]["silent_s"], rows[0]["is_listed"]) == ("Fylingdales", 1200.0, True)
+    assert (rows[1]["silent_s"], rows[1]["is_listed"], rows[2]["is_listed"]) == (None, False, True)
+    assert {row["source_id"] for row in rows if row["heard_time_ns"] is None} >= {"radar-2", "optical-maui"}
+    shown = CliRunner().invoke(main, arguments).output
+    assert "NO: no fit uses it" in shown and "20 min" in shown
 
 
 def schedule(home: Path, *arguments: str) -> Result:

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sda_platform.clock import iso
+from sda_platform.conjunction.conjunction_csv import write_conjunctions
 from sda_platform.conjunction.selection import first_places, sort_key
 from sda_platform.console.conjunction_cells import table_row
 from sda_platform.console.filters import Filters
@@ -12,8 +12,6 @@ from sda_platform.console.overview import Overview, Row
 from sda_platform.foreign_text import Html
 from sda_platform.html_elements import element, joined
 from sda_platform.orbits.risk.levels import RISK_LEVELS
-from sda_platform.plain_rows import write_csv
-from sda_platform.units import SECOND_NS
 
 _COLUMNS: Final = (
     ("level", "Level"), ("", "Primary – secondary"), ("tca", "TCA (UTC)"), ("miss", "Miss km"), ("pc", "Pc"),
@@ -21,12 +19,6 @@ _COLUMNS: Final = (
     ("", "Acknowledged, assigned"),
 )  # fmt: skip
 """The order that a header sorts by, where it does, and its title."""
-_CSV: Final = (
-    "event_id", "risk", "rule", "status", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_utc",
-    "miss_distance_km", "radial_miss_km", "in_track_miss_km", "cross_track_miss_km", "collision_probability",
-    "maximum_probability", "relative_speed_km_s", "state_source_1", "data_of_1", "data_age_1_s", "state_source_2",
-    "data_of_2", "data_age_2_s", "stated_probability", "stated_by", "acknowledged_by", "assigned_to", "comment",
-)  # fmt: skip
 
 
 def shown_rows(overview: Overview, filters: Filters, selection: Any) -> list[Row]:
@@ -94,14 +86,8 @@ def _header(order: str, title: str, filters: Filters | None) -> Html:
 
 
 def csv_of(rows: Sequence[Row], now_ns: int) -> str:
-    """Write rows of the table as CSV; what a spreadsheet would execute is quoted."""
-    out = io.StringIO(newline="")
-    facts = ({**row, **{f"data_age_{n}_s": _age_s(row, n, now_ns) for n in (1, 2)}, "tca_utc": iso(row["tca_time_ns"])}
-             for row in rows)  # fmt: skip
-    write_csv(({name: fact[name] for name in _CSV} for fact in facts), out, _CSV)
+    """Return rows of the table as CSV, with the mark by which Excel reads it as UTF-8."""
+    out = io.StringIO("\ufeff", newline="")
+    out.seek(0, io.SEEK_END)
+    write_conjunctions(rows, now_ns, out)
     return out.getvalue()
-
-
-def _age_s(row: Row, n: int, now_ns: int) -> float | None:
-    time_ns = row[f"data_time_{n}_ns"]
-    return None if time_ns is None else round((now_ns - time_ns) / SECOND_NS, 3)

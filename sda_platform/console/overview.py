@@ -13,7 +13,7 @@ from sda_platform.conjunction.acknowledging import Actions, acknowledgements_amo
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.currency import Currency
-from sda_platform.conjunction.data_origins import DataOrigin, Key, data_origins
+from sda_platform.conjunction.data_origins import DataOrigin, Key, data_origins, marking_of
 from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -68,7 +68,11 @@ class Overview:
             for row, level in zip(assessed, levels, strict=True)
         ]
         known = {row["event_id"] for row in assessed}
-        rows += [{**_UNASSESSED, **alert} for event_id, alert in alerts.items() if event_id not in known]
+        rows += [
+            {**_UNASSESSED, **alert, "revision": alert["sequence"]}
+            for event_id, alert in alerts.items()
+            if event_id not in known
+        ]
         received = defaultdict(list)
         for opinion in open_comparisons(lake, currency.now_ns):
             if opinion.event:
@@ -92,14 +96,16 @@ def _current(lake: Lake, table: Table) -> list[dict[str, Any]]:
 def _judged(alert: Row | None, level: int) -> dict[str, Any]:
     """Return what the alert states; without one, the ``level`` by the policy, which the next commit makes an alert."""
     if alert:
-        return {name: alert[name] for name in (*_OF_ALERT, "risk")}
-    return {**dict.fromkeys(_OF_ALERT), "risk": RISK_LEVELS[level], "rule": NOT_JUDGED if level else None}
+        return {**{name: alert[name] for name in (*_OF_ALERT, "risk")}, "revision": alert["sequence"]}
+    rule = NOT_JUDGED if level else None
+    return {**dict.fromkeys(_OF_ALERT), "revision": None, "risk": RISK_LEVELS[level], "rule": rule}
 
 
 def _data(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, Any]:
     known = {n: origins[event_id, n] for n in (1, 2)}
-    data = {f"data_of_{n}": each.data for n, each in known.items()}
-    return data | {f"data_time_{n}_ns": each.time_ns for n, each in known.items()}
+    data: dict[str, Any] = {f"data_of_{n}": each.data for n, each in known.items()}
+    data |= {f"data_time_{n}_ns": each.time_ns for n, each in known.items()}
+    return data | marking_of(known.values())
 
 
 def _levels(lake: Lake, assessed: Sequence[Row], now_ns: int) -> Sequence[int]:

@@ -1,6 +1,7 @@
 """`sda alert`: the alerts that hold, and what a person does with one of them."""
 
 import getpass
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def list_alerts(
         current_alerts,
         first_alerts,
         selected_alerts,
+        write_alerts,
     )
     from sda_platform.conjunction.selection import EventSelection, UnknownOperator, satellites_of
     from sda_platform.formats.fleet import protected_fleet
@@ -74,6 +76,8 @@ def list_alerts(
         click.echo(line, err=not output.is_table)
     if output.is_table:
         console.print(alert_grid(found, output.limit, len(active)))
+    elif output.form == "csv":
+        write_alerts(settings, first_alerts(found, output.limit), sys.stdout)
     else:
         Output(output.form).show(first_alerts(found, output.limit))
 

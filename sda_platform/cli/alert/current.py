@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from rich.table import Table as Grid
 from rich.text import Text
@@ -133,6 +133,27 @@ def selected_alerts(alerts: Sequence[CurrentAlert], selection: EventSelection, s
 def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[CurrentAlert]:
     """Return the first ``limit`` alerts, and every red one."""
     return [alerts[place] for place in first_places((alert.risk for alert in alerts), limit)]
+
+
+def write_alerts(settings: Settings, alerts: Sequence[CurrentAlert], stream: TextIO) -> None:
+    """Write alerts as CSV in the columns of the console; what the subscriber holds counts."""
+    from sda_platform.conjunction.conjunction_csv import write_conjunctions
+    from sda_platform.console.overview import Overview
+
+    lake = lake_of(settings)
+    overview = Overview.of(lake, known_actions(lake, settings.landing_uri))
+    known = {row["event_id"]: row for row in overview.rows}
+    rows = (
+        {
+            **known.get(alert.alert_id, {}),
+            **vars(alert),
+            "event_id": alert.alert_id,
+            "revision": alert.sequence,
+            "tca_time_ns": parse_iso_ns(alert.tca_utc),
+        }
+        for alert in alerts
+    )
+    write_conjunctions(rows, overview.currency.now_ns, stream)
 
 
 def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: int | None = None) -> Grid | str:

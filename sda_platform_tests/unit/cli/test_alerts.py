@@ -23,6 +23,7 @@ from sda_platform.conjunction.tables import (
     SCREENED_FROM,
     SCREENED_UPTO,
 )
+from sda_platform.console.conjunctions import csv_of
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.settings import Settings
@@ -104,6 +105,7 @@ def test_alerts_are_selected_and_sorted_and_a_limit_cuts_no_red_one__U15(
     assert found == expected
     written = CliRunner().invoke(main, [*asked, "--csv"]).stdout.splitlines()
     assert [line.split(",")[0] for line in written[1:]] == expected
+    assert written[0] == csv_of((), 0).strip("\ufeff\n"), "the columns are those of the console's CSV"
     table = CliRunner().invoke(main, asked).stdout
     assert "of 4 active alerts" in table if len(expected) < 4 and "--limit" not in options else "4 active" in table
 

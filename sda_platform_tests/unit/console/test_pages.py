@@ -130,7 +130,8 @@ def pages(place_of_files: Path | None) -> Iterator[Client]:
 
 def listed(client: Client, query: str = "") -> list[dict[str, str]]:
     text = client.get(f"/conjunctions.csv{query}").text
-    return list(csv.DictReader(io.StringIO(text)))
+    assert text.startswith("\ufeff"), "by which Excel reads it as UTF-8"
+    return list(csv.DictReader(io.StringIO(text[1:])))
 
 
 def test_the_table_has_every_conjunction_ahead_with_its_level_and_an_alert_not_made_yet(pages: Client) -> None:

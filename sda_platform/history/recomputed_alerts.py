@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.clock import iso
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.history.impact import SHA256, Impact
 from sda_platform.lake.correction_log import INSERT, RETRACT
@@ -73,10 +74,14 @@ class RecomputedAlert:
 
 @dataclass(frozen=True)
 class RecomputedImpact:
-    """Alerts that rest on an input, and those that would differ; ``commits``: how many were made again, by table."""
+    """Alerts that rest on an input, and those that would differ; ``commits``: how many were made again, by table.
+
+    ``since_ns``: from when on the input was left out, mission time; None: from its begin.
+    """
 
     alerts: tuple[RecomputedAlert, ...]
     commits: Mapping[str, int]
+    since_ns: int | None = None
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -91,7 +96,9 @@ class RecomputedImpact:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison of all alerts for JSON."""
-        return {"commits": self.commits, "counts": self.counts, "alerts": [each.to_dict() for each in self.alerts]}
+        since = None if self.since_ns is None else iso(self.since_ns)
+        alerts = [each.to_dict() for each in self.alerts]
+        return {"since_utc": since, "commits": self.commits, "counts": self.counts, "alerts": alerts}
 
 
 def recompute_impact(
@@ -102,14 +109,18 @@ def recompute_impact(
     resources: Mapping[str, Any],
     *,
     corrected: bytes | None = None,
+    since_ns: int | None = None,
     report: Progress = lambda *_: None,
 ) -> RecomputedImpact:
     """Recompute the alerts without the input of ``impact``, or with other bytes of a segment (``corrected``).
 
-    The newest commits of the live lake when it begins are the last that are made again. Raises InvalidRequest for a
-    correction of another input, NotReplayable where something that is needed has expired.
+    The newest commits of the live lake when it begins are the last that are made again. A sensor may be left out
+    ``since_ns`` alone, mission time; what it brought before stays. Raises InvalidRequest for a correction of another
+    input and for the begin of one, NotReplayable where something that is needed has expired.
     """
-    since = _since(tables, impact)
+    if since_ns is not None and impact.kind != "sensor":
+        raise InvalidRequest(f"{impact.name} is a {impact.kind}: only a sensor can be left out from a time on")
+    since = _since(tables, impact) if since_ns is None else list(_later(live, _since(tables, impact), since_ns))
     if corrected is not None:
         if impact.kind != "segment":
             raise InvalidRequest(f"{impact.name} is a {impact.kind}: only a segment can be corrected, by its bytes")
@@ -123,10 +134,10 @@ def recompute_impact(
     first = {table.name: sequence for table, sequence in since}
     commits = {name: log.head().sequence - first[name] + 1 for name, log in made.items()}
     if (fork := made.get(CONJUNCTION_ALERTS.name)) is None:
-        return RecomputedImpact((), commits)
+        return RecomputedImpact((), commits, since_ns)
     resting = {row["event_id"] for row in impact.alerts}
     return RecomputedImpact(
-        tuple(compare_alerts(live.log(CONJUNCTION_ALERTS), fork, first[fork.table.name], resting)), commits
+        tuple(compare_alerts(live.log(CONJUNCTION_ALERTS), fork, first[fork.table.name], resting)), commits, since_ns
     )
 
 
@@ -138,6 +149,18 @@ def _since(tables: Mapping[str, Table], impact: Impact) -> list[tuple[Table, int
         needed |= {source.name for source in fresh}
         found += fresh
     return [(tables[each.table], each.sequences[0]) for each in impact.tables if each.table in needed]
+
+
+def _later(live: Lake, since: Sequence[tuple[Table, int]], since_ns: int) -> Iterator[tuple[Table, int]]:
+    """Yield the tables with a commit at ``since_ns`` or later, and the first such: none before that of ``since``."""
+    for table, first in since:
+        log, found = live.log(table), None
+        for commit in log.commits_from(log.version()):
+            if commit.sequence < first or commit.manifest.as_of_ns < since_ns:
+                break
+            found = commit.sequence
+        if found is not None:
+            yield table, found
 
 
 def _segments(live: Lake, landed: Sequence[Table], name: str) -> Iterator[SegmentRef]:

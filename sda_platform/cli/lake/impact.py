@@ -18,7 +18,9 @@ from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
 
 
-def run_recompute(settings: Settings, console: Console, found: Impact, corrected: bytes | None) -> RecomputedImpact:
+def run_recompute(
+    settings: Settings, console: Console, found: Impact, corrected: bytes | None, since_ns: int | None
+) -> RecomputedImpact:
     """Make again what rests on an input, in a shadow that is removed at the end; leaves an event in the audit log.
 
     Raises the errors of `recompute_impact`, and EngineUnavailable.
@@ -27,7 +29,9 @@ def run_recompute(settings: Settings, console: Console, found: Impact, corrected
     with place as uri, session_of(settings) as session, bars(console) as report:
         lake = lake_of(settings, session, "impact")
         resources = default_resources(settings)
-        made = recompute_impact(lake, TABLES_BY_NAME, found, uri, resources, corrected=corrected, report=report)
+        made = recompute_impact(
+            lake, TABLES_BY_NAME, found, uri, resources, corrected=corrected, since_ns=since_ns, report=report
+        )
     arguments = {"source": found.name, "corrected": corrected is not None}
     audit_log.record(settings.home, "impact", arguments, made.summary)
     return made
@@ -50,6 +54,7 @@ def impact_lines(found: Impact) -> Iterator[str]:
 def recomputed_lines(found: RecomputedImpact, *, is_corrected: bool) -> Iterator[str]:
     """Write what would have become of each alert."""
     how = "with the correction" if is_corrected else "without it"
+    how += "" if found.since_ns is None else f" from {iso(found.since_ns)} on (--since all: from its begin)"
     yield f"{how}, {sum(found.commits.values()):,} commits made again: {found.summary}"
     for alert in found.alerts:
         yield f"  {alert.event_id[:8]}  {alert.norad_id_1} – {alert.norad_id_2}  {alert.verdict}"

@@ -13,6 +13,7 @@ from sda_platform.cli.grammar import (
     all_of,
     default_option,
     errors_as_json,
+    instant,
     json_option,
     lists_rows,
     moment_option,
@@ -141,14 +142,15 @@ def diff(settings: Settings, table: str, before: str, after: str, output: Output
 @click.argument("source", metavar="SEGMENT|SENSOR|ELEMENT_SET")
 @click.option("--recompute", is_flag=True, help="Make it all again without the input, and compare the alerts.")
 @click.option("--corrected", type=FOUND_FILE, help="As --recompute, with these bytes in the place of the segment's.")
+@default_option("--since", default="-5min", help="From when on --recompute leaves a sensor out: an instant, or all.")
 @json_option
 @click.pass_obj
-def impact(settings: Settings, source: str, recompute: bool, corrected: Path | None, as_json: bool) -> None:
+def impact(settings: Settings, source: str, recompute: bool, corrected: Path | None, since: str, as_json: bool) -> None:
     """List what rests on an input: alerts, and the commits of every table that read it, however indirectly.
 
     The input is a segment (name or SHA-256), a sensor (radar-7) or an element set (25544@2026-05-01T06:00:00.000Z, its
-    epoch). With --recompute, these commits are made again in a shadow as if it had never come, down to the alerts. The
-    tables stay as they are.
+    epoch). With --recompute, these commits are made again in a shadow as if it had not come, down to the alerts: of a
+    sensor those of the last minutes, since each takes about a second. The tables stay as they are.
     """
     from sda_platform.cli.lake.impact import impact_lines, recomputed_lines, run_recompute
     from sda_platform.history.impact import impact_of
@@ -156,7 +158,9 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 
     found = impact_of(lake_of(settings), TABLES_BY_NAME, source)
     data = corrected.read_bytes() if corrected else None
-    made = run_recompute(settings, PeopleConsole(stderr=True), found, data) if recompute or corrected else None
+    since_ns = None if found.kind != "sensor" or since == "all" else instant(since, "--since")
+    is_made = recompute or corrected is not None
+    made = run_recompute(settings, PeopleConsole(stderr=True), found, data, since_ns) if is_made else None
     lines = *impact_lines(found), *(recomputed_lines(made, is_corrected=data is not None) if made else ())
     print_facts(as_json, {**asdict(found), **({"recomputed": made.to_dict()} if made else {})}, lines)
 

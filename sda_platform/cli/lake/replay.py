@@ -1,5 +1,6 @@
 """`sda lake replay` for people: where the replay works, how far it is, and the verdict on each table."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final
@@ -21,6 +22,7 @@ from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
 
 _SHOWN_DIFFERENCES = 5
+_EVERY_S = 10.0
 
 
 def run_replay(
@@ -40,15 +42,21 @@ def run_replay(
 
 @contextmanager
 def bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
-    """Show a progress bar for each table; the result is a callback for each replayed commit."""
+    """Show a progress bar for each table; the result is a callback for each replayed commit.
+
+    Where no person watches, a line says how far it is, each ten seconds.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bars: dict[str, TaskID] = {}
+    bars, reported = dict[str, TaskID](), [time.monotonic()]
     with Progress(*columns, console=console, transient=True) as progress:
 
         def report(table: Table, done: int, of: int) -> None:
             if table.name not in bars:
                 bars[table.name] = progress.add_task(table.name, total=of)
             progress.update(bars[table.name], completed=done)
+            if not console.is_terminal and time.monotonic() - reported[0] >= _EVERY_S:
+                reported[0] = time.monotonic()
+                console.print(f"{table.name}: {done:,} of {of:,} commits")
 
         yield report
 

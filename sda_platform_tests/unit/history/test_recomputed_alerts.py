@@ -8,7 +8,7 @@ import pytest
 from sda_platform.cli.lake.impact import recomputed_lines
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.history.impact import Impact
-from sda_platform.history.recomputed_alerts import RecomputedImpact, compare_alerts, recompute_impact
+from sda_platform.history.recomputed_alerts import RecomputedImpact, _later, compare_alerts, recompute_impact
 from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -73,6 +73,19 @@ def test_only_a_segment_can_be_corrected_and_a_name_must_be_safe_in_sql(tmp_path
         impact = Impact(kind, name, {}, {}, [], [])  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest, match=reason):
             recompute_impact(lake, TABLES, impact, str(tmp_path / "shadow"), {}, corrected=corrected)
+
+
+def test_a_sensor_may_be_left_out_from_a_time_on_and_no_other_input__48(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    for at_ns in (10, 20, 30):
+        commit(lake, CONJUNCTION_ALERTS, [approach(f"at {at_ns}", **BOTH)], as_of_ns=at_ns)
+    first = [[at for _, at in _later(lake, [(CONJUNCTION_ALERTS, 2)], since_ns)] for since_ns in (5, 20, 25, 31)]
+    assert first == [[2], [2], [3], []]
+    segment = Impact("segment", "a.kvn", {}, {}, [], [])
+    with pytest.raises(InvalidRequest, match="only a sensor can be left out from a time on"):
+        recompute_impact(lake, TABLES, segment, str(tmp_path / "shadow"), {}, since_ns=5)
+    told = list(recomputed_lines(RecomputedImpact((), {"tracks": 2}, 0), is_corrected=False))
+    assert told[0].startswith("without it from 1970-01-01T00:00:00.000Z on (--since all: from its begin), 2 commits")
 
 
 def test_the_command_line_shows_both_sides_of_an_alert(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def replay(
     Exit code 0 means identical, 1 different. Only a shadow table is written, and nothing is delivered.
     """
     from sda_platform.audit_log import record
-    from sda_platform.cli.lake.replay import COLUMNS, difference_lines, run_replay
+    from sda_platform.cli.lake.replay import COLUMNS, difference_lines, nothing_to_replay, run_replay
     from sda_platform.replay.history import Span
 
     since_ns = instant(since, "--since") if since else -sys.maxsize
@@ -211,7 +211,7 @@ def replay(
     found = run_replay(settings, PeopleConsole(stderr=True), table, span, shadow=shadow, keep=keep)
     differ = ", ".join(each.table for each in found if not each.is_identical)
     record(settings.home, "replay", {"table": table, **asdict(span)}, f"differ: {differ}" if differ else "identical")
-    output.show(found, COLUMNS, nothing="no commit lies in this range: nothing to replay")
+    output.show(found, COLUMNS, nothing=nothing_to_replay(settings, table) if not found else "")
     console.print_lines(difference_lines(found) if output.is_table else ())
     sys.exit(0 if all(each.is_identical for each in found) else 1)
 

@@ -12,12 +12,13 @@ from rich.text import Text
 from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.listing import number, word
 from sda_platform.cli.people import lake_of
+from sda_platform.clock import iso_to_second
 from sda_platform.definitions import default_resources
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.registry import tables_named
 from sda_platform.replay.comparison import Comparison
-from sda_platform.replay.history import Span
+from sda_platform.replay.history import Span, history
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
 
@@ -33,11 +34,24 @@ def run_replay(
     Without ``shadow``, a temporary directory next to the lake is used and removed at the end unless it is to be kept;
     ``shadow`` is kept. Raises the errors of `replay_lake`, UnknownTable and EngineUnavailable.
     """
-    tables = tables_named(name)
+    tables = [each for each in tables_named(name) if history(lake_of(settings).log(each), span)]
+    if not tables:
+        return []
     place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
     with place as uri, session_of(settings) as session, bars(console) as report:
         lake = lake_of(settings, session, "replay")
         return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
+
+
+def nothing_to_replay(settings: Settings, name: str) -> str:
+    """Describe, for people, which commits there are where a range of the table ``name`` has none."""
+    text = "no commit lies in this range: nothing to replay"
+    commits = [] if name == "all" else lake_of(settings).log(tables_named(name)[0]).commits(None)
+    if not commits:
+        return text
+    first, last = commits[-1], commits[0]
+    span = " to ".join(iso_to_second(each.manifest.as_of_ns) for each in (first, last))
+    return f"{text}; {name} has {first.sequence} to {last.sequence}, of {span}"
 
 
 @contextmanager

@@ -125,6 +125,9 @@ def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> N
     answer = sda(home, "lake", "replay", "fused_tracks", "--from-sequence", "5")
     assert answer.exit_code == 0 and "no commit lies in this range" in answer.output
     assert not list(home.glob("lake*")), "no shadow is left"
+    commit(lake_at(home / "lake"), OBSERVATIONS, as_of_ns=1_730_419_200_000_000_000)
+    answer = sda(home, "lake", "replay", "observations", "--since", "2024-11-02")
+    assert "observations has 1 to 1, of 2024-11-01T00:00:00Z" in " ".join(answer.output.split())
 
 
 @pytest.mark.parametrize(

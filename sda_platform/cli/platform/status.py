@@ -84,7 +84,7 @@ _FAULT_COLUMNS = (
     word("over", lambda fault: _second(fault.over_time_ns, "it lasts")),
     words("vital", "vital"),
     words("side", "side"),
-    words("reason", "text"),
+    words("reason", lambda fault: fault.text),
 )
 _ZONE_COLUMNS = (
     word("\nlanding zone", "zone"),

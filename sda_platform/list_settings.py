@@ -1,10 +1,14 @@
 """Settings of the lists that people write: the ground sensors and the protected fleet."""
 
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field
 
 from sda_platform.setting_fields import SettingsSection, setting
+
+KEPT_LISTS: Final = "lists"
+"""Directory of the home that keeps each list that a commit used, below the hash that the commit records."""
 
 
 class HomeLists(SettingsSection):

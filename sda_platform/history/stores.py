@@ -21,6 +21,7 @@ from sda_platform.lake.table import Table
 from sda_platform.lake.version_leases import VersionLeases
 from sda_platform.landing.listing import changed_s
 from sda_platform.landing.zone import LandingZone
+from sda_platform.list_settings import KEPT_LISTS
 from sda_platform.units import DAY_S
 
 _LATE_DAYS = 3
@@ -93,6 +94,8 @@ def stores(
     )
     faults = "the newest 16 MiB: a line for each fault that began or was over"
     yield _measured("past faults", faults, "each fault", [UPath(home) / "faults.jsonl"])
+    kept = "for ever: they are small, and replays need them"
+    yield _measured("lists that commits used", kept, "nothing", [UPath(home) / KEPT_LISTS])
     daily = f"the newest {retention.operations_days} days"
     yield _measured("daily files", daily, "`history/daily_files`", [UPath(home) / DIRECTORY])
     yield _measured("index of the catalogue", "the versions in use", "`sda catalog serve`", [UPath(home) / "serving"])

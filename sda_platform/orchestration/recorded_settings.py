@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import dagster as dg
 from upath import UPath
@@ -11,13 +11,11 @@ from upath import UPath
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.list_settings import HomeLists
+from sda_platform.list_settings import KEPT_LISTS, HomeLists
 
 Value = TypeVar("Value")
 _LISTS = "lists_sha256"
 _PLACES = tuple(HomeLists.model_fields)
-KEPT: Final = "lists"
-"""Directory of the home that keeps each list that a commit used, below the hash that the commit records."""
 
 
 class RecordedResource(dg.ConfigurableResource[Value]):
@@ -77,8 +75,8 @@ class RecordedResource(dg.ConfigurableResource[Value]):
     def _places(self, digest: str | None) -> Iterator[dict[str, str]]:
         """Yield where the lists of a commit may be, by field."""
         home = getattr(self, "lists_in", "")
-        if home and digest and Path(home, KEPT, digest).exists():
-            yield {"lists_kept": str(Path(home, KEPT, digest))}
+        if home and digest and Path(home, KEPT_LISTS, digest).exists():
+            yield {"lists_kept": str(Path(home, KEPT_LISTS, digest))}
         yield {}
         if home:
             yield {"lists_in": ""}
@@ -89,7 +87,7 @@ class RecordedResource(dg.ConfigurableResource[Value]):
         if not isinstance(own, HomeLists) or not own.lists_in or own.lists_kept:
             return
         for name in ("fleet", "sensors"):
-            kept = UPath(own.lists_in, KEPT, digest, f"{name}.csv")
+            kept = UPath(own.lists_in, KEPT_LISTS, digest, f"{name}.csv")
             if name in type(self).model_fields and (used := own.place_of(name)) and not kept.exists():
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 durable.write(kept, Path(used).read_bytes())

@@ -14,6 +14,7 @@ from sda_platform.conjunction.operator_ephemerides import (
     AGREEING_SIGMAS,
     ASSUMED_EPHEMERIS,
     NONE,
+    OF_OPERATORS,
     OperatorEphemerides,
     in_sigmas,
 )
@@ -137,7 +138,9 @@ class BestStates:
         has_manoeuvred = both & (manoeuvre_ns > created_ns)
         is_less_certain = both & ~has_manoeuvred & (stated_km > _position_sigma_km(tracked_covariance))
         apart = in_sigmas(stated[:, :3] - r, (stated_covariance + tracked_covariance)[:, :3, :3])
-        leaves_track = is_less_certain & (apart > AGREEING_SIGMAS)
+        # Our own ephemerides have no planned manoeuvre, and are another estimate of what the track shows.
+        of_operator = np.array([n != NONE and ephemerides.source[n] in OF_OPERATORS for n in chosen.tolist()], np.bool_)
+        leaves_track = is_less_certain & of_operator & (apart > AGREEING_SIGMAS)
         leaves_track[leaves_track] = _agree_now(ephemerides, chosen[leaves_track], tracks, row[leaves_track])
         is_less_certain &= ~leaves_track
         used = is_usable & ~has_manoeuvred & ~is_less_certain
@@ -147,7 +150,7 @@ class BestStates:
             known,
             refused=np.where(is_refused, EPHEMERIS_NOT_FINITE, known.refused),
             choice=np.select(
-                [has_manoeuvred, is_less_certain, leaves_track, used],
+                [has_manoeuvred & of_operator, is_less_certain & of_operator, leaves_track, used],
                 [BEFORE_MANOEUVRE, LESS_CERTAIN, LEAVES_TRACK, by_rank],
                 "",
             ),

@@ -26,6 +26,7 @@ NONE: Final = -1
 OPERATOR_EPHEMERIS: Final = "operator_ephemeris"
 ASSUMED_EPHEMERIS: Final = "operator_ephemeris_assumed_covariance"
 """An operator's ephemeris without covariances: those of the default growth count."""
+OF_OPERATORS: Final = (OPERATOR_EPHEMERIS, ASSUMED_EPHEMERIS)
 AGREEING_SIGMAS: Final = 3.0
 """Two paths are the same within so many sigmas of their difference."""
 _ROUNDING_KM2: Final = 1e-6  # messages round to about a metre

@@ -134,6 +134,11 @@ def test_a_track_that_lacks_the_planned_manoeuvre_gives_way_to_the_ephemeris(sou
     assert used(planned, 10, track(off_km=30.0))[0] is None, "the object is not where its operator says, now"
 
 
+def test_our_own_ephemeris_never_stands_against_the_track_for_a_manoeuvre() -> None:
+    own = stated((REFINED_EPHEMERIS, ephemeris(sigma_km=1.0, dv_m_s=2.0)))
+    assert used(own, 10, track()) == (None, ""), "it is no plan, but another estimate"
+
+
 def test_an_assessment_names_the_choice_and_says_it_in_words() -> None:
     pair = stated((OPERATOR_EPHEMERIS, ephemeris()), (ASSUMED_EPHEMERIS, ephemeris(off_km=0.1)))
     candidate = {"event_id": ["e"], "norad_id_1": [NUMBER], "norad_id_2": [OTHER], "tca_time_ns": [BEGIN_NS + HOUR_NS]}

@@ -1,6 +1,7 @@
 """Checks of the tables of package fusion."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,9 +10,11 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.sources import AWAITED, HEARD, silences
+from sda_platform.fusion.silence import silent_now
+from sda_platform.fusion.sources import AWAITED, HEARD
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -19,7 +22,8 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.earth_parameters import published_span_ns
-from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.backlog import Backlog, backlog_of
+from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import consumed_rows, current_keys, reviewed_span
@@ -35,15 +39,17 @@ _PUBLISHED_AHEAD_NS = 30 * DAY_NS
     description="Every kind of source has reported, and no source is silent for longer than its feed allows.",
     op_tags=AFTER_ALERTS,
 )
-def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
+def sources_report(lake: LakeResource, landing: LandingResource) -> dg.AssetCheckResult:
     """Lists kinds that never reported, which hold all windows open, and sensors that are silent."""
-    return check_silent_sensors(lake.open())
+    wall_s = time.time()  # deterministic: a check, of no row
+    zones = landing.zones(feed.name for feed in OBSERVATION_FEEDS)
+    return check_silent_sensors(lake.open(), {zone.feed: backlog_of(zone, wall_s) for zone in zones})
 
 
-def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
-    """Return the outcome of `sources_report` for the newest commit, at the mission clock's time."""
-    commit, now_ns = store.log(FUSED_TRACKS).head().commit, store.clock.now_ns()
-    silent = silences(commit.manifest.watermarks if commit else {}, now_ns)
+def check_silent_sensors(store: Lake, backlogs: Mapping[str, Backlog] | None = None) -> dg.AssetCheckResult:
+    """Return the outcome of `sources_report` now, by the rule of the vital, with the ``backlogs`` of landing zones."""
+    now_ns = store.clock.now_ns()
+    silent = silent_now(store, backlogs or {}, now_ns)
     found = [each.describe(now_ns) for each in silent]
     text = found[0] if found else None
     if len(silent) > 1:

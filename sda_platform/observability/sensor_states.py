@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sda_platform.fusion.sources import HEARD, Silence, silences, unlisted
+from sda_platform.fusion.silence import heard_by_now, silent_now
+from sda_platform.fusion.sources import HEARD, Silence, unlisted
 from sda_platform.history.query_views import SILENCE
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
-from sda_platform.observability.vitals.lake_facts import heard_by_now, known_upto
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orchestration.backlog import backlog_of
 from sda_platform.units import SECOND_NS
@@ -43,7 +43,7 @@ def sensor_states(lake: Lake, landing_root: str, sensors: SensorNetwork) -> list
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
     marks = heard_by_now(lake, now_ns)
     backlogs = {feed.name: backlog_of(LandingZone(landing_root, feed.name), wall_s) for feed in OBSERVATION_FEEDS}
-    silent = {each.source: each for each in silences(marks, now_ns, known_upto=known_upto(lake, backlogs, now_ns))}
+    silent = {each.source: each for each in silent_now(lake, backlogs, now_ns)}
     heard = {name.removeprefix(HEARD): at for name, at in marks.items() if name.startswith(HEARD)}
     lacking = unlisted(heard, sensors)
     states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]

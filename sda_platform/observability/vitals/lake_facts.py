@@ -5,7 +5,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
@@ -20,7 +19,8 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
 from sda_platform.formats.listings import ListingError
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences, unlisted
+from sda_platform.fusion.silence import heard_by_now, silent_now
+from sda_platform.fusion.sources import HEARD, unlisted
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
@@ -29,13 +29,13 @@ from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.admission import BROKEN_CONTRACT
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
+from sda_platform.lake.waiting import waiting_commits
 from sda_platform.landing.orphans import Orphan
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import red_tables
 from sda_platform.observability.vitals.facts import Finding, OrphanFacts, WatermarkFacts
-from sda_platform.orchestration.backlog import Backlog, backlog_of
+from sda_platform.orchestration.backlog import backlog_of
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 from sda_platform.units import HOUR_NS, SECOND_NS
 
@@ -77,7 +77,12 @@ def lake_facts(
             for source, reader in way
             if lake.log(reader).head().commit  # a table that was never made waits for its first run
         },
-        "silences": lambda: _silences(lake, found.get("backlogs", {}), now_ns, rules or VitalsSettings()),
+        "silences": lambda: silent_now(
+            lake,
+            found.get("backlogs", {}),
+            now_ns,
+            all_after_ns=round((rules or VitalsSettings()).silence_of_all_s * SECOND_NS),
+        ),
         "unlisted": lambda: list(_unlisted(lake, sensors, now_ns)) if sensors else [],
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
@@ -104,24 +109,6 @@ def lake_facts(
     return {**found, "red_tables": [*found.get("red_tables", ()), *findings]}
 
 
-def _silences(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, rules: VitalsSettings) -> list[Silence]:
-    all_after_ns = round(rules.silence_of_all_s * SECOND_NS)
-    upto = known_upto(lake, backlogs, now_ns)
-    return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
-
-
-def known_upto(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int) -> dict[str, int]:
-    """Return by feed until when arrivals are known, also of what the fusion has not consumed.
-
-    What waits to be decoded, in a zone or as a record, is no silence.
-    """
-    decoded_ns = _decoded_upto_ns(lake, now_ns)
-    return {
-        feed: min(now_ns - round((backlog.oldest_s or 0.0) * SECOND_NS), decoded_ns)
-        for feed, backlog in backlogs.items()
-    }
-
-
 def _unlisted(lake: Lake, sensors: FusionResource, now_ns: int) -> Iterator[Finding]:
     """Find sensors that report, and that the list lacks; a list that cannot be read is named with the settings."""
     try:
@@ -131,41 +118,6 @@ def _unlisted(lake: Lake, sensors: FusionResource, now_ns: int) -> Iterator[Find
     heard = [name.removeprefix(HEARD) for name in heard_by_now(lake, now_ns) if name.startswith(HEARD)]
     for name in unlisted(heard, network):
         yield Finding(name, sensors.why_not_used(name))
-
-
-def _decoded_upto_ns(lake: Lake, now_ns: int) -> int:
-    """Until when arrivals are known as observations: where records wait, until the commit before the oldest of them.
-
-    What a commit holds arrived since the one before.
-    """
-    waiting = _waiting(lake, RAW_RECORDS, OBSERVATIONS)
-    if not waiting or not lake.log(OBSERVATIONS).head().commit:  # a table that was never made waits for its first run
-        return now_ns
-    oldest = waiting[-1].sequence
-    before = lake.log(RAW_RECORDS).commits(None, after=oldest - 2)[-1]
-    return before.manifest.as_of_ns if before.sequence < oldest else 0
-
-
-def heard_by_now(lake: Lake, now_ns: int) -> dict[str, int]:
-    """Read the marks of sources in the fusion's newest commit, and of observations that it has not consumed.
-
-    Of a long standstill only the newest commits are read; before them, every source counts as heard.
-    """
-    commit = lake.log(FUSED_TRACKS).head().commit
-    marks = dict(commit.manifest.watermarks) if commit else {}
-    waiting = _waiting(lake, OBSERVATIONS, FUSED_TRACKS)
-    if not waiting:
-        return marks
-    newest, earlier = waiting[:_LOOKED_BACK], waiting[_LOOKED_BACK:]
-    if earlier:
-        floor_ns = earlier[0].manifest.as_of_ns
-        marks |= {name: max(at, floor_ns) for name, at in marks.items() if name.startswith(HEARD)}
-    span = (newest[-1].sequence - 1, newest[0].sequence)
-    rows = lake.log(OBSERVATIONS).rows_of(span, ["source_kind", "source_id", "sensor_time_ns"])
-    rows = rows.filter(pc.is_valid(rows["source_id"]))
-    came = {f"{AWAITED}{kind}" for kind in pc.unique(rows["source_kind"]).to_pylist()}
-    marks |= heard_marks(marks, rows, now_ns)
-    return {name: at for name, at in marks.items() if name not in came}
 
 
 def _stale_catalogue(lake: Lake, now_ns: int) -> Finding | None:
@@ -235,20 +187,8 @@ def watermark_facts(lake: Lake) -> WatermarkFacts:
 
 def unconsumed_s(lake: Lake, source: Table, reader: Table, now_ns: int) -> float:
     """Mission seconds since the oldest commit of ``source`` that ``reader`` has not consumed; 0: there is none."""
-    oldest_ns = min((each.manifest.as_of_ns for each in _waiting(lake, source, reader)), default=now_ns)
+    oldest_ns = min((each.manifest.as_of_ns for each in waiting_commits(lake, source, reader)), default=now_ns)
     return max(now_ns - oldest_ns, 0) / SECOND_NS
-
-
-def _waiting(lake: Lake, source: Table, reader: Table) -> list[Commit]:
-    """Return the commits of ``source`` that ``reader`` has not consumed, newest first; without those that a finding
-    withholds.
-
-    That finding is a fault of its own, and its consumers stop by rule.
-    """
-    commit, readable = lake.log(reader).head().commit, lake.readable(source)
-    window = commit.manifest.window(source.name) if commit else None
-    waiting = lake.log(source).commits(None, after=window.upto_sequence if window else 0)
-    return [each for each in waiting if not readable.withheld or each.sequence <= readable.head.sequence]
 
 
 def _slowest(marks: Mapping[str, int]) -> str:

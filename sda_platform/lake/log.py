@@ -34,7 +34,7 @@ _SMALL_BATCH_ROWS = 1_024
 # A run asks for the newest version of a table a dozen times, and for the few at which its plans pinned it.
 _KEPT_VERSIONS = 4
 # Spark writes a checksum with each page; without this option Arrow returns a page that differs from it.
-_VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
+VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
 
 
 class TableLog:
@@ -198,10 +198,10 @@ class TableLog:
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
         dataset = self._near(delta, self.dataset(delta, in_files), where, version)
-        scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=_VERIFIED)
+        scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=VERIFIED)
         with reading(self.table.name, version):
             found = scanner.to_table()
-        return self._filled(found, names)
+        return self.filled(found, names)
 
     def rows_of(
         self,
@@ -229,7 +229,7 @@ class TableLog:
         delta = self.open()
         if delta is None:
             return set()
-        scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
+        scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=VERIFIED)
         with reading(self.table.name):
             return {value for batch in scanner.to_batches() for value in batch.column(0).unique().to_pylist()}
 
@@ -249,9 +249,9 @@ class TableLog:
                 batch_size=_SMALL_BATCH_ROWS,
                 batch_readahead=1,
                 fragment_readahead=1,
-                fragment_scan_options=_VERIFIED,
+                fragment_scan_options=VERIFIED,
             )
-        return self._filled(found, names)
+        return self.filled(found, names)
 
     def stored_columns(self, version: int | None = None) -> frozenset[str]:
         """Return the names of the stored table's columns; where there is none yet (-1), those that are declared."""
@@ -264,8 +264,8 @@ class TableLog:
         stored = self.stored_columns(version)
         return [column for column in self.table.columns if column.name not in stored]
 
-    def _filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
-        """``found`` with all of ``names``; a column that the table was not yet written with is null."""
+    def filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
+        """Return ``found`` with all of ``names``; a column that the table was not yet written with is null."""
         held = set(found.column_names)
         for name in (n for n in names if n not in held):
             found = found.append_column(name, pa.nulls(found.num_rows, self.table.arrow_schema.field(name).type))

@@ -28,7 +28,7 @@ catalog_index = dg.AssetSpec(
     description="The catalogue as the lookup endpoint serves it: an ordered map in `<home>/serving`, bound to one "
     "verified version of `orbital_catalog`. The endpoint keeps it (`sda up`, `sda catalog serve`); a sensor "
     "reports it.",
-    kinds={"lmdb"},
+    kinds={"rocksdb"},
 )
 
 

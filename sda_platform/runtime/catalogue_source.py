@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,10 +32,12 @@ from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.history.errors import VersionExpired
 from sda_platform.history.version_vector import vector_at
+from sda_platform.lake.commit_spans import committed_in, files_of
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import CommitManifest
+from sda_platform.lake.ordered_reading import in_order
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
@@ -45,11 +47,14 @@ from sda_platform.serving import micro_segment
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, an_object
 from sda_platform.serving.index import IS_HELD, Binding
 from sda_platform.serving.kept_views import NotKept
+from sda_platform.serving.keys import PERIOD_NS
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.satellites import NO_SATELLITES, Satellites
 from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
+_AT_ONCE: Final = 300_000
+"""So many sets of a whole history are read at a time, up to four times as many where files overlap."""
 _LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
 _FEEDS: Final = {
     "alerts": CONJUNCTION_ALERTS, "conjunctions": CONJUNCTION_ASSESSMENTS, "element_sets": ELEMENT_SETS,
@@ -104,8 +109,14 @@ class LakeSource:
         written_after = ds.field(COMMIT_SEQUENCE) > after_sequence
         return self._lake.log(ORBITAL_CATALOG).rows(COLUMNS, written_after, binding.version)
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        return self._marked(binding, self._usable(after_sequence, binding.elements_sequence))
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
+        log, held = self._lake.log(ELEMENT_SETS), held_upto(self._lake, self._manifest(binding))
+        written = (after_sequence, binding.elements_sequence)
+        in_files = files_of(written) if after_sequence else None
+        for sets in in_order(
+            log, "epoch_time_ns", COLUMNS, _usable(*written), step=PERIOD_NS, rows=_AT_ONCE, in_files=in_files
+        ):
+            yield _marked(self.identified(sets), held)
 
     def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         manifest = self._manifest(binding)
@@ -114,11 +125,7 @@ class LakeSource:
         changed = self._lake.log(HELD_ELEMENT_SETS).rows(list(SET_KEY), is_new, version)
         of_segments = ds.field("segment_sha256").isin(pc.unique(changed["segment_sha256"]))
         sets = self._usable(0, binding.elements_sequence, where=of_segments)
-        return self._marked(binding, sets.filter(are_held(sets, changed)))
-
-    def _marked(self, binding: Binding, sets: pa.Table) -> pa.Table:
-        """``sets`` with the column IS_HELD, as of ``binding``."""
-        return sets.append_column(IS_HELD, are_held(sets, held_upto(self._lake, self._manifest(binding))))
+        return _marked(sets.filter(are_held(sets, changed)), held_upto(self._lake, manifest))
 
     def _manifest(self, binding: Binding) -> CommitManifest | None:
         commit = self._lake.log(ORBITAL_CATALOG).commit_at(binding.version)
@@ -228,8 +235,7 @@ class LakeSource:
     def _usable(
         self, after_sequence: int, upto_sequence: int, *more_columns: str, where: ds.Expression | None = None
     ) -> pa.Table:
-        written = (ds.field(COMMIT_SEQUENCE) > after_sequence) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
-        usable = written & ds.field("error_kind").is_null()
+        usable = _usable(after_sequence, upto_sequence)
         usable = usable if where is None else usable & where
         return self.identified(self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], usable))
 
@@ -252,6 +258,15 @@ def scheduled_observations(lake: Lake, as_of_ns: int | None = None) -> Rows:
     """Return the scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
     rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", as_of_ns)
     return [row for row in rows if row["status"] == SCHEDULED]
+
+
+def _usable(after_sequence: int, upto_sequence: int) -> ds.Expression:
+    """Make the condition on `element_sets` for the usable sets of commits ``(after, upto]``."""
+    return committed_in((after_sequence, upto_sequence)) & ds.field("error_kind").is_null()
+
+
+def _marked(sets: pa.Table, held: pa.Table) -> pa.Table:
+    return sets.append_column(IS_HELD, are_held(sets, held))
 
 
 def _answered(table: Table) -> list[Column]:

@@ -1,8 +1,8 @@
 """The contract of an ordered key-value engine.
 
 Keys are compared byte by byte. A write is one batch: after a crash all of it is there, or nothing. The platform uses
-LMDB; the tests hold RocksDB and SQLite to the same contract. Engines store bytes only; checksums and the meaning of
-keys belong to `serving.index`.
+RocksDB; the tests hold LMDB and SQLite to the same contract. Engines store bytes only; the meaning of keys and values
+belongs to `serving.index`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,10 +36,11 @@ class Engine(Reader, Protocol):
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         """Apply all deletes, then all puts, as one durable batch; a put replaces the value under its key."""
 
-    def bulk_load(self, ascending: Iterable[Pair]) -> None:
-        """Fill an empty map with pairs in strictly ascending order of their keys, durable on return.
+    def bulk_load(self, runs: Iterable[Iterable[Pair]]) -> None:
+        """Fill an empty map with runs of pairs, each in strictly ascending order of their keys; durable on return.
 
-        Raises ValueError for a key that is not above the one before it.
+        Of a key that several runs have, the last value counts. Raises ValueError for a key of a run that is not above
+        the one before it.
         """
 
     def compact(self) -> None:

@@ -6,21 +6,21 @@ object holds every set that the catalogue had consumed, but for those that are h
 """
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving import keys
 from sda_platform.serving.engine import Engine, Pair, Reader
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
-from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
+from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode, places
 
 _BINDING: Final = keys.META + b"binding"
 _BATCH: Final = 50_000
@@ -97,9 +97,16 @@ class IndexReader:
     def history(
         self, norad_id: int, since_ns: int = ALWAYS_NS, until_ns: int = FOREVER_NS, *, descending: bool = False
     ) -> Iterator[StoredElements]:
-        """Every set of an object with an epoch in [since_ns, until_ns], by epoch, then by segment and record."""
-        first, last = keys.history_from(norad_id, since_ns), keys.history_upto(norad_id, until_ns)
-        return _decoded(self._reader.scan(first, last, descending=descending))
+        """Every set of an object with an epoch in [since_ns, until_ns], by epoch, then by segment and record.
+
+        Only the periods are read in which the object has sets, and each when it is reached.
+        """
+        first, last = keys.period(norad_id, since_ns), keys.period(norad_id, until_ns)
+        for key, _ in self._reader.scan(first, last, descending=descending):
+            begin_ns, end_ns = keys.span_of(key)
+            least = keys.history_from(norad_id, max(begin_ns, since_ns))
+            greatest = keys.history_upto(norad_id, min(end_ns, until_ns))
+            yield from _decoded(self._reader.scan(least, greatest, descending=descending))
 
     def named(self, text: str) -> Iterator[StoredElements]:
         """Return the objects whose name contains ``text``, whatever its case, by name."""
@@ -146,19 +153,26 @@ class CatalogueIndex(IndexReader):
             raise IndexMismatch(f"the index holds {held}, version {version} of the catalogue was requested")
         return found
 
-    def load(self, binding: Binding, current: pa.Table, history: pa.Table) -> Binding:
-        """Fill an empty index: ``current`` has a row per object, ``history`` all sets; both have COLUMNS.
+    def load(self, binding: Binding, current: pa.Table, history: Iterable[pa.Table]) -> Binding:
+        """Fill an empty index: ``current`` has a row per object, ``history`` all sets; the tables have COLUMNS.
 
-        Sets of the history for which its column IS_HELD is true are held.
+        Sets of the history for which its column IS_HELD is true are held. One table of it is in memory at a time. The
+        index is fastest to load where their epochs are in different periods (`keys.PERIOD_NS`).
         """
-        rows = records(current)
-        complete = Binding(**{**asdict(binding), "objects": len(rows), "sets": history.num_rows})
-        pairs = [pair for row in rows for pair in _pairs_of(row)]
-        pairs.append((_BINDING, _binding_value(complete)))
-        pairs.sort()
-        place = bisect_left(pairs, (keys.HELD, b""))
-        # The history is by far the largest part: it is never there as objects of Python at once.
-        self.engine.bulk_load(chain(pairs[:place], _history_pairs(history), pairs[place:]))
+        sets = 0
+
+        def runs() -> Iterator[Iterable[Pair]]:
+            nonlocal sets
+            for table in history:
+                sets += table.num_rows
+                yield _set_pairs(table.combine_chunks())
+                yield _period_pairs(table)
+            # Runs that do not overlap need no merge; all the history lies between these.
+            yield from (list(run) for _, run in groupby(_current_pairs(current), lambda pair: pair[0][:1]))
+
+        self.engine.bulk_load(runs())
+        complete = Binding(**{**asdict(binding), "objects": current.num_rows, "sets": sets})
+        self.engine.write([(_BINDING, _binding_value(complete))])
         return complete
 
     def update(self, binding: Binding, changed: pa.Table, history: pa.Table) -> Binding:
@@ -169,15 +183,14 @@ class CatalogueIndex(IndexReader):
         before = self.binding()
         if before is None:
             raise IndexMismatch("an empty index cannot be updated; load it")
-        rows, past = records(changed), dict(_set_pairs(history))
-        old = self.multi_get([row.norad_id for row in rows])
-        others = [_other_place(key) for key in past]
+        past, periods = dict(_set_pairs(history.combine_chunks())), _period_pairs(history)
+        old = self.multi_get(changed["norad_id"].to_pylist())
+        others = [keys.other_place(key) for key in past]
         known = sum(value is not None for value in self.engine.multi_get([*past, *others]))
         objects = before.objects + sum(each is None for each in old)
         sets = before.sets + len(past) - known
         complete = Binding(**{**asdict(binding), "objects": objects, "sets": sets})
-        puts = [pair for row in rows for pair in _pairs_of(row)]
-        puts += [*past.items(), (_BINDING, _binding_value(complete))]
+        puts = [*_current_pairs(changed), *past.items(), *periods, (_BINDING, _binding_value(complete))]
         moved = (key for each in old if each is not None for key, _ in _pointers(each))
         self.engine.write(puts, chain(moved, others))
         return complete
@@ -196,10 +209,12 @@ class CatalogueIndex(IndexReader):
                 if None in self.engine.multi_get(wanted):
                     raise DamagedIndex(f"object {decode(key, value).norad_id} cannot be found by all its keys; rebuild")
                 pointers += len(wanted)
-            elif space in (keys.HISTORY, keys.HELD):
+            elif space == keys.HISTORY:
                 sets += 1
-                decode(key, value)
-            elif key != _BINDING:
+                stored = decode(key, value)
+                if self.engine.get(keys.period(stored.norad_id, stored.epoch_time_ns)) is None:
+                    raise DamagedIndex(f"{keys.described(key)} cannot be found by its period; rebuild")
+            elif space != keys.PERIOD and key != _BINDING:
                 pointers -= 1
         if (objects, sets, pointers) != (binding.objects, binding.sets, 0):
             raise DamagedIndex(
@@ -215,10 +230,11 @@ def records(table: pa.Table) -> list[StoredElements]:
     return list(map(StoredElements._make, zip(*columns, strict=True)))
 
 
-def _pairs_of(record: StoredElements) -> Iterator[Pair]:
-    key = keys.current(record.norad_id)
-    yield key, encode(key, record)
-    yield from _pointers(record)
+def _current_pairs(rows: pa.Table) -> list[Pair]:
+    """Return what is stored of objects, ascending by key."""
+    found = [(keys.current(record.norad_id), record) for record in records(rows)]
+    values = zip((key for key, _ in found), encode(rows), strict=True)
+    return sorted([*values, *(pointer for _, record in found for pointer in _pointers(record))])
 
 
 def _pointers(record: StoredElements) -> Iterator[Pair]:
@@ -230,32 +246,22 @@ def _pointers(record: StoredElements) -> Iterator[Pair]:
 
 
 def _set_pairs(sets: pa.Table) -> Iterator[Pair]:
-    for record, is_held in zip(records(sets), _are_held(sets).to_pylist(), strict=True):
-        place = (record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
-        key = keys.held(*place) if is_held else keys.history(*place)
-        yield key, encode(key, record)
-
-
-def _are_held(sets: pa.Table) -> pa.ChunkedArray | pa.Array:
-    return sets[IS_HELD] if IS_HELD in sets.column_names else pa.repeat(False, sets.num_rows)
-
-
-def _other_place(key: bytes) -> bytes:
-    """Return the key that a set has when it is held, or is not any more."""
-    return (keys.HISTORY if key[:1] == keys.HELD else keys.HELD) + key[1:]
-
-
-def _history_pairs(history: pa.Table) -> Iterator[Pair]:
-    """Yield the pairs of a history, ascending by key."""
-    by_key = {
-        "is_accepted": pc.invert(_are_held(history)),
-        **{name: history.column(name) for name in ("norad_id", "epoch_time_ns")},
-        "segment": pc.utf8_slice_codeunits(history.column("segment_sha256"), 0, keys.SEGMENT_DIGITS),
-        "record_number": history.column("record_number"),
-    }
-    order = pc.sort_indices(pa.table(by_key), [(name, "ascending") for name in by_key])
+    """Yield the pairs of sets, ascending by key; a part of them is there as objects of Python at once."""
+    found = _keys(sets)
+    # As texts: NumPy has no order of other bytes.
+    order = np.argsort(found.view(f"S{found.itemsize}"), kind="stable")
     for start in range(0, len(order), _BATCH):
-        yield from _set_pairs(history.take(order.slice(start, _BATCH)))
+        batch = sets.take(order[start : start + _BATCH])
+        yield from zip(keys.listed(_keys(batch)), encode(batch), strict=True)
+
+
+def _period_pairs(sets: pa.Table) -> list[Pair]:
+    return [(key, b"") for key in keys.periods(_keys(sets))]
+
+
+def _keys(sets: pa.Table) -> npt.NDArray[np.void]:
+    are_held = sets[IS_HELD].to_numpy() if IS_HELD in sets.column_names else np.zeros(sets.num_rows, np.bool_)
+    return keys.histories(places(sets), are_held)
 
 
 def _decoded(pairs: Iterable[Pair]) -> Iterator[StoredElements]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -58,10 +59,10 @@ class LiveCatalogue:
         return self._served[1]
 
     def start(self) -> None:
-        """Open the index, verify it, and read what was acknowledged but not consumed; a damaged index is rebuilt."""
+        """Open the index, and read what was acknowledged but not consumed; an index that cannot be read is rebuilt."""
         try:
             index = self._store.open()
-            self._binding = index.verify() if index else None
+            self._binding = index.binding() if index else None
             self._served = index, PendingSets(self._binding.identities if self._binding else "")
         except DamagedIndex as error:
             self._damage = error
@@ -72,7 +73,7 @@ class LiveCatalogue:
         """Follow the catalogue and take in micro-segments of others; tell whether the served version changed.
 
         An index that is found damaged is loaded anew from the catalogue's table. Until then it serves what is sound.
-        Each call examines a part of it, so that damage is found which no answer meets.
+        Each call examines a part of it, so that damage is found which no answer meets (`Engine.examine`).
         """
         newest, served = self.source.newest(), self._binding
         self._take_unconsumed()
@@ -174,11 +175,12 @@ class LiveCatalogue:
         if index is None or served is None or not self._is_continued(served, newest):
             self._rebuild(newest)
             return
+        new_sets = list(islice(self.source.element_sets(newest, after_sequence=served.elements_sequence), 2))
+        if len(new_sets) > 1:  # one step of the index would take more memory than a load
+            self._rebuild(newest)
+            return
         changed = self.source.catalogue(newest, after_sequence=served.sequence)
-        sets = [
-            self.source.changed_holds(newest, after_sequence=served.holds_sequence),
-            self.source.element_sets(newest, after_sequence=served.elements_sequence),
-        ]
+        sets = [self.source.changed_holds(newest, after_sequence=served.holds_sequence), *new_sets]
         self._binding = index.update(newest, changed, pa.concat_tables(sets))
         with self._changing:
             self._served = index, self.pending.without(partial(_is_indexed, index))
@@ -213,7 +215,8 @@ class LiveCatalogue:
 
 def _is_indexed(index: CatalogueIndex, record: StoredElements) -> bool:
     place = record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number
-    return any(index.engine.get(key) is not None for key in (keys.history(*place), keys.held(*place)))
+    key = keys.history(*place)
+    return any(index.engine.get(each) is not None for each in (key, keys.other_place(key)))
 
 
 def _is_same(newest: Binding, served: Binding) -> bool:

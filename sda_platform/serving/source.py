@@ -1,6 +1,6 @@
 """Where the serving index comes from: the catalogue's tables, and what was acknowledged but is not in them yet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -26,8 +26,11 @@ class CatalogueSource(Protocol):
     def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         """Return the rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``; with IS_HELD."""
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
+        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``; with IS_HELD.
+
+        They come about by epoch, in tables of bounded size, each read when it is reached.
+        """
 
     def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         """Return the sets that commits of `held_element_sets` up to ``binding`` have changed; with IS_HELD."""

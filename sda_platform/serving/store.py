@@ -7,6 +7,7 @@ derived: where it is damaged or lost, it is loaded again from the catalogue.
 
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,16 +16,18 @@ import pyarrow as pa
 from sda_platform import failpoints
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.index import Binding, CatalogueIndex
-from sda_platform.serving.lmdb_engine import LmdbEngine
+from sda_platform.serving.rocksdb_engine import RocksDbEngine
 
 _POINTER = "CURRENT"
+_BEFORE = "lmdb"
+"""Where earlier releases kept the index."""
 
 
 class IndexStore:
     """The generations of the index below ``root``, each in an engine of its own. One process writes at a time."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root / "lmdb"
+        self.root = root / "rocksdb"
 
     def open(self) -> CatalogueIndex | None:
         """Return the index that serves; None where none was loaded. Raises DamagedIndex."""
@@ -33,15 +36,15 @@ class IndexStore:
             return None
         if not (self.root / name).is_dir():
             raise DamagedIndex(f"{self.root / name}: the index is gone; rebuild it")
-        return CatalogueIndex(LmdbEngine(self.root / name))
+        return CatalogueIndex(RocksDbEngine(self.root / name))
 
-    def rebuild(self, binding: Binding, current: pa.Table, history: pa.Table) -> CatalogueIndex:
+    def rebuild(self, binding: Binding, current: pa.Table, history: Iterable[pa.Table]) -> CatalogueIndex:
         """Load a new generation and have it serve; the old one is removed (an open reader keeps its files)."""
         self._sweep()
         name = f"generation-{self._next_number():06d}"
         with ExitStack() as on_failure:
-            index = CatalogueIndex(LmdbEngine(self.root / name))
-            # LMDB opens a file once in a process: left open, it would refuse the next try.
+            index = CatalogueIndex(RocksDbEngine(self.root / name))
+            # RocksDB opens a directory once: left open, it would refuse the next try.
             on_failure.callback(index.engine.close)
             index.load(binding, current, history)
             failpoints.hit("serving.loaded")
@@ -76,6 +79,7 @@ class IndexStore:
 
     def _sweep(self) -> None:
         """Remove the generations that do not serve."""
+        shutil.rmtree(self.root.with_name(_BEFORE), ignore_errors=True)
         serving = self._serving()
         for each in self.root.glob("generation-*"):
             if each.name != serving:

@@ -241,7 +241,7 @@ class ReleasedView(_SelectedView):
 
 def place(record: StoredElements) -> Place:
     """Return the place of a set in the history of its object."""
-    return Place(record.epoch_time_ns, record.segment_sha256[: keys.SEGMENT_DIGITS], record.record_number)
+    return Place(record.epoch_time_ns, record.segment_sha256[: 2 * keys.SEGMENT_BYTES], record.record_number)
 
 
 def _matches(record: StoredElements, search: Mapping[str, str]) -> bool:

@@ -53,8 +53,9 @@ class SqliteEngine:
             connection.executemany("DELETE FROM pairs WHERE key = ?", ((key,) for key in deletes))
             connection.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?)", puts)
 
-    def bulk_load(self, ascending: Iterable[Pair]) -> None:
-        self.write(ascending_only(ascending))
+    def bulk_load(self, runs: Iterable[Iterable[Pair]]) -> None:
+        for run in runs:
+            self.write(ascending_only(run))
 
     def examine(self) -> None:
         """Nothing to do: SQLite finds damage when it reads."""

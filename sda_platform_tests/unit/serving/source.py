@@ -1,6 +1,6 @@
 """A catalogue in memory, as a source of the serving index."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -73,9 +73,9 @@ class MemorySource:
             best[row["norad_id"]] = row
         return table([row for row in best.values() if row["commit_sequence"] > after_sequence])
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
         found = table(self.sets)
-        return found.filter(pc.greater(found["commit_sequence"], after_sequence))
+        yield found.filter(pc.greater(found["commit_sequence"], after_sequence))
 
     def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         return table([])

@@ -183,11 +183,11 @@ def test_the_most_specific_range_decides_on_a_type__RFC9110_12_5_1(accept: str |
 
 
 def flip_a_bit(place: World, norad_id: int) -> None:
-    """Damage the stored set of an object."""
+    """Damage the stored set of an object: its number, which its key has as well."""
     index = place.live._served[0]
     assert index is not None
     value = bytearray(index.engine.get(keys.current(norad_id)) or b"")
-    value[40] ^= 1
+    value[7] ^= 1
     index.engine.write([(keys.current(norad_id), bytes(value))])
 
 

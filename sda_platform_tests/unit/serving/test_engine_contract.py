@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from sda_platform.serving.engine import Engine
 from sda_platform.serving.errors import DamagedIndex
-from sda_platform.serving.lmdb_engine import LmdbEngine
-from sda_platform_tests.support.rocksdb_engine import CACHE_BYTES, RocksDbEngine
+from sda_platform.serving.rocksdb_engine import CACHE_BYTES, RocksDbEngine
+from sda_platform_tests.support.lmdb_engine import LmdbEngine
 from sda_platform_tests.support.sampling import sampled
 from sda_platform_tests.support.serving_engines import ENGINES
 
@@ -30,7 +30,7 @@ def value(number: int) -> bytes:
 
 
 # The one of the product; the others keep the contract apart from one implementation.
-CHOSEN = sampled(ENGINES, "lmdb", "sqlite")
+CHOSEN = sampled(ENGINES, "rocksdb", "sqlite")
 
 
 @pytest.fixture(params=CHOSEN)
@@ -59,14 +59,14 @@ def test_each_of_ten_thousand_random_keys_returns_the_value_stored_under_it__BT1
 
 
 def test_a_range_is_exact_ascending_and_includes_both_ends__BT2_LS7(engine: Engine) -> None:
-    engine.bulk_load((key(n), value(n)) for n in range(1, 10_001))
+    engine.bulk_load([((key(n), value(n)) for n in range(1, 10_001))])
     assert numbers(engine.scan(key(5000), key(5100))) == list(range(5000, 5101))
     assert numbers(engine.scan(key(255), key(257))) == [255, 256, 257], "numbers order as bytes"
     assert numbers(engine.scan(key(10_001), key(20_000))) == []
 
 
 def test_a_range_reads_one_state_though_writes_follow__BT18(engine: Engine) -> None:
-    engine.bulk_load((key(n), value(n)) for n in range(100))
+    engine.bulk_load([((key(n), value(n)) for n in range(100))])
     scan = engine.scan(key(0), key(99))
     first = [next(scan)[0]]
     engine.write([(key(n), b"new") for n in range(100)], [key(50)])
@@ -75,13 +75,13 @@ def test_a_range_reads_one_state_though_writes_follow__BT18(engine: Engine) -> N
 
 def test_a_bulk_load_of_keys_out_of_order_is_refused__LS11(engine: Engine) -> None:
     with pytest.raises(ValueError, match="ascending"):
-        engine.bulk_load([(key(2), b""), (key(1), b"")])
+        engine.bulk_load([[(key(2), b""), (key(1), b"")]])
     with pytest.raises(ValueError, match="ascending"):
-        engine.bulk_load([(key(3), b""), (key(3), b"")])
+        engine.bulk_load([[(key(3), b""), (key(3), b"")]])
 
 
 def test_deleted_keys_are_absent_and_all_others_unaffected__BT5_LS5(engine: Engine) -> None:
-    engine.bulk_load((key(n), value(n)) for n in range(5000))
+    engine.bulk_load([((key(n), value(n)) for n in range(5000))])
     deleted = set(random.Random(2).sample(range(5000), 1000))
     engine.write([], [key(n) for n in deleted])
     assert {n for n in range(5000) if engine.get(key(n)) is None} == deleted
@@ -91,7 +91,7 @@ def test_deleted_keys_are_absent_and_all_others_unaffected__BT5_LS5(engine: Engi
 
 
 def test_the_newest_value_or_deletion_of_a_key_decides__LS8_LS9_LS12(engine: Engine) -> None:
-    engine.bulk_load((key(n), b"first") for n in range(10))
+    engine.bulk_load([((key(n), b"first") for n in range(10))])
     engine.write([(key(n), b"second") for n in range(5)])
     engine.write([(key(0), b"third")], [key(1)])
     expected = [b"third", None, *[b"second"] * 3, *[b"first"] * 5]
@@ -118,7 +118,7 @@ def test_compaction_keeps_every_live_key_and_reclaims_old_versions__LS6_LS24(tmp
 
 def test_bloom_filters_answer_more_than_95_percent_of_absent_probes__LS4(tmp_path: Path) -> None:
     engine = RocksDbEngine(tmp_path)
-    engine.bulk_load((key(2 * n), value(n)) for n in range(20_000))
+    engine.bulk_load([((key(2 * n), value(n)) for n in range(20_000))])
     absent = [key(2 * n + 1) for n in random.Random(3).sample(range(19_000), 1000)]
     before = engine.statistics()
     assert engine.multi_get(absent) == [None] * 1000
@@ -131,7 +131,7 @@ def test_bloom_filters_answer_more_than_95_percent_of_absent_probes__LS4(tmp_pat
 def test_a_bulk_load_of_100000_keys_fills_more_than_95_percent_of_the_leaves__BT3_BT4(tmp_path: Path) -> None:
     loaded, inserted = LmdbEngine(tmp_path / "loaded"), LmdbEngine(tmp_path / "inserted")
     pairs = [(key(n), struct.pack("<IH", n, n % 7)) for n in range(100_000)]
-    loaded.bulk_load(pairs)
+    loaded.bulk_load([pairs])
     shuffled = random.Random(4).sample(pairs, len(pairs))
     for start in range(0, len(shuffled), 10_000):
         inserted.write(shuffled[start : start + 10_000])
@@ -148,7 +148,7 @@ def test_a_bulk_load_of_100000_keys_fills_more_than_95_percent_of_the_leaves__BT
 
 def test_the_hot_set_is_read_from_the_cache__PM4(tmp_path: Path) -> None:
     engine = RocksDbEngine(tmp_path)
-    engine.bulk_load((key(n), value(n)) for n in range(20_000))
+    engine.bulk_load([((key(n), value(n)) for n in range(20_000))])
     hot = [key(n) for n in random.Random(5).sample(range(20_000), 200)]
     for _ in range(50):
         engine.multi_get(hot)
@@ -160,7 +160,7 @@ def test_the_hot_set_is_read_from_the_cache__PM4(tmp_path: Path) -> None:
 
 def test_memory_stays_bounded_whatever_is_read__PM20(tmp_path: Path, name: str) -> None:
     engine = ENGINES[name](tmp_path)
-    engine.bulk_load((key(n), bytes(400)) for n in range(100_000))
+    engine.bulk_load([((key(n), bytes(400)) for n in range(100_000))])
     tracemalloc.start()
     assert sum(1 for _ in engine.scan(key(0), key(100_000))) == 100_000
     peak = tracemalloc.get_traced_memory()[1]
@@ -182,7 +182,7 @@ def test_what_was_written_is_there_after_opening_again__WL2(tmp_path: Path, name
 
 def test_a_flipped_bit_in_a_block_is_an_error_and_no_answer__PM2_PM3(tmp_path: Path) -> None:
     engine = RocksDbEngine(tmp_path)
-    engine.bulk_load((key(n), value(n)) for n in range(2000))
+    engine.bulk_load([((key(n), value(n)) for n in range(2000))])
     engine.close()
     (file,) = tmp_path.glob("*.sst")
     data = bytearray(file.read_bytes())
@@ -196,42 +196,10 @@ def test_a_flipped_bit_in_a_block_is_an_error_and_no_answer__PM2_PM3(tmp_path: P
     again.close()
 
 
-def test_a_bit_flipped_anywhere_in_lmdbs_file_is_an_error__PM2_PM3(tmp_path: Path) -> None:
-    """Leaf, branch, overflow, free and meta pages: without the checksum some of these hide keys or end the process."""
-    engine = LmdbEngine(tmp_path)
-    engine.bulk_load((key(n), value(n)) for n in range(20_000))
-    engine.write([(key(7), bytes(9000))], [key(n) for n in range(1000, 3000)])
-    facts = engine.statistics()
-    assert facts["branch_pages"] > 1
-    engine.close()
-    file = tmp_path / "data.mdb"
-    sound = file.read_bytes()
-    chance = random.Random(7)
-    pages = len(sound) // facts["page_bytes"]
-    places = [chance.randrange(len(sound)) for _ in range(150)]
-    places += [page * facts["page_bytes"] + chance.randrange(40) for page in chance.sample(range(pages), 150)]
-    for place in places:
-        damaged = bytearray(sound)
-        damaged[place] ^= 1 << chance.randrange(8)
-        file.write_bytes(damaged)
-        with pytest.raises(DamagedIndex, match="rebuild"):
-            LmdbEngine(tmp_path)
-    file.write_bytes(sound[:-1])
-    with pytest.raises(DamagedIndex, match="rebuild"):
-        LmdbEngine(tmp_path)
-    file.write_bytes(sound)
-    again = LmdbEngine(tmp_path)
-    assert len(list(again.scan(b"", b"\xff"))) == 18_000
-    again.close()
-    (tmp_path / "data.mdb.crc32").unlink()
-    with pytest.raises(DamagedIndex, match="nothing was recorded"):
-        LmdbEngine(tmp_path)
-
-
 def test_a_bit_flipped_anywhere_in_rocksdbs_files_gives_no_wrong_answer__PM2_PM3(tmp_path: Path) -> None:
     """An error, or every answer as it was written; the log of the map's work is not read."""
     engine = RocksDbEngine(tmp_path / "sound", write_buffer_bytes=64 * 1024)
-    engine.bulk_load((key(n), value(n)) for n in range(3000))
+    engine.bulk_load([((key(n), value(n)) for n in range(3000))])
     engine.write([(key(n), value(n + 1)) for n in range(100)], [key(2999)])
     engine.compact()
     expected = list(engine.scan(b"", b"\xff"))
@@ -263,7 +231,7 @@ def test_a_bit_flipped_anywhere_in_rocksdbs_files_gives_no_wrong_answer__PM2_PM3
 _COMPACTING = """
 import struct, sys
 from pathlib import Path
-from sda_platform_tests.support.rocksdb_engine import RocksDbEngine
+from sda_platform.serving.rocksdb_engine import RocksDbEngine
 engine = RocksDbEngine(Path(sys.argv[1]), write_buffer_bytes=64 * 1024)
 for version in range(10**6):
     engine.write((struct.pack(">I", n), struct.pack("<I", version) * 20) for n in range(3000))

@@ -1,14 +1,16 @@
 """The catalogue as it is served follows its versions, and shows what was acknowledged before they hold it."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.serving import keys
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
+from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
@@ -31,6 +33,14 @@ def served(source: MemorySource, root: Path) -> LiveCatalogue:
 
 def waiting(*rows: dict[str, object]) -> dict[str, object]:
     return {PUT: table([{**each, "segment_sha256": PUT} for each in rows])}
+
+
+def flip(file: Path, place: int) -> None:
+    with file.open("r+b") as damaged:
+        damaged.seek(place)
+        found = damaged.read(1)[0]
+        damaged.seek(place)
+        damaged.write(bytes([found ^ 1]))
 
 
 def test_a_later_version_is_taken_in_by_its_changes_only(source: MemorySource, tmp_path: Path) -> None:
@@ -69,14 +79,11 @@ def test_a_catalogue_that_was_replaced_is_loaded_anew(source: MemorySource, tmp_
     live.close()
 
 
-def test_a_damaged_index_is_loaded_anew__PM28(source: MemorySource, tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_opened_is_loaded_anew__PM28(source: MemorySource, tmp_path: Path) -> None:
     source.commit(*(row(number) for number in range(1, 200)))
     served(source, tmp_path).close()
-    (file,) = tmp_path.glob("lmdb/*/data.mdb")
-    data = bytearray(file.read_bytes())
-    place = data.index(b"OBJECT 77")
-    data[place] ^= 1
-    file.write_bytes(data)
+    (file,) = tmp_path.glob("rocksdb/*/MANIFEST-*")
+    flip(file, 20)
     live = served(source, tmp_path)
     found = live.get(77)
     assert found is not None and found.object_name == "OBJECT 77"
@@ -84,26 +91,43 @@ def test_a_damaged_index_is_loaded_anew__PM28(source: MemorySource, tmp_path: Pa
     live.close()
 
 
-@pytest.mark.parametrize("what", ["value", "key", "page"])
+@pytest.mark.parametrize("is_met", [True, False])
 def test_a_bit_flipped_while_it_serves_is_found_named_and_repaired__PM28(
-    source: MemorySource, tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+    source: MemorySource, tmp_path: Path, caplog: pytest.LogCaptureFixture, is_met: bool
 ) -> None:
+    """By a read, or by the examination of what no answer has met."""
     source.commit(*(row(number) for number in range(1, 200)))
     live = served(source, tmp_path)
-    before = Seen(live).objects()
-    (file,) = tmp_path.glob("lmdb/*/data.mdb")
-    data = file.read_bytes()
-    place = {"value": data.index(b"OBJECT 77"), "key": data.index(keys.epoch(row(77)["epoch_time_ns"], 77)), "page": 16}
-    with file.open("r+b") as damaged:
-        damaged.seek(place[what])
-        damaged.write(bytes([data[place[what]] ^ 1]))
-    if what == "value":
-        with pytest.raises(DamagedIndex, match="object 77"):
+    files = sorted(tmp_path.glob("rocksdb/*/*.sst"))
+    assert len(files) >= 6, "one of each space of keys"
+    for file in files:
+        flip(file, 40)
+    if is_met:
+        with pytest.raises(DamagedIndex, match="rebuild"):
             live.get(77)
     assert live.refresh()
-    assert str(file) in caplog.text or "object 77" in caplog.text
-    assert (Seen(live).objects(), live.health()["damage"]) == (before, None)
+    assert any(str(file) in caplog.text for file in files)
+    assert (len(Seen(live).objects()), live.health()["damage"]) == (199, None)
     assert source.reads == ["catalogue after 0"] * 2
+    live.close()
+
+
+def test_what_is_too_much_for_one_step_is_loaded_anew__44(
+    source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.commit(row(1))
+    live = served(source, tmp_path)
+    source.commit(*(row(number, epoch_time_ns=number) for number in range(2, 9)))
+    whole = source.element_sets
+
+    def in_two(binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
+        (found,) = whole(binding, after_sequence=after_sequence)
+        yield from (found.slice(0, 4), found.slice(4))
+
+    monkeypatch.setattr(source, "element_sets", in_two)
+    assert live.refresh()
+    assert source.reads == ["catalogue after 0"] * 2
+    assert [each.epoch_time_ns for number in range(2, 9) for each in Seen(live).history(number)] == list(range(2, 9))
     live.close()
 
 

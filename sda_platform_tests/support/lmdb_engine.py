@@ -9,35 +9,21 @@ import lmdb
 
 from sda_platform.serving.engine import Pair, Reader, ascending_only
 from sda_platform.serving.errors import DamagedIndex, ServingError
-from sda_platform.serving.file_checksum import FileChecksum
 
 # Bound of the file. The map is address space, not memory: pages come from the page cache, and the file is sparse.
 _MAP_BYTES = 64 * 2**30
-# 16 MiB, in some 10 ms: the index of a usual catalogue at each look for a newer version.
-_EXAMINED_PARTS = 64
 
 
 class LmdbEngine:
-    """See `serving.engine.Engine`. A value is read in place and copied once.
-
-    LMDB does not checksum its pages: a flipped bit could hide keys, or end the process. The file is therefore compared
-    with its checksums before it is mapped, and part by part while it is.
-    """
+    """See `serving.engine.Engine`. A value is read in place and copied once; pages carry no checksums."""
 
     def __init__(self, directory: Path, *, map_bytes: int = _MAP_BYTES) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        data = directory / "data.mdb"
-        self._checksum = FileChecksum(data)
-        is_new = not data.exists()
-        if not is_new:
-            self._checksum.require()
         try:
             self._environment = lmdb.open(str(directory), map_size=map_bytes, readahead=False, max_readers=1024)
         except lmdb.Error as error:
             raise DamagedIndex(f"{directory}: LMDB cannot open the index ({error}); rebuild it") from error
-        if is_new:
-            self._checksum.record()
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
@@ -63,9 +49,10 @@ class LmdbEngine:
         # Sorted keys write each page once.
         self._put(sorted(dict(puts).items()), deletes, append=False)
 
-    def bulk_load(self, ascending: Iterable[Pair]) -> None:
-        # Appending fills each leaf page before it begins the next.
-        self._put(ascending_only(ascending), (), append=True)
+    def bulk_load(self, runs: Iterable[Iterable[Pair]]) -> None:
+        for number, run in enumerate(runs):
+            # Appending fills each leaf page before it begins the next.
+            self._put(ascending_only(run), (), append=number == 0)
 
     def compact(self) -> None:
         """LMDB reuses the pages of old versions by itself; its file does not shrink."""
@@ -83,7 +70,7 @@ class LmdbEngine:
         }
 
     def examine(self) -> None:
-        self._checksum.require_more(_EXAMINED_PARTS)
+        """Nothing to do: pages carry no checksums."""
 
     def close(self) -> None:
         self._environment.close()
@@ -96,7 +83,6 @@ class LmdbEngine:
                 cursor.putmulti(puts, append=append)
         except lmdb.MapFullError as error:
             raise ServingError(f"{self._directory}: the index has reached the bound of its file") from error
-        self._checksum.record()
 
 
 class _Snapshot:

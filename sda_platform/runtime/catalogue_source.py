@@ -157,8 +157,8 @@ class LakeSource:
         consumed = self._lake.log(ELEMENT_SETS).head().sequence
         seen = binding.elements_sequence if binding else 0
         if consumed > seen:
-            rows = self._usable(seen, consumed, "segment_name")
-            rows = rows.filter(pc.starts_with(rows.column("segment_name"), micro_segment.PREFIX)).select(COLUMNS)
+            is_put = pc.starts_with(pc.field("segment_name"), micro_segment.PREFIX)
+            rows = self._usable(seen, consumed, where=is_put)
             for sha256 in rows.column("segment_sha256").unique().to_pylist():
                 if sha256 not in known_hashes:
                     found.setdefault(sha256, rows.filter(pc.equal(rows.column("segment_sha256"), sha256)))
@@ -232,12 +232,9 @@ class LakeSource:
         self._zone.seal(name, data, replace(meta, origins=tuple(origins)))
         return now_ns
 
-    def _usable(
-        self, after_sequence: int, upto_sequence: int, *more_columns: str, where: ds.Expression | None = None
-    ) -> pa.Table:
-        usable = _usable(after_sequence, upto_sequence)
-        usable = usable if where is None else usable & where
-        return self.identified(self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], usable))
+    def _usable(self, after_sequence: int, upto_sequence: int, *, where: ds.Expression) -> pa.Table:
+        usable = _usable(after_sequence, upto_sequence) & where
+        return self.identified(self._lake.log(ELEMENT_SETS).rows(COLUMNS, usable))
 
     def _waiting_segment(self, name: str) -> dict[str, pa.Table]:
         data, described = bytes_at(self._zone.pending_path(name)), self._zone.describe(name)

@@ -76,7 +76,8 @@ class LiveCatalogue:
         Each call examines a part of it, so that damage is found which no answer meets (`Engine.examine`).
         """
         newest, served = self.source.newest(), self._binding
-        self._take_unconsumed()
+        # What the index before its first load lacks is loaded with it.
+        self._take_unconsumed(served or newest)
         self._take_satellites()
         self.kept.release()
         self._examine()
@@ -207,8 +208,8 @@ class LiveCatalogue:
             self._satellites = satellites
             self._has_changed()
 
-    def _take_unconsumed(self) -> None:
-        for sha256, sets in self.source.unconsumed(self._binding, self.pending.segments).items():
+    def _take_unconsumed(self, binding: Binding | None) -> None:
+        for sha256, sets in self.source.unconsumed(binding, self.pending.segments).items():
             self.pending.add(sha256, sets)
             self._has_changed()
 

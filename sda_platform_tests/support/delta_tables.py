@@ -54,7 +54,7 @@ def rows_of(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def commit(
     lake: Lake,
     table: Table,
-    rows: Iterable[Mapping[str, Any]] = (),
+    rows: Iterable[Mapping[str, Any]] | pa.Table = (),
     /,
     *,
     windows: Sequence[TableWindow] = (),
@@ -62,7 +62,10 @@ def commit(
     watermarks: Mapping[str, int] | None = None,
     **forged: Any,
 ) -> CommitManifest:
-    """Append ``rows`` as the table's next commit; ``forged`` replaces fields of its checkpoint."""
+    """Append ``rows`` as the table's next commit; ``forged`` replaces fields of its checkpoint.
+
+    Rows in Arrow have all columns; their commit sequence is set.
+    """
     head = lake.head(table) if not forged else _last_known(lake, table)
     checkpoint = CommitManifest(
         table=table.name,
@@ -76,8 +79,12 @@ def commit(
         watermarks=dict(watermarks or {}),
     )
     checkpoint = replace(checkpoint, **forged)
-    stamped = [{COMMIT_SEQUENCE: checkpoint.sequence, **r} for r in rows]
-    _write(lake.log(table).uri, table, rows_of(table, stamped), checkpoint)
+    if isinstance(rows, pa.Table):
+        place, sequences = rows.column_names.index(COMMIT_SEQUENCE), pa.repeat(checkpoint.sequence, rows.num_rows)
+        found = rows.set_column(place, COMMIT_SEQUENCE, sequences)
+    else:
+        found = rows_of(table, [{COMMIT_SEQUENCE: checkpoint.sequence, **r} for r in rows])
+    _write(lake.log(table).uri, table, found, checkpoint)
     return checkpoint
 
 

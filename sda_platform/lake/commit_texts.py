@@ -32,11 +32,18 @@ class CommitTexts:
         delta-rs' ``history`` is not used: it may return commits that came after the loaded version, and label them with
         its numbers.
         """
+        below = version
+        for number, text in self.in_log(version):
+            yield number, text
+            below = number - 1
+        yield from self.kept.from_version(below)
+
+    def in_log(self, version: int) -> Iterator[tuple[int, str]]:
+        """As `from_version`, of the log's own files only."""
         for number in range(version, -1, -1):
             try:
                 yield number, self._text(number, delta_log.identity(self._uri, number))
             except FileNotFoundError:
-                yield from self.kept.from_version(number)
                 return
 
     def _read(self, version: int, _of: object) -> str:

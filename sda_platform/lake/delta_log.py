@@ -64,10 +64,10 @@ def identity(uri: str, version: int) -> tuple[int, ...] | None:
 def newest_version(uri: str, known: int = -1) -> int:
     """Return the newest version; -1 where there is no table.
 
-    It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds. An
-    object store lists from there, or from a version that is ``known``: to read Delta's pointer is another request.
+    It is searched from a version that is ``known``, else from Delta's checkpoint on: listing a directory takes the
+    longer the more commits it holds.
     """
-    if known >= 0 and is_object_store(uri) and (version := _last_from(uri, known)) >= 0:
+    if known >= 0 and (version := _last_from(uri, known)) >= 0:
         return version
     if (version := _last_from(uri, checkpointed_version(uri))) >= 0:
         return version
@@ -173,6 +173,11 @@ def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in text.split("\n"):
         if line.startswith(starts):
             yield from json.loads(line).items()
+
+
+def sequence_in(text: str, app_id: str) -> int | None:
+    """Return the sequence number of the platform's commit in a text; None for a commit of others. Raises ValueError."""
+    return next((int(txn["version"]) for _, txn in actions(text, "txn") if txn["appId"] == app_id), None)
 
 
 def added_files(uri: str, text: str) -> list[UPath]:

@@ -6,14 +6,13 @@ Arrow takes at least three requests for each read of a Parquet file. A run and i
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 from pyarrow import fs
 
 from sda_platform.lake.object_store import is_object_store
@@ -25,6 +24,14 @@ _MOST_BYTES = 2**30
 _PREFIX, _STALE_S = "sda-copies-", 86_400.0
 
 
+@dataclass(frozen=True)
+class ReadableFiles:
+    """Data files of a table; ``sizes`` gives their sizes in bytes, by name."""
+
+    dataset: ds.Dataset
+    sizes: Callable[[], Mapping[str, int]]
+
+
 class LocalCopies:
     """The copies of one run, in a directory of its own."""
 
@@ -33,16 +40,16 @@ class LocalCopies:
         self._bytes_left = _MOST_BYTES
         self._directory: TemporaryDirectory[str] | None = None
 
-    def near(self, uri: str, delta: DeltaTable, dataset: ds.Dataset, where: ds.Expression | None) -> ds.Dataset:
-        """Return the part of ``dataset``, the table ``delta`` at ``uri``, that may have rows for which ``where`` is
-        true.
+    def near(self, uri: str, files: ReadableFiles, where: ds.Expression | None) -> ds.Dataset:
+        """Return the part of ``files``, of the table at ``uri``, that may have rows for which ``where`` is true.
 
-        Its small files are read from their copies, which are made here. Raises FileNotFoundError.
+        Small files are read from their copies, which are made here. Raises FileNotFoundError.
         """
+        dataset = files.dataset
         if not is_object_store(uri):
             return dataset
         fragments = list(dataset.get_fragments(where))
-        self._copy(uri, delta, [each.path for each in fragments if (uri, each.path) not in self._chosen])
+        self._copy(uri, files, [each.path for each in fragments if (uri, each.path) not in self._chosen])
         here = fs.LocalFileSystem()
         found = [
             each if copy is None else each.format.make_fragment(str(copy), here, each.partition_expression)
@@ -56,11 +63,10 @@ class LocalCopies:
         if self._directory is not None:
             self._directory.cleanup()
 
-    def _copy(self, uri: str, delta: DeltaTable, names: Sequence[str]) -> None:
+    def _copy(self, uri: str, files: ReadableFiles, names: Sequence[str]) -> None:
         if not names:
             return
-        live = pa.table(delta.get_add_actions(flatten=True))
-        sizes = dict(zip(live["path"].to_pylist(), live["size_bytes"].to_pylist(), strict=True))
+        sizes = files.sizes()
         wanted: dict[str, str] = {}
         for name in names:
             size = sizes.get(name, _MOST_BYTES)

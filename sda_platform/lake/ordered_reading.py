@@ -8,21 +8,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from sda_platform.lake.log import VERIFIED, TableLog
 from sda_platform.lake.read_errors import reading
+from sda_platform.lake.table_rows import VERIFIED, TableRows
 
 _BATCH_ROWS: Final = 65_536
 
 
 def in_order(
-    log: TableLog,
+    log: TableRows,
     by: str,
     columns: Sequence[str],
     where: ds.Expression,
     *,
     step: int,
     rows: int,
-    in_files: str | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the rows for which ``where`` is true, in tables of ``rows`` to four times as many (the last may be short).
 
@@ -33,7 +32,7 @@ def in_order(
     delta = log.open()
     if delta is None:
         return
-    dataset = log.dataset(delta, in_files)
+    dataset = log.dataset(delta)
     files = _ordered(delta, list(dataset.get_fragments(where)), by)
     stored = [name for name in columns if name in set(dataset.schema.names)]
     waiting: list[pa.RecordBatch] = []

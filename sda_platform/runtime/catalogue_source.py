@@ -32,7 +32,7 @@ from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.history.errors import VersionExpired
 from sda_platform.history.version_vector import vector_at
-from sda_platform.lake.commit_spans import committed_in, files_of
+from sda_platform.lake.commit_spans import committed_in
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
@@ -53,6 +53,8 @@ from sda_platform.serving.satellites import NO_SATELLITES, Satellites
 from sda_platform.serving.source import Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
+_USABLE: Final = ds.field("error_kind").is_null()
+"""The condition on `element_sets` for the usable sets."""
 _AT_ONCE: Final = 300_000
 """So many sets of a whole history are read at a time, up to four times as many where files overlap."""
 _LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
@@ -106,25 +108,41 @@ class LakeSource:
         return commit is not None and commit.manifest_sha256 == binding.manifest_sha256
 
     def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        written_after = ds.field(COMMIT_SEQUENCE) > after_sequence
-        return self._lake.log(ORBITAL_CATALOG).rows(COLUMNS, written_after, binding.version)
+        written = (after_sequence, binding.sequence)
+        return self._lake.log(ORBITAL_CATALOG).rows_of(written, COLUMNS, binding.version)
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
+    def element_sets(self, binding: Binding) -> Iterator[pa.Table]:
         log, held = self._lake.log(ELEMENT_SETS), held_upto(self._lake, self._manifest(binding))
-        written = (after_sequence, binding.elements_sequence)
-        in_files = files_of(written) if after_sequence else None
-        for sets in in_order(
-            log, "epoch_time_ns", COLUMNS, _usable(*written), step=PERIOD_NS, rows=_AT_ONCE, in_files=in_files
-        ):
+        usable = _USABLE & committed_in((0, binding.elements_sequence))
+        for sets in in_order(log, "epoch_time_ns", COLUMNS, usable, step=PERIOD_NS, rows=_AT_ONCE):
             yield _marked(self.identified(sets), held)
 
-    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+    def new_element_sets(self, binding: Binding, after_sequence: int) -> pa.Table | None:
+        written = (after_sequence, binding.elements_sequence)
+        sets = self._lake.log(ELEMENT_SETS).some_rows_of(written, _AT_ONCE, COLUMNS, _USABLE)
+        if sets.num_rows == _AT_ONCE:
+            return None
+        return _marked(self.identified(sets), held_upto(self._lake, self._manifest(binding)))
+
+    def changed_holds(self, binding: Binding, after_sequence: int, new_sets: pa.Table) -> pa.Table:
         manifest = self._manifest(binding)
         window = manifest.window(HELD_ELEMENT_SETS.name) if manifest else None
-        is_new, version = ds.field(COMMIT_SEQUENCE) > after_sequence, window.upto_version if window else -1
-        changed = self._lake.log(HELD_ELEMENT_SETS).rows(list(SET_KEY), is_new, version)
-        of_segments = ds.field("segment_sha256").isin(pc.unique(changed["segment_sha256"]))
-        sets = self._usable(0, binding.elements_sequence, where=of_segments)
+        changed = self._lake.log(HELD_ELEMENT_SETS).rows_of(
+            (after_sequence, binding.holds_sequence),
+            [*SET_KEY, "epoch_time_ns"],
+            window.upto_version if window else -1,
+        )
+        changed = changed.filter(pc.invert(are_held(changed, new_sets)))
+        if not changed.num_rows:
+            return new_sets.slice(0, 0)
+        # By the bounds of their files few are read.
+        epochs, segments = pc.min_max(changed["epoch_time_ns"]), pc.unique(changed["segment_sha256"])
+        epoch = ds.field("epoch_time_ns")
+        are_near = (epoch >= epochs["min"]) & (epoch <= epochs["max"]) & ds.field("segment_sha256").isin(segments)
+        sets = self._lake.log(ELEMENT_SETS).rows(
+            COLUMNS, _USABLE & committed_in((0, binding.elements_sequence)) & are_near
+        )
+        sets = self.identified(sets)
         return _marked(sets.filter(are_held(sets, changed)), held_upto(self._lake, manifest))
 
     def _manifest(self, binding: Binding) -> CommitManifest | None:
@@ -158,7 +176,8 @@ class LakeSource:
         seen = binding.elements_sequence if binding else 0
         if consumed > seen:
             is_put = pc.starts_with(pc.field("segment_name"), micro_segment.PREFIX)
-            rows = self._usable(seen, consumed, where=is_put)
+            log = self._lake.log(ELEMENT_SETS)
+            rows = self.identified(log.rows_of((seen, consumed), COLUMNS, where=_USABLE & is_put))
             for sha256 in rows.column("segment_sha256").unique().to_pylist():
                 if sha256 not in known_hashes:
                     found.setdefault(sha256, rows.filter(pc.equal(rows.column("segment_sha256"), sha256)))
@@ -182,8 +201,7 @@ class LakeSource:
     def feed_rows(self, feed: str, sequence: int) -> pa.Table:
         table, is_of_commit = _FEEDS[feed], (sequence - 1, sequence)
         if table is ELEMENT_SETS:
-            is_usable = ds.field("error_kind").is_null()
-            found = self.identified(self._lake.log(table).rows_of(is_of_commit, COLUMNS, where=is_usable))
+            found = self.identified(self._lake.log(table).rows_of(is_of_commit, COLUMNS, where=_USABLE))
             return found.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
         kept = [column.name for column in table.columns if column.name not in _NOT_IN_FEEDS]
         found = self._lake.log(table).rows_of(is_of_commit, kept)
@@ -232,10 +250,6 @@ class LakeSource:
         self._zone.seal(name, data, replace(meta, origins=tuple(origins)))
         return now_ns
 
-    def _usable(self, after_sequence: int, upto_sequence: int, *, where: ds.Expression) -> pa.Table:
-        usable = _usable(after_sequence, upto_sequence) & where
-        return self.identified(self._lake.log(ELEMENT_SETS).rows(COLUMNS, usable))
-
     def _waiting_segment(self, name: str) -> dict[str, pa.Table]:
         data, described = bytes_at(self._zone.pending_path(name)), self._zone.describe(name)
         if data is None or described is None or described.meta is None:
@@ -255,11 +269,6 @@ def scheduled_observations(lake: Lake, as_of_ns: int | None = None) -> Rows:
     """Return the scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
     rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", as_of_ns)
     return [row for row in rows if row["status"] == SCHEDULED]
-
-
-def _usable(after_sequence: int, upto_sequence: int) -> ds.Expression:
-    """Make the condition on `element_sets` for the usable sets of commits ``(after, upto]``."""
-    return committed_in((after_sequence, upto_sequence)) & ds.field("error_kind").is_null()
 
 
 def _marked(sets: pa.Table, held: pa.Table) -> pa.Table:

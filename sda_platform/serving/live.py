@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -176,13 +175,13 @@ class LiveCatalogue:
         if index is None or served is None or not self._is_continued(served, newest):
             self._rebuild(newest)
             return
-        new_sets = list(islice(self.source.element_sets(newest, after_sequence=served.elements_sequence), 2))
-        if len(new_sets) > 1:  # one step of the index would take more memory than a load
+        new_sets = self.source.new_element_sets(newest, served.elements_sequence)
+        if new_sets is None:  # one step of the index would take more memory than a load
             self._rebuild(newest)
             return
         changed = self.source.catalogue(newest, after_sequence=served.sequence)
-        sets = [self.source.changed_holds(newest, after_sequence=served.holds_sequence), *new_sets]
-        self._binding = index.update(newest, changed, pa.concat_tables(sets))
+        changed_holds = self.source.changed_holds(newest, served.holds_sequence, new_sets)
+        self._binding = index.update(newest, changed, pa.concat_tables([new_sets, changed_holds]))
         with self._changing:
             self._served = index, self.pending.without(partial(_is_indexed, index))
 

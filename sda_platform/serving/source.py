@@ -26,14 +26,20 @@ class CatalogueSource(Protocol):
     def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         """Return the rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
-        """Return the usable sets that ``binding`` had consumed, of commits after ``after_sequence``; with IS_HELD.
+    def element_sets(self, binding: Binding) -> Iterator[pa.Table]:
+        """Return the usable sets that ``binding`` had consumed; with IS_HELD.
 
         They come about by epoch, in tables of bounded size, each read when it is reached.
         """
 
-    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
-        """Return the sets that commits of `held_element_sets` up to ``binding`` have changed; with IS_HELD."""
+    def new_element_sets(self, binding: Binding, after_sequence: int) -> pa.Table | None:
+        """Return `element_sets` of commits after ``after_sequence``; None where they are too many for one step."""
+
+    def changed_holds(self, binding: Binding, after_sequence: int, new_sets: pa.Table) -> pa.Table:
+        """Return the sets that commits of `held_element_sets` after ``after_sequence`` up to ``binding`` have changed.
+
+        With IS_HELD, and without those among ``new_sets``.
+        """
 
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""

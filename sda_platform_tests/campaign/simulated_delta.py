@@ -4,7 +4,7 @@ An emptied commit is read as one without actions, a torn one is an error.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
@@ -66,8 +66,7 @@ class SimulatedDelta:
 
     def rows(self) -> "LiveRows":
         """The rows of the live files. Raises FileNotFoundError or ArrowInvalid where one is gone or torn."""
-        tables = [rows_in(self._disk.file(f"{self._path}/{name}").data) for name in self.files]
-        return LiveRows(pa.concat_tables(tables) if tables else self._schema.empty_table())
+        return rows_of(self._disk, self._path, self.files, self._schema)
 
     def _replay(self, data: bytes) -> None:
         try:
@@ -130,6 +129,15 @@ class SimulatedLog(TableLog):
 
     def dataset(self, delta: Any, where: str | None = None) -> Any:  # the reader filters the rows
         return delta.rows()
+
+    def named(self, sizes: Mapping[str, int]) -> Any:
+        return rows_of(self._disk, delta_log.table_directory(self.uri).path, sizes, self.table.arrow_schema)
+
+
+def rows_of(disk: Disk, path: str, names: Iterable[str], schema: pa.Schema) -> LiveRows:
+    """The rows of some files of the table at ``path``. Raises FileNotFoundError or ArrowInvalid as they are."""
+    tables = [rows_in(disk.file(f"{path}/{name}").data) for name in names]
+    return LiveRows(pa.concat_tables(tables) if tables else schema.empty_table())
 
 
 def _filtered(rows: pa.Table, where: Any) -> pa.Table:

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -138,15 +139,22 @@ def test_what_was_stored_long_ago_is_expected_no_second_time__V06(lake: Lake) ->
 def test_the_rows_of_a_commit_cost_its_own_files_however_many_the_table_has(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(20):
+    for number in range(50):
         commit(lake, RAW_RECORDS, [{**observation(f"n{number}", START_NS + number), "error_kind": None}])
-    described, dataset, log = [], TableLog.dataset, lake.log(RAW_RECORDS)
+    described, log, many = [], lake.log(RAW_RECORDS), 5
 
-    def counted(log: TableLog, delta: DeltaTable, where: str | None = None) -> ds.Dataset:
-        found = dataset(log, delta, where)
-        described.append(sum(1 for _ in found.get_fragments()))
-        return found
+    def counted(by: str) -> Callable[..., ds.Dataset]:
+        found = getattr(TableLog, by)
 
-    monkeypatch.setattr(TableLog, "dataset", counted)
-    assert [log.rows_of((16, 18)).num_rows, log.some_rows_of((19, 20), 5).num_rows] == [2, 1]
-    assert described == [2, 1]
+        def dataset(*arguments: Any) -> ds.Dataset:
+            files = found(*arguments)
+            described.append((by, sum(1 for _ in files.get_fragments())))
+            return files
+
+        return dataset
+
+    for by in ("dataset", "named"):
+        monkeypatch.setattr(TableLog, by, counted(by))
+    for span in ((46, 48), (49, 50), (5, 8)):
+        assert log.rows_of(span).num_rows == log.some_rows_of(span, many).num_rows == span[1] - span[0]
+    assert described == [*[("named", 2)] * 2, *[("named", 1)] * 2, *[("dataset", 3)] * 2]

@@ -1,5 +1,6 @@
 """A catalogue in memory, as a source of the serving index."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -49,6 +50,7 @@ class MemorySource:
         self.known = NO_SATELLITES
         self.version = 0
         self.reads: list[str] = []
+        self.most = sys.maxsize
 
     def commit(self, *rows: dict[str, Any]) -> Binding:
         """Consume these sets in a commit of their own."""
@@ -73,11 +75,15 @@ class MemorySource:
             best[row["norad_id"]] = row
         return table([row for row in best.values() if row["commit_sequence"] > after_sequence])
 
-    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
-        found = table(self.sets)
-        yield found.filter(pc.greater(found["commit_sequence"], after_sequence))
+    def element_sets(self, binding: Binding) -> Iterator[pa.Table]:
+        yield table(self.sets)
 
-    def changed_holds(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+    def new_element_sets(self, binding: Binding, after_sequence: int) -> pa.Table | None:
+        found = table(self.sets)
+        new = found.filter(pc.greater(found["commit_sequence"], after_sequence))
+        return new if new.num_rows < self.most else None
+
+    def changed_holds(self, binding: Binding, after_sequence: int, new_sets: pa.Table) -> pa.Table:
         return table([])
 
     def identified(self, sets: pa.Table) -> pa.Table:

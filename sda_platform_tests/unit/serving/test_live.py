@@ -1,16 +1,13 @@
 """The catalogue as it is served follows its versions, and shows what was acknowledged before they hold it."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
-from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
@@ -112,19 +109,11 @@ def test_a_bit_flipped_while_it_serves_is_found_named_and_repaired__PM28(
     live.close()
 
 
-def test_what_is_too_much_for_one_step_is_loaded_anew__44(
-    source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_much_for_one_step_is_loaded_anew__44(source: MemorySource, tmp_path: Path) -> None:
     source.commit(row(1))
     live = served(source, tmp_path)
     source.commit(*(row(number, epoch_time_ns=number) for number in range(2, 9)))
-    whole = source.element_sets
-
-    def in_two(binding: Binding, *, after_sequence: int = 0) -> Iterator[pa.Table]:
-        (found,) = whole(binding, after_sequence=after_sequence)
-        yield from (found.slice(0, 4), found.slice(4))
-
-    monkeypatch.setattr(source, "element_sets", in_two)
+    source.most = 5
     assert live.refresh()
     assert source.reads == ["catalogue after 0"] * 2
     assert [each.epoch_time_ns for number in range(2, 9) for each in Seen(live).history(number)] == list(range(2, 9))

@@ -290,7 +290,7 @@ def flipped(live: LiveCatalogue) -> None:
     looks, began, before = 0, time.perf_counter(), index
     while live._served[0] is before:
         looked = time.perf_counter()
-        live._examine()
+        live.examine()
         looks += 1
         if live.health()["damage"]:
             print(f"a flipped bit was found at look {looks}: {live.health()['damage'][:160]}")

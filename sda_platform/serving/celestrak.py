@@ -17,12 +17,12 @@ from starlette.responses import PlainTextResponse, Response
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.elements import ElementSets, apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.serving.conditional import of_view
+from sda_platform.serving.conditional import answered, of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.parameters import Parameter
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, chosen, rendered
-from sda_platform.serving.requests import BadRequest, in_thread, parsed_number, view_of
+from sda_platform.serving.requests import BadRequest, parsed_number, view_of
 from sda_platform.serving.satellites import CataloguedObject
 from sda_platform.serving.view import View
 from sda_platform.units import DAY_NS
@@ -54,13 +54,13 @@ _PROTECTED_INCLINATION_DEG: Final = 15.0
 
 async def gp(request: Request) -> Response:
     """Element sets by catalogue number, launch, name or group."""
-    return await in_thread(request, _answered, request, {**_SEARCHES, _GROUP: partial(_group, request)}, _as_found)
+    return await answered(request, _answered, request, {**_SEARCHES, _GROUP: partial(_group, request)}, _as_found)
 
 
 async def sup_gp(request: Request) -> Response:
     """Element sets of operators, by the same, or by their source."""
     searches = {**_SEARCHES, _FILE: partial(_group, request), _SOURCE: lambda _: lambda view: view.objects()}
-    return await in_thread(request, _answered, request, searches, _supplemental)
+    return await answered(request, _answered, request, searches, _supplemental)
 
 
 def _answered(request: Request, searches: Mapping[str, Callable[[str], Search]], choose: _Choice) -> Response:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from starlette.responses import Response
 from sda_platform.code_version import code_version
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.negotiation import best
+from sda_platform.serving.requests import in_thread, view_of
 from sda_platform.serving.view import View
 
 _TAG: Final = re.compile(r'(W/)?("[^"]*")')
@@ -52,7 +53,24 @@ def of_view(
         return _compressed(request, make())
 
     kept: KeptAnswers = request.app.state.answers
-    response = kept.answer(tag, made) if is_many else made()
+    response = kept.answer(tag, made, (view.identity, *_asked(request))) if is_many else made()
+    return _tagged(request, view, tag, response)
+
+
+async def answered(request: Request, work: Callable[..., Response], *arguments: Any) -> Response:
+    """Return what ``work`` answers with `of_view`: at once where that is kept, else from a thread.
+
+    To hand an answer over from a thread costs more than to find it here.
+    """
+    kept: KeptAnswers = request.app.state.answers
+    if kept.may_know(asked := _asked(request)):
+        with view_of(request) as view:
+            if found := kept.known((view.identity, *asked)):
+                return _tagged(request, view, *found)
+    return await in_thread(request, work, *arguments)
+
+
+def _tagged(request: Request, view: View, tag: str, response: Response) -> Response:
     view.has_more = "Link" in response.headers
     if response.status_code == _OK:
         response.headers.update(_validators(view, tag))
@@ -133,6 +151,11 @@ def _date(request: Request, name: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None  # what is no date is no condition
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _asked(request: Request) -> tuple[str, str, str]:
+    """Return what of a request decides the answer from a view: equal ones have equal tags."""
+    return _address(request), request.headers.get("accept", ""), _coding(request)
 
 
 def _address(request: Request) -> str:

@@ -17,7 +17,7 @@ from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import REFUSED
-from sda_platform.serving.conditional import of_content, of_this_moment, of_view
+from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
@@ -71,7 +71,7 @@ async def one_object(request: Request) -> Response:
 
 async def objects(request: Request) -> Response:
     """Return the sets in force of many objects, ascending by number, page by page."""
-    return await in_thread(request, _objects, request)
+    return await answered(request, _objects, request)
 
 
 def _objects(request: Request) -> Response:
@@ -102,7 +102,7 @@ def _objects(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """Every set of an object, by epoch."""
-    return await in_thread(request, _history, request)
+    return await answered(request, _history, request)
 
 
 def _history(request: Request) -> Response:
@@ -120,12 +120,12 @@ def _history(request: Request) -> Response:
 async def object_states(request: Request) -> Response:
     """States of one object at times."""
     number = object_number(request)
-    return await in_thread(request, _states, request, number)
+    return await answered(request, _states, request, number)
 
 
 async def all_states(request: Request) -> Response:
     """States of several objects, or of a page of all, at times."""
-    return await in_thread(request, _states, request, None)
+    return await answered(request, _states, request, None)
 
 
 def _states(request: Request, number: int | None) -> Response:

@@ -72,14 +72,12 @@ class LiveCatalogue:
         """Follow the catalogue and take in micro-segments of others; tell whether the served version changed.
 
         An index that is found damaged is loaded anew from the catalogue's table. Until then it serves what is sound.
-        Each call examines a part of it, so that damage is found which no answer meets (`Engine.examine`).
         """
         newest, served = self.source.newest(), self._binding
         # What the index before its first load lacks is loaded with it.
         self._take_unconsumed(served or newest)
         self._take_satellites()
         self.kept.release()
-        self._examine()
         if newest is None or (served is not None and _is_same(newest, served) and self._damage is None):
             return False
         try:
@@ -92,6 +90,14 @@ class LiveCatalogue:
         self._followed_after_s = self._wall_s() - newest.committed_wall_ms / 1000
         self._has_changed()
         return True
+
+    def examine(self) -> None:
+        """Read a part of the index, so that damage is found which no answer meets; `refresh` loads it anew then."""
+        try:
+            if (index := self._served[0]) is not None:
+                index.engine.examine()
+        except DamagedIndex as error:
+            self._damage = error
 
     def take(self, sha256: str, published: pa.Table) -> None:
         """Serve the sets of a micro-segment, which is durable."""
@@ -113,19 +119,19 @@ class LiveCatalogue:
         # state is never dated later than it was first seen.
         changed_s, (index, pending), satellites = self._changed_s, self._served, self._satellites
         waiting = pending.waiting
-        with ExitStack() as opened:
-            try:
+        try:
+            with ExitStack() as opened:
                 reader = opened.enter_context(index.at_one_state()) if index else None
                 view = View(reader, waiting, changed_s, self._wall_s(), satellites)
                 if snapshot not in (None, view.identity):
                     raise not_kept()
                 yield view
-            except DamagedIndex as error:
-                if index is self._served[0]:
-                    self._damage = error
-                raise
-            if view.has_more:
-                self.kept.keep(view, opened.pop_all())
+                if view.has_more:
+                    self.kept.keep(view, opened.pop_all())
+        except DamagedIndex as error:  # around the state: when that ends, an engine's error becomes this one
+            if index is self._served[0]:
+                self._damage = error
+            raise
 
     def get(self, norad_id: int) -> StoredElements | None:
         """Return the set in force of an object now."""
@@ -160,13 +166,6 @@ class LiveCatalogue:
     def _has_changed(self) -> None:
         # After the change is seen by all: who saw the state before it, saw it earlier than this.
         self._changed_s = max(self._changed_s, self._wall_s())
-
-    def _examine(self) -> None:
-        try:
-            if (index := self._served[0]) is not None:
-                index.engine.examine()
-        except DamagedIndex as error:
-            self._damage = error
 
     def _follow(self, newest: Binding, served: Binding | None) -> None:
         index = self._served[0]

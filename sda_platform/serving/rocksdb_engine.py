@@ -36,8 +36,8 @@ WRITE_BUFFER_BYTES: Final = 4 * 2**20
 """Size at which a memory table is frozen and flushed."""
 LEVEL_ZERO_FILES: Final = 4
 """Files of level 0 from which they are compacted into level 1."""
-EXAMINED: Final = 2_000
-"""So many pairs are examined at a time: at a look each second, five years of history in a day."""
+EXAMINED: Final = 100
+"""So many pairs are examined at a time, so that no lookup waits long for it."""
 _BLOOM_BITS_PER_KEY: Final = 10
 _BLOCK_BYTES: Final = 16 * 2**10
 _FILE_BYTES: Final = 64 * 2**20

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
@@ -37,6 +38,10 @@ from sda_platform.serving.submissions import Submissions
 
 FOLLOW_S = 1.0
 """How often a newer version of the catalogue is looked up; the index lags by this, and by the update itself."""
+_LOOKS = 20
+"""So often the index is examined in that time: five years of history in a day."""
+_MOST_WAIT_S = 0.0005
+"""So long one of the server's threads computes while another waits; Python's 5 ms would be seen in lookups."""
 MOST_REQUESTS = 512
 """Connections that may be open, of which a peer has a fair share."""
 _LOG = logging.getLogger(__name__)
@@ -102,7 +107,10 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 
 class Follower:
-    """Refreshes a live catalogue in a thread of its own until it is closed; an error is logged and tried again."""
+    """Refreshes a live catalogue in a thread of its own until it is closed, and examines its index in between.
+
+    An error is logged and tried again.
+    """
 
     def __init__(self, live: LiveCatalogue, interval_s: float = FOLLOW_S) -> None:
         self._live, self._interval_s = live, interval_s
@@ -116,11 +124,18 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._is_over.wait(self._interval_s):
-            try:
-                self._live.refresh()
-            except Exception:
-                _LOG.exception("the serving index could not follow the catalogue; trying again")
+        looks = 0
+        while not self._is_over.wait(self._interval_s / _LOOKS):
+            looks += 1
+            self._tried(self._live.examine)
+            if looks % _LOOKS == 0:
+                self._tried(self._live.refresh)
+
+    def _tried(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except Exception:
+            _LOG.exception("the serving index could not follow the catalogue; trying again")
 
 
 def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]) -> None:
@@ -129,6 +144,7 @@ def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]
     ``announce`` is called once the index is open.
     """
     live, puts = app.state.live, app.state.puts
+    sys.setswitchinterval(_MOST_WAIT_S)
     live.start()
     follower = Follower(live)
     config = uvicorn.Config(

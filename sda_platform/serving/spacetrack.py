@@ -20,14 +20,14 @@ from sda_platform.formats.satcat import STATUSES
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.bodies import Bodies, media_type_of
 from sda_platform.serving.clients import KnownClients
-from sda_platform.serving.conditional import of_content, of_this_moment, of_view
+from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions, reader_of
 from sda_platform.serving.query import Query, parsed
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
-from sda_platform.serving.requests import BadRequest, as_of, in_thread, view_of
+from sda_platform.serving.requests import BadRequest, as_of, view_of
 from sda_platform.serving.satellites import CataloguedObject
 from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns, has_prediction
 from sda_platform.serving.view import View
@@ -81,7 +81,7 @@ async def model(request: Request) -> Response:
 
 async def query(request: Request) -> Response:
     """Return rows of a class by conditions on any field."""
-    return await in_thread(request, _query, request)
+    return await answered(request, _query, request)
 
 
 def _query(request: Request) -> Response:

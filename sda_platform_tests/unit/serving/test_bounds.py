@@ -145,18 +145,29 @@ def test_a_large_answer_is_made_once_for_all_that_ask_meanwhile__44() -> None:
         return Response(b"x" * 60_000, headers={"X-Left-Out": "1"})
 
     found: list[Response] = []
-    threads = [threading.Thread(target=lambda: found.append(answers.answer("t", make))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(answers.answer("t", make, ("s", "/a")))) for _ in range(4)]
     for each in threads:
         each.start()
     begun.set()
     for each in threads:
         each.join()
     assert (len(made), {(len(each.body), each.headers["x-left-out"]) for each in found}) == (1, {(60_000, "1")})
-    answers.answer("u", lambda: Response(b"y" * 60_000))
-    answers.answer("t", make)
-    assert len(made) == 2, "the bound let the older one go"
-    answers.answer("v", lambda: Response(b"small"))
-    assert answers.answer("v", lambda: Response(b"other")).body == b"other", "small answers are not kept"
+    answers.answer("u", lambda: Response(b"y" * 60_000), ("s", "/b"))
+    assert answers.known(("s", "/a")) is None, "the bound let the older one go"
+    answers.answer("t", make, ("s", "/a"))
+    assert len(made) == 2
+    answers.answer("v", lambda: Response(b"small"), ("s", "/c"))
+    again = answers.answer("v", lambda: Response(b"other"), ("s", "/c"))
+    assert again.body == b"other" and answers.known(("s", "/c")) is None, "small answers are not kept"
+
+
+def test_a_large_answer_is_known_by_what_was_asked_of_which_state__44() -> None:
+    answers, large = KeptAnswers(), Response(b"x" * 60_000)
+    answers.answer("t", lambda: large, ("s1", "/a", "csv"))
+    answers.answer("t", pytest.fail, ("s1", "/a", "any"))
+    assert [answers.may_know(each) for each in (("/a", "csv"), ("/a", "any"), ("/b", "csv"))] == [True, True, False]
+    (tag, found), other = answers.known(("s1", "/a", "any")) or ("", Response()), answers.known(("s2", "/a", "any"))
+    assert (tag, found.body, other) == ("t", large.body, None)
 
 
 def test_a_kept_answer_is_never_of_an_older_state__44() -> None:

@@ -1,7 +1,9 @@
 """The catalogue as it is served follows its versions, and shows what was acknowledged before they hold it."""
 
 import random
+import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -9,6 +11,7 @@ from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.server import Follower
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
 from sda_platform_tests.unit.serving.source import MemorySource, Seen
@@ -102,11 +105,34 @@ def test_a_bit_flipped_while_it_serves_is_found_named_and_repaired__PM28(
     if is_met:
         with pytest.raises(DamagedIndex, match="rebuild"):
             live.get(77)
+    else:
+        live.examine()
     assert live.refresh()
     assert any(str(file) in caplog.text for file in files)
     assert (len(Seen(live).objects()), live.health()["damage"]) == (199, None)
     assert source.reads == ["catalogue after 0"] * 2
     live.close()
+
+
+def test_what_follows_the_catalogue_examines_its_index_in_between__PM28() -> None:
+    calls: list[str] = []
+    is_done = threading.Event()
+
+    class Counted:
+        def examine(self) -> None:
+            calls.append("examine")
+            raise RuntimeError("this does not end it")
+
+        def refresh(self) -> None:
+            calls.append("refresh")
+            if calls.count("refresh") == 2:
+                is_done.set()
+
+    follower = Follower(cast("LiveCatalogue", Counted()), interval_s=0.02)
+    assert is_done.wait(30)
+    follower.close()
+    first, second = (place for place, call in enumerate(calls) if call == "refresh")
+    assert first == second - first - 1 == 20
 
 
 def test_what_is_too_much_for_one_step_is_loaded_anew__44(source: MemorySource, tmp_path: Path) -> None:

@@ -30,15 +30,17 @@ from sda_platform_tests.support.small_catalogue import small_catalogue
 
 _TURN, _WARM_UP = 2000, 200
 _START_S = 120.0
-_PEER = """
+PEER = """
 import sys, uvicorn
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
-body = b"x" * int(sys.argv[2])
-async def answer(request):
-    return Response(body, media_type="application/json")
-app = Starlette(routes=[Route("/objects/{norad_id}", answer)])
+one, many = (b"x" * int(length) for length in sys.argv[2:])
+async def answer_one(request):
+    return Response(one, media_type="application/json")
+async def answer_many(request):
+    return Response(many, media_type="application/json")
+app = Starlette(routes=[Route("/objects/{norad_id}", answer_one), Route("/objects", answer_many)])
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False)
 """
 
@@ -91,7 +93,7 @@ def main() -> None:
             connection = Connection(port)
             found = connection.get("/objects/25544")
             assert json.loads(found)[0]["NORAD_CAT_ID"] == 25544
-            with running(["-c", _PEER, str(peer := free_port(0)), str(len(found))]):
+            with running(["-c", PEER, str(peer := free_port(0)), str(len(found)), "0"]):
                 lookups({"lookup of an object": connection, "peer, a constant": Connection(peer)}, ids, requests)
             puts(connection)
 

@@ -5,8 +5,10 @@ and the files it added. Reading it costs the same however long the log is.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +23,9 @@ from sda_platform.lake.object_store import delta_options, is_object_store
 from sda_platform.lake.storage import location, names_after, text_of
 
 LAST_CHECKPOINT = "_last_checkpoint"
+_COMMIT = re.compile(r"\d{20}\.json")
+# What a listing of an object store has at most.
+_PAGE = 1_000
 
 
 @lru_cache
@@ -65,10 +70,15 @@ def newest_version(uri: str, known: int = -1) -> int:
     """Return the newest version; -1 where there is no table.
 
     It is searched from a version that is ``known``, else from Delta's checkpoint on: listing a directory takes the
-    longer the more commits it holds.
+    longer the more commits it holds. Of an object store a first listing shows a log that is not too long.
     """
     if known >= 0 and (version := _last_from(uri, known)) >= 0:
         return version
+    if is_object_store(uri):
+        names = list(islice(names_after(log_directory(uri), ""), _PAGE))
+        versions = [int(name[:20]) for name in names if _COMMIT.fullmatch(name)]
+        if not names or (versions and len(names) < _PAGE):
+            return max(versions, default=-1)
     if (version := _last_from(uri, checkpointed_version(uri))) >= 0:
         return version
     try:

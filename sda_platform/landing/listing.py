@@ -15,6 +15,8 @@ from typing import Any
 
 from upath import UPath
 
+from sda_platform.lake.object_store import is_object_store
+from sda_platform.lake.storage import entries_of
 from sda_platform.landing.exclusive_rename import rename_new
 
 # A path that no file can have; a directory or a link in the place of a file.
@@ -210,6 +212,9 @@ def _local(directory: UPath) -> Listing:
 
 
 def _remote(directory: UPath) -> Listing:
+    if is_object_store(str(directory)):
+        names, directories = entries_of(directory)
+        return Listing(tuple(names), (), tuple(directories))
     directory.fs.invalidate_cache(directory.path)  # some clients of object stores keep their first listing
     files: list[str] = []
     others: list[str] = []

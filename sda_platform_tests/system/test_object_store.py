@@ -189,10 +189,22 @@ def test_the_newest_version_of_a_log_takes_one_listing_however_many_follow_its_c
         commit(lake, OBSERVATIONS, [{"observation_id": str(number)}])
     with recorded(beyond) as requests:
         assert lake_at(root).log(OBSERVATIONS).version() == 11
-    assert [request.partition(b" /")[0] for request in requests] == [b"GET", b"GET"], "Delta's pointer, and the listing"
+    assert [b"list-type" in request for request in requests] == [True]
     with recorded(beyond) as requests:
         assert lake.log(OBSERVATIONS).version() == 11
-    assert [b"list-type" in request for request in requests] == [True], "of a log that is known, the listing alone"
+        assert lake.log(RAW_RECORDS).version() == -1
+    assert [b"list-type" in request for request in requests] == [True, True], "one of each, be it there or not"
+
+
+def test_a_zone_without_segments_takes_one_listing(root: str, beyond: CuttingProxy) -> None:
+    zone = LandingZone(root, "radar")
+    durable.write(zone.pending_path("1").parent / "below" / "2", b"1")
+    for written, found in ((None, []), ("1", ["1"])):
+        if written:
+            durable.write(zone.pending_path(written), b"1")
+        with recorded(beyond) as requests:
+            assert list(zone.pending_files()) == found
+        assert [b"list-type" in request for request in requests] == [True]
 
 
 def test_the_texts_of_commits_are_read_once(root: str, beyond: CuttingProxy) -> None:

@@ -1,7 +1,6 @@
 """RocksDB as the engine of the index: a log-structured merge tree whose blocks carry checksums and are compressed."""
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -121,11 +120,7 @@ class RocksDbEngine:
 
     def examine(self) -> None:
         with _reading(self._directory):
-            pairs = self._state(is_cached=False).scan(self._examined, b"\xff" * 64)
-            # Of the part that was examined only its last key is needed.
-            read = deque((key for key, _ in islice(pairs, EXAMINED)), maxlen=1)
-        # The last pair of a part is the first of the next; alone, it ends the map.
-        self._examined = read[0] if read and read[0] != self._examined else b""
+            self._examined = self._state(is_cached=False).passed_over(self._examined, EXAMINED)
 
     def compact(self) -> None:
         """Merge every file into the bottom level: one version of each key, no tombstone."""
@@ -213,6 +208,18 @@ class _State:
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(key) for key in keys]
+
+    def passed_over(self, first: bytes, count: int) -> bytes:
+        """Return the key that is ``count`` pairs after ``first``, empty at the end; all blocks between were read."""
+        cursor = self._cursor
+        cursor.seek(first)
+        while count and cursor.valid():
+            cursor.next()
+            count -= 1
+        if cursor.valid():
+            return bytes(cursor.key())
+        cursor.status()
+        return b""
 
     def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
         # Scans share the cursor: each takes some pairs, more each time, and seeks anew.

@@ -34,6 +34,7 @@ def list_runs(settings: Settings, failed: bool, output: Output) -> None:
     from sda_platform.observability.past_runs import past_runs
     from sda_platform.runtime import platform_home
 
+    platform_home.require_home(settings.home, settings.lake_uri, settings.landing_uri)
     home = settings.home.absolute()
     state = platform_home.running_platform(home)
     place = platform_home.dagster_home(home)

@@ -154,9 +154,9 @@ def status(settings: Settings, as_json: bool, shows_history: bool) -> None:
 @click.pass_obj
 def now(settings: Settings, in_ns: bool) -> None:
     """Print the mission time."""
-    from sda_platform.clock import MissionClock, iso
+    from sda_platform.clock import iso
 
-    now_ns = MissionClock.load(settings.home).now_ns()
+    now_ns = lake_of(settings).clock.now_ns()
     click.echo(now_ns if in_ns else iso(now_ns))
 
 

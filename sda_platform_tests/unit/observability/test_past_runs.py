@@ -7,6 +7,7 @@ import dagster as dg
 from click.testing import CliRunner
 
 from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
 from sda_platform.observability.past_runs import past_runs
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform_tests.support.run_records import failed_run, recorded_run
@@ -29,6 +30,7 @@ def test_a_run_has_its_state_why_it_failed_and_its_page() -> None:
 
 
 def test_a_home_without_a_platform_has_no_run(tmp_path: Path) -> None:
+    MissionClock(0, 0, 1.0).save(tmp_path)
     arguments = ["--home", str(tmp_path), "run", "list"]
     assert "no platform has run in this home" in CliRunner().invoke(main, arguments).output
     assert json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output) == []

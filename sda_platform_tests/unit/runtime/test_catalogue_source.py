@@ -5,10 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from jsonschema import Draft202012Validator
 
 from sda_platform.catalog.edit_decoding import facts_of
-from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.held_model import BORNE_OUT, RELEASED
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, HELD, HELD_ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.formats.edits import Edit
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.segments import Origin, Sender
@@ -56,6 +58,14 @@ def genesis_window(lake: Lake, table: Table) -> TableWindow:
     """The window of a first commit that consumes all of ``table``."""
     head = lake.log(table).head()
     return TableWindow(table.name, 0, head.sequence, -1, head.commit_version, head.manifest_sha256)
+
+
+def next_window(lake: Lake, table: Table) -> TableWindow:
+    """The window of the catalogue's next commit on ``table``, from where its newest one ended."""
+    before, now = lake.log(ORBITAL_CATALOG).head(), lake.log(table).head()
+    consumed = before.commit.manifest.window(table.name) if before.commit else None
+    after, version = (consumed.upto_sequence, consumed.upto_version) if consumed else (0, -1)
+    return TableWindow(table.name, after, now.sequence, version, now.commit_version, now.manifest_sha256)
 
 
 def test_the_index_is_bound_to_the_newest_verified_version(tmp_path: Path) -> None:
@@ -200,6 +210,45 @@ def test_sets_of_a_merged_satellite_are_served_under_the_number_that_survives__C
     put(live)
     assert Seen(live).history(25544) == []
     live.close()
+
+
+def test_a_set_is_in_its_history_while_it_is_not_held__44(tmp_path: Path) -> None:
+    lake = small_catalogue(tmp_path, [5])
+    live = served(tmp_path)
+    segments = [f"{number:064x}" for number in range(1, 4)]
+    steps: list[tuple[list[int], dict[int, str], list[int]]] = [
+        ([0, 1], {1: HELD}, [0]),  # held with the commit that brings it
+        ([2], {2: HELD, 1: HELD}, [0]),
+        ([], {1: RELEASED}, [0, 1]),  # an old one released
+        ([], {0: HELD, 2: BORNE_OUT}, [1, 2]),  # an old one held
+    ]
+    for step, (new, outcomes, expected) in enumerate(steps):
+        sets = [
+            {**each, "epoch_time_ns": START_NS + number, "segment_sha256": segments[number]}
+            for number in new
+            for each in sets_of([11], record_number=7)
+        ]
+        commit(lake, ELEMENT_SETS, sets)
+        if step:
+            replaced = ", ".join(str(START_NS + number) for number in outcomes)
+            DeltaTable(lake.log(HELD_ELEMENT_SETS).uri).delete(f"epoch_time_ns IN ({replaced})")
+        held = [
+            {"norad_id": 11, "epoch_time_ns": START_NS + number, "segment_sha256": segments[number],
+             "record_number": 7, "outcome": outcome}
+            for number, outcome in outcomes.items()
+        ]  # fmt: skip
+        commit(lake, HELD_ELEMENT_SETS, held)
+        windows = [next_window(lake, table) for table in (ELEMENT_SETS, HELD_ELEMENT_SETS)]
+        commit(lake, ORBITAL_CATALOG, windows=windows)
+        review(lake, ORBITAL_CATALOG)
+        assert live.refresh()
+        assert [each.epoch_time_ns - START_NS for each in Seen(live).history(11)] == expected
+        assert live.binding is not None and live.binding.sets == (3 if step == 0 else 4), "held ones included"
+    live.close()
+    shutil.rmtree(tmp_path / "serving")
+    anew = served(tmp_path)
+    assert [each.epoch_time_ns - START_NS for each in Seen(anew).history(11)] == expected, "as after a rebuild"
+    anew.close()
 
 
 def test_a_file_of_a_partner_is_no_put_whatever_its_name(tmp_path: Path) -> None:

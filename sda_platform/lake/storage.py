@@ -5,7 +5,7 @@ commits exclude each other by them alone.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from pyarrow import fs
@@ -32,6 +32,25 @@ def content_of(file: UPath) -> bytes:
     Raises FileNotFoundError.
     """
     return bytes(file.fs.cat_file(file.path))
+
+
+def contents_of(files: Sequence[UPath]) -> list[bytes | None]:
+    """Return `content_of` each; None for one that is not there. An object store is asked for all at the same time."""
+    if not is_object_store(str(files[0])):
+        return [_content_or_none(each) for each in files]
+    found = files[0].fs.cat([each.path for each in files], on_error="return")
+    contents = [found[each.path] for each in files]
+    for each in contents:
+        if isinstance(each, Exception) and not isinstance(each, FileNotFoundError):
+            raise each
+    return [each if isinstance(each, bytes) else None for each in contents]
+
+
+def _content_or_none(file: UPath) -> bytes | None:
+    try:
+        return content_of(file)
+    except FileNotFoundError:
+        return None
 
 
 def text_of(file: UPath) -> str:

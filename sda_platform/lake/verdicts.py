@@ -16,7 +16,7 @@ from typing import Any
 from sda_platform.lake import durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.storage import content_of, location
+from sda_platform.lake.storage import contents_of, location
 
 SCHEMA_VERSION = 1
 # Delta's VACUUM passes over names that begin with an underscore, and no table is named so.
@@ -121,8 +121,8 @@ class Verdicts:
         has just looked for it.
         """
         name = log.table.name
-        facts = self._content(f"{name}.json")
-        acknowledged = self.acknowledgements(name)
+        facts, decisions = self._contents(f"{name}.json", f"{name}.acknowledged.json")
+        acknowledged = _acknowledged(decisions)
         try:
             verified = Position(**facts["verified"])
             findings = tuple(
@@ -140,7 +140,8 @@ class Verdicts:
         not.
         """
         try:
-            sequence = int(self._content(f"{log.table.name}.json")["verified"]["sequence"])
+            (facts,) = self._contents(f"{log.table.name}.json")
+            sequence = int(facts["verified"]["sequence"])
         except (KeyError, TypeError, ValueError):
             return None
         return (
@@ -163,13 +164,8 @@ class Verdicts:
 
     def acknowledgements(self, table: str) -> dict[str, Acknowledgement]:
         """Return what people acknowledged of ``table``, by the finding's fingerprint."""
-        try:
-            given = [
-                Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]
-            ]
-        except (KeyError, TypeError):
-            return {}
-        return {each.fingerprint: each for each in given}
+        (decisions,) = self._contents(f"{table}.acknowledged.json")
+        return _acknowledged(decisions)
 
     def acknowledge(self, table: str, acknowledgements: Sequence[Acknowledgement]) -> None:
         """Store these acknowledgements with those that there are."""
@@ -177,16 +173,28 @@ class Verdicts:
         facts = {"acknowledgements": [asdict(each) for each in known.values()]}
         self._store(f"{table}.acknowledged.json", facts)
 
-    def _content(self, name: str) -> Any:
-        try:
-            content = json.loads(content_of(self._directory / name))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return content if isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION else {}
+    def _contents(self, *names: str) -> list[Any]:
+        return [_parsed(each) for each in contents_of([self._directory / name for name in names])]
 
     def _store(self, name: str, facts: Mapping[str, Any]) -> None:
         text = json.dumps({"schema_version": SCHEMA_VERSION, **facts}, indent=1)
         durable.write(self._directory / name, (text + "\n").encode())
+
+
+def _parsed(text: bytes | None) -> Any:
+    try:
+        content = json.loads(text or b"")
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION else {}
+
+
+def _acknowledged(decisions: Any) -> dict[str, Acknowledgement]:
+    try:
+        given = [Acknowledgement(**each) for each in decisions["acknowledgements"]]
+    except (KeyError, TypeError):
+        return {}
+    return {each.fingerprint: each for each in given}
 
 
 def _is_of(log: TableLog, newest_version: int, position: Position) -> bool:

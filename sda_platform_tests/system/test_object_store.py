@@ -30,6 +30,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.storage import location, names_after, require_conditional_put
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.verdicts import Verdicts
 from sda_platform.landing.orphans import find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
@@ -293,6 +294,13 @@ def test_a_data_file_that_is_missing_is_reported_where_a_run_copies_it(root: str
         log.rows()
 
 
+def test_files_that_may_be_absent_are_read_together(root: str) -> None:
+    files = [location(root) / name for name in ("absent", "there", "empty")]
+    for file, content in zip(files[1:], (b"1", b""), strict=True):
+        durable.write(file, content)
+    assert storage.contents_of(files) == [None, b"1", b""]
+
+
 def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy) -> None:
     """The client repeats the put, and the store refuses the repetition: the segment is sealed nevertheless."""
     zone, path = LandingZone(root, "radar"), location(root) / "lost"
@@ -326,8 +334,9 @@ def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
     STORE_FAULTS[fault](beyond)
     try:
         seal = partial(durable.put_if_absent, location(root) / "new", b"1")
-        rows = partial(copied.rows, version=0)
-        for failing in (zone.pending_names, seal, log.head, log.open, log.rows, rows, log.dataset(opened).to_table):
+        rows, read = partial(copied.rows, version=0), log.dataset(opened).to_table
+        verdict = partial(Verdicts(root).read, log, 0)
+        for failing in (zone.pending_names, seal, log.head, log.open, log.rows, rows, read, verdict):
             with pytest.raises(Exception) as failure:
                 failing()
             assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)

@@ -18,8 +18,9 @@ from starlette.responses import Response
 
 from sda_platform.code_version import code_version
 from sda_platform.serving.kept_answers import KeptAnswers
+from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
-from sda_platform.serving.requests import in_thread, view_of
+from sda_platform.serving.requests import SNAPSHOT, in_thread, view_of
 from sda_platform.serving.view import View
 
 _TAG: Final = re.compile(r'(W/)?("[^"]*")')
@@ -28,6 +29,7 @@ _LEAST_COMPRESSED: Final = 1_000
 _LEVEL: Final = 1
 _KEPT: Final = ("ETag", "Last-Modified", "Cache-Control", "Vary")
 _OK: Final = 200
+_LINK: Final = "Link"
 _VARY: Final = "Accept, Accept-Encoding"
 _OF_THIS_MOMENT: Final = {"Cache-Control": "no-store"}
 
@@ -53,25 +55,30 @@ def of_view(
         return _compressed(request, make())
 
     kept: KeptAnswers = request.app.state.answers
-    response = kept.answer(tag, made, (view.identity, *_asked(request))) if is_many else made()
+    response = kept.answer(tag, made, view.identity, _asked(request)) if is_many else made()
     return _tagged(request, view, tag, response)
 
 
 async def answered(request: Request, work: Callable[..., Response], *arguments: Any) -> Response:
     """Return what ``work`` answers with `of_view`: at once where that is kept, else from a thread.
 
-    To hand an answer over from a thread costs more than to find it here.
+    To hand an answer over from a thread costs more than to find it here. This waits for no thread: a view that is kept
+    for further pages has one reader at a time, and is left to a thread.
     """
-    kept: KeptAnswers = request.app.state.answers
-    if kept.may_know(asked := _asked(request)):
+    answers: KeptAnswers = request.app.state.answers
+    if SNAPSHOT not in request.query_params and answers.may_know(asked := _asked(request)):
+        live: LiveCatalogue = request.app.state.live
         with view_of(request) as view:
-            if found := kept.known((view.identity, *asked)):
-                return _tagged(request, view, *found)
+            found = answers.known(view.identity, asked)
+            if found and (_LINK not in found[1].headers or live.kept.renew(view.snapshot)):
+                response = _tagged(request, view, *found)
+                view.has_more = False  # the view of its pages is kept already
+                return response
     return await in_thread(request, work, *arguments)
 
 
 def _tagged(request: Request, view: View, tag: str, response: Response) -> Response:
-    view.has_more = "Link" in response.headers
+    view.has_more = _LINK in response.headers
     if response.status_code == _OK:
         response.headers.update(_validators(view, tag))
     return _concluded(request, response)

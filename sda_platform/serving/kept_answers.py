@@ -11,6 +11,8 @@ from starlette.responses import Response
 MOST_BYTES: Final = 64 * 2**20
 """Bound of what is kept; the answer that was used longest ago leaves first."""
 _MOST_ASKED: Final = 1_000
+Asked = tuple[str, ...]
+"""What of a request decides the answer from a state."""
 _LEAST_BYTES: Final = 2**15
 
 
@@ -21,33 +23,31 @@ class KeptAnswers:
         self._most_bytes, self._bytes = most_bytes, 0
         self._kept: OrderedDict[str, Response] = OrderedDict()
         # What was asked last, with the state that it was answered from and the tag.
-        self._asked: OrderedDict[tuple[str, ...], tuple[str, str]] = OrderedDict()
+        self._asked: OrderedDict[Asked, tuple[str, str]] = OrderedDict()
         self._lock = Lock()
         self._making: dict[str, tuple[Lock, int]] = {}
 
-    def answer(self, tag: str, make: Callable[[], Response], asked: tuple[str, ...]) -> Response:
+    def answer(self, tag: str, make: Callable[[], Response], state: str, asked: Asked) -> Response:
         """Return the answer under ``tag``, as ``make`` gives it; its bytes are shared, its headers are the caller's.
 
-        ``asked``: the identity of the state that it is from, and what was asked, by which it is `known`.
+        It is `known` by the identity of the ``state`` that it is from, and by what was ``asked``.
         """
         with self._alone(tag):
             if (kept := self._find(tag)) is None:
                 kept = make()
                 self._keep(tag, kept)
-            self._remember(asked, tag)
+            self._remember(state, asked, tag)
         return _copy(kept)
 
-    def may_know(self, asked: tuple[str, ...]) -> bool:
-        """Return whether this was answered last from any state, and kept."""
+    def may_know(self, asked: Asked) -> bool:
+        """Return whether an answer to this was kept, of whatever state."""
         return asked in self._asked
 
-    def known(self, asked: tuple[str, ...]) -> tuple[str, Response] | None:
+    def known(self, state: str, asked: Asked) -> tuple[str, Response] | None:
         """Return tag and answer, as `answer` would give it without making it; None where it is not kept."""
-        state, *what = asked
-        found = self._asked.get(tuple(what))
-        if found is None or found[0] != state or (kept := self._find(found[1])) is None:
-            return None
-        return found[1], _copy(kept)
+        known_state, tag = self._asked.get(asked, ("", ""))
+        kept = self._find(tag) if known_state == state else None
+        return None if kept is None else (tag, _copy(kept))
 
     def _find(self, tag: str) -> Response | None:
         with self._lock:
@@ -65,12 +65,11 @@ class KeptAnswers:
                 _, oldest = self._kept.popitem(last=False)
                 self._bytes -= len(oldest.body)
 
-    def _remember(self, asked: tuple[str, ...], tag: str) -> None:
-        state, *what = asked
+    def _remember(self, state: str, asked: Asked, tag: str) -> None:
         with self._lock:
             if tag in self._kept:
-                self._asked[tuple(what)] = state, tag
-                self._asked.move_to_end(tuple(what))
+                self._asked[asked] = state, tag
+                self._asked.move_to_end(asked)
             if len(self._asked) > _MOST_ASKED:
                 self._asked.popitem(last=False)
 

@@ -58,6 +58,14 @@ class KeptViews:
         """Tell whether a view is kept."""
         return identity in self._views
 
+    def renew(self, identity: str) -> bool:
+        """Keep a view for longer, where it is kept; return whether it is. It waits for no reader."""
+        with self._lock:
+            if kept := self._views.get(identity):
+                kept.used_s = self._now_s()
+                self._views.move_to_end(identity)
+            return kept is not None
+
     @contextmanager
     def view(self, identity: str) -> Iterator[View]:
         """The kept view, for this thread alone. Raises NotKept."""

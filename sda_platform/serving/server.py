@@ -124,18 +124,21 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        looks = 0
+        looks, is_sound = 0, True
         while not self._is_over.wait(self._interval_s / _LOOKS):
             looks += 1
-            self._tried(self._live.examine)
             if looks % _LOOKS == 0:
-                self._tried(self._live.refresh)
+                is_sound = self._has_done(self._live.refresh)
+            elif is_sound:  # what fails is not tried again before that, or it would fill the log
+                is_sound = self._has_done(self._live.examine)
 
-    def _tried(self, step: Callable[[], object]) -> None:
+    def _has_done(self, step: Callable[[], object]) -> bool:
         try:
             step()
         except Exception:
             _LOG.exception("the serving index could not follow the catalogue; trying again")
+            return False
+        return True
 
 
 def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]) -> None:

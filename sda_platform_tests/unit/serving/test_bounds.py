@@ -4,6 +4,7 @@ import asyncio
 import threading
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -145,28 +146,28 @@ def test_a_large_answer_is_made_once_for_all_that_ask_meanwhile__44() -> None:
         return Response(b"x" * 60_000, headers={"X-Left-Out": "1"})
 
     found: list[Response] = []
-    threads = [threading.Thread(target=lambda: found.append(answers.answer("t", make, ("s", "/a")))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(answers.answer("t", make, "s", ("/a",)))) for _ in range(4)]
     for each in threads:
         each.start()
     begun.set()
     for each in threads:
         each.join()
     assert (len(made), {(len(each.body), each.headers["x-left-out"]) for each in found}) == (1, {(60_000, "1")})
-    answers.answer("u", lambda: Response(b"y" * 60_000), ("s", "/b"))
-    assert answers.known(("s", "/a")) is None, "the bound let the older one go"
-    answers.answer("t", make, ("s", "/a"))
+    answers.answer("u", lambda: Response(b"y" * 60_000), "s", ("/b",))
+    assert answers.known("s", ("/a",)) is None, "the bound let the older one go"
+    answers.answer("t", make, "s", ("/a",))
     assert len(made) == 2
-    answers.answer("v", lambda: Response(b"small"), ("s", "/c"))
-    again = answers.answer("v", lambda: Response(b"other"), ("s", "/c"))
-    assert again.body == b"other" and answers.known(("s", "/c")) is None, "small answers are not kept"
+    answers.answer("v", lambda: Response(b"small"), "s", ("/c",))
+    again = answers.answer("v", lambda: Response(b"other"), "s", ("/c",))
+    assert again.body == b"other" and answers.known("s", ("/c",)) is None, "small answers are not kept"
 
 
 def test_a_large_answer_is_known_by_what_was_asked_of_which_state__44() -> None:
     answers, large = KeptAnswers(), Response(b"x" * 60_000)
-    answers.answer("t", lambda: large, ("s1", "/a", "csv"))
-    answers.answer("t", pytest.fail, ("s1", "/a", "any"))
+    answers.answer("t", lambda: large, "s1", ("/a", "csv"))
+    answers.answer("t", pytest.fail, "s1", ("/a", "any"))
     assert [answers.may_know(each) for each in (("/a", "csv"), ("/a", "any"), ("/b", "csv"))] == [True, True, False]
-    (tag, found), other = answers.known(("s1", "/a", "any")) or ("", Response()), answers.known(("s2", "/a", "any"))
+    (tag, found), other = answers.known("s1", ("/a", "any")) or ("", Response()), answers.known("s2", ("/a", "any"))
     assert (tag, found.body, other) == ("t", large.body, None)
 
 
@@ -181,3 +182,48 @@ def test_a_kept_answer_is_never_of_an_older_state__44() -> None:
             place.write("put")
         assert bodies[0::2] == bodies[1::2]
         assert len(set(bodies)) == 3
+
+
+def test_a_kept_page_waits_for_the_reader_of_its_view_in_a_thread_alone__44() -> None:
+    """In the event loop it would hold up every connection."""
+    place: World
+    is_read, may_end = threading.Event(), threading.Event()
+
+    def read(snapshot: str) -> None:
+        with place.live.kept.view(snapshot):
+            is_read.set()
+            may_end.wait(20)
+
+    async def scenario() -> None:
+        transport = httpx.ASGITransport(app=place.app, client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
+            client.headers["accept-encoding"] = "identity"
+            page = (await client.get("/objects?limit=300")).links["next"]["url"]
+            assert len((await client.get(page)).content) > 2**15, "it is kept"
+            reader = threading.Thread(target=read, args=(parse_qs(urlsplit(page).query)["snapshot"][0],))
+            reader.start()
+            assert is_read.wait(20)
+            waiting = asyncio.ensure_future(client.get(page))
+            for _ in range(20):
+                await asyncio.sleep(0)  # these requests alone would never let the other begin
+                assert (await client.get("/objects/100")).status_code == 200
+            assert reader.is_alive() and not waiting.done()
+            may_end.set()
+            assert (await waiting).status_code == 200
+            reader.join()
+
+    with world(in_threads=True) as place:
+        place.source.commit(*({**place.source.sets[0], "norad_id": number} for number in range(100, 900)))
+        place.live.refresh()
+        asyncio.run(scenario())
+
+
+def test_further_pages_follow_an_answer_that_was_kept__44() -> None:
+    place: World
+    with world() as place:
+        place.source.commit(*({**place.source.sets[0], "norad_id": number} for number in range(100, 900)))
+        place.live.refresh()
+        pages = [asked(place.app, "/objects?limit=300").headers["link"] for _ in range(3)]
+        assert len(set(pages)) == 1
+        place.write("put")
+        assert asked(place.app, pages[0].partition("<")[2].partition(">")[0]).status == 200

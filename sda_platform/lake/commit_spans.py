@@ -11,6 +11,11 @@ def committed_in(sequences: tuple[int, int]) -> ds.Expression:
     return (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)
 
 
+def narrowed(condition: ds.Expression, where: ds.Expression | None) -> ds.Expression:
+    """Return ``condition``, and ``where`` as well if it is given."""
+    return condition if where is None else condition & where
+
+
 def files_of(sequences: tuple[int, int]) -> str:
     """Return `committed_in` in SQL, by which files are passed over."""
     after, upto = sequences

@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.kept_commits import KeptCommits
 from sda_platform.lake.storage import text_of
 
-_KEPT_TEXTS = 32
+KEPT_TEXTS: Final = 32
+"""So many texts that were read last are kept in memory."""
 
 
 class CommitTexts:
-    """Those of the table at ``uri``; the texts that were read last are kept in memory."""
+    """Those of the table at ``uri``."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        self._text = lru_cache(maxsize=_KEPT_TEXTS)(self._read)
+        self._text = lru_cache(maxsize=KEPT_TEXTS)(self._read)
         self.kept = KeptCommits(uri)
         self.newest_seen = -1
         """The newest version when it was last looked for."""

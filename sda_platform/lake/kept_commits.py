@@ -123,13 +123,13 @@ class KeptCommits:
 
 def _row(app_id: str, version: int, text: str) -> dict[str, Any]:
     try:
-        sequences = [int(txn["version"]) for _, txn in delta_log.actions(text, "txn") if txn["appId"] == app_id]
+        sequence = delta_log.sequence_in(text, app_id)
         timestamp_ms = delta_log.timestamp_ms(text)
     except (ValueError, KeyError) as error:
         raise InvariantError(f"version {version} of the log cannot be read ({error}), so the log is not cut") from error
     kept = "\n".join(line for line in text.split("\n") if line.startswith(_KEPT_ACTIONS))
     return {
-        "version": version, "sequence": max(sequences, default=None), "timestamp_ms": timestamp_ms, "text": kept,
+        "version": version, "sequence": sequence, "timestamp_ms": timestamp_ms, "text": kept,
     }  # fmt: skip
 
 

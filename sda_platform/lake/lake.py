@@ -20,6 +20,7 @@ from sda_platform.lake import commit, compilation, data_files, delta_checkpoints
 from sda_platform.lake.admission import admit, admitted
 from sda_platform.lake.arrow_frames import frame_of
 from sda_platform.lake.commit import CommitReceipt
+from sda_platform.lake.commit_spans import narrowed
 from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
@@ -205,8 +206,7 @@ class Lake:
         self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
     ) -> pa.Table:
         """Return rows that the plan's own table, an append-only one, held before, as Arrow and without the engine."""
-        before = ds.field(COMMIT_SEQUENCE) < plan.sequence
-        return self.log(plan.table).rows(columns, before if where is None else before & where)
+        return self.log(plan.table).rows(columns, narrowed(ds.field(COMMIT_SEQUENCE) < plan.sequence, where))
 
     def snapshot_rows(
         self, plan: Plan, source: Table, columns: Sequence[str] | None = None, where: ds.Expression | None = None
@@ -215,7 +215,7 @@ class Lake:
         if source.name == plan.table.name:
             return self.earlier_rows(plan, columns, where)
         pinned = ds.field(COMMIT_SEQUENCE) <= plan.window(source).upto_sequence
-        return self.log(source).rows(columns, pinned if where is None else pinned & where)
+        return self.log(source).rows(columns, narrowed(pinned, where))
 
     def current_rows(self, plan: Plan) -> pa.Table:
         """Return the plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""

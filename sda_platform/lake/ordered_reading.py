@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from sda_platform.lake.read_errors import reading
-from sda_platform.lake.table_rows import VERIFIED, TableRows
+from sda_platform.lake.table_rows import VERIFIED, TableRows, stored_in
 
 _BATCH_ROWS: Final = 65_536
 
@@ -34,7 +34,7 @@ def in_order(
         return
     dataset = log.dataset(delta)
     files = _ordered(delta, list(dataset.get_fragments(where)), by)
-    stored = [name for name in columns if name in set(dataset.schema.names)]
+    stored = stored_in(dataset, columns)
     waiting: list[pa.RecordBatch] = []
     with reading(log.table.name):
         for number, (_, file) in enumerate(files):

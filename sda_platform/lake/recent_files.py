@@ -9,10 +9,11 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.commit_texts import KEPT_TEXTS
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
-_MOST_VERSIONS: Final = 32
-"""Of more versions, the texts take longer than to open the table."""
+# Texts of more versions would be read anew each time.
+_MOST_VERSIONS: Final = KEPT_TEXTS
 
 
 def files_with(app_id: str, sequences: tuple[int, int], texts: Iterable[tuple[int, str]]) -> dict[str, int] | None:

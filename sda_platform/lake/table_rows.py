@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.commit_spans import committed_in, files_of
+from sda_platform.lake.commit_spans import committed_in, files_of, narrowed
 from sda_platform.lake.commit_texts import CommitTexts
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.local_copies import LocalCopies, ReadableFiles
@@ -90,8 +90,7 @@ class TableRows:
         Where rows stay as they were written, any version with these commits has them. If the newest that was seen has,
         this does not look for a newer one.
         """
-        chosen = committed_in(sequences)
-        chosen = chosen if where is None else chosen & where
+        chosen = narrowed(committed_in(sequences), where)
         seen, held = self._seen
         is_newest = seen == self._texts.newest_seen
         if version is None and is_newest and not self.table.replaces_rows and sequences[1] <= held:
@@ -116,17 +115,16 @@ class TableRows:
         where: ds.Expression | None = None,
     ) -> pa.Table:
         """At most ``count`` rows of the commits ``(after, upto]``, without reading the others."""
-        names = [c.name for c in self.table.columns] if columns is None else columns
+        names = self._names(columns)
         if (files := self._files_of(sequences, None)) is None:
             return self.table.arrow_schema.empty_table().select(names)
-        chosen = committed_in(sequences)
-        chosen = chosen if where is None else chosen & where
+        chosen = narrowed(committed_in(sequences), where)
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
         with reading(self.table.name):
             dataset = self._near(files, chosen)
             found = dataset.head(
                 count,
-                columns=_stored(dataset, names),
+                columns=stored_in(dataset, names),
                 filter=chosen,
                 batch_size=_SMALL_BATCH_ROWS,
                 batch_readahead=1,
@@ -187,6 +185,9 @@ class TableRows:
         files = [form.make_fragment(name, directory, file_size=size) for name, size in sizes.items()]
         return ds.FileSystemDataset(files, self.table.arrow_schema, form, directory)
 
+    def _names(self, columns: Sequence[str] | None) -> Sequence[str]:
+        return [column.name for column in self.table.columns] if columns is None else columns
+
     def _files(self, delta: DeltaTable, where: str | None = None) -> ReadableFiles:
         return ReadableFiles(self.dataset(delta, where), partial(_sizes_in, delta))
 
@@ -212,12 +213,12 @@ class TableRows:
         where: ds.Expression | None,
         version: int | None,
     ) -> pa.Table:
-        names = [column.name for column in self.table.columns] if columns is None else columns
+        names = self._names(columns)
         if files is None:
             return self.table.arrow_schema.empty_table().select(names)
         with reading(self.table.name, version):
             dataset = self._near(files, where)
-            scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=VERIFIED)
+            scanner = dataset.scanner(stored_in(dataset, names), where, fragment_scan_options=VERIFIED)
             found = scanner.to_table()
         return self.filled(found, names)
 
@@ -227,6 +228,7 @@ def _sizes_in(delta: DeltaTable) -> dict[str, int]:
     return dict(zip(live["path"].to_pylist(), live["size_bytes"].to_pylist(), strict=True))
 
 
-def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
+def stored_in(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
+    """Return those of ``names`` that are columns of the stored rows."""
     stored = set(dataset.schema.names)
     return [name for name in names if name in stored]

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit as commits
+from sda_platform.lake.commit_spans import narrowed
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -139,7 +140,7 @@ class ReplayingLake(RecordedLake):
         if self._history.first == 1:
             return made_again
         given = ds.field(COMMIT_SEQUENCE) < self._history.first
-        before = self._live.log(self._target).rows(columns, given if where is None else given & where)
+        before = self._live.log(self._target).rows(columns, narrowed(given, where))
         return pa.concat_tables([before, made_again])
 
 

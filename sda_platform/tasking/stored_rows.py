@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from sda_platform.lake.commit_spans import narrowed
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
@@ -42,7 +43,7 @@ class StoredRows:
         if self.plan is not None and table is self.plan.table:
             return self.lake.earlier_rows(self.plan, columns, where)
         upto = ds.field(COMMIT_SEQUENCE) <= snapshot.sequence
-        return log.rows(columns, upto if where is None else upto & where)
+        return log.rows(columns, narrowed(upto, where))
 
     def current(self, table: Table, columns: Sequence[str], where: ds.Expression | None = None) -> pa.Table:
         """Read the key and ``columns`` of the current entries of a correction log, of keys that ``where`` selects."""

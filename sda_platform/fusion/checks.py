@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.silence import silent_now
+from sda_platform.fusion.silence import heard_by_now, silent_now
 from sda_platform.fusion.sources import AWAITED, HEARD
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
@@ -49,7 +49,7 @@ def sources_report(lake: LakeResource, landing: LandingResource) -> dg.AssetChec
 def check_silent_sensors(store: Lake, backlogs: Mapping[str, Backlog] | None = None) -> dg.AssetCheckResult:
     """Return the outcome of `sources_report` now, by the rule of the vital, with the ``backlogs`` of landing zones."""
     now_ns = store.clock.now_ns()
-    silent = silent_now(store, backlogs or {}, now_ns)
+    silent = silent_now(store, heard_by_now(store, now_ns), backlogs or {}, now_ns)
     found = [each.describe(now_ns) for each in silent]
     text = found[0] if found else None
     if len(silent) > 1:

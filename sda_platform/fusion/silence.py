@@ -17,10 +17,15 @@ from sda_platform.units import SECOND_NS
 _LOOKED_BACK: Final = 50
 
 
-def silent_now(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int, *, all_after_ns: int = 0) -> list[Silence]:
-    """Return who is silent, by ``backlogs`` of the zones: what waits to be decoded is no silence. See `silences`."""
+def silent_now(
+    lake: Lake, heard: Mapping[str, int], backlogs: Mapping[str, Backlog], now_ns: int, *, all_after_ns: int = 0
+) -> list[Silence]:
+    """Return which sources are silent, by `heard_by_now`; see `silences`.
+
+    ``backlogs`` of the zones: what waits to be decoded is no silence.
+    """
     upto = _known_upto(lake, backlogs, now_ns)
-    return silences(heard_by_now(lake, now_ns), now_ns, known_upto=upto, all_after_ns=all_after_ns)
+    return silences(heard, now_ns, known_upto=upto, all_after_ns=all_after_ns)
 
 
 def _known_upto(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int) -> dict[str, int]:

@@ -84,6 +84,11 @@ def heard_marks(previous: Mapping[str, int], arrived: pa.Table, as_of_ns: int) -
     return received
 
 
+def heard_sources(marks: Mapping[str, int]) -> dict[str, int]:
+    """Return by source the time of its newest observation, by the marks of a commit."""
+    return {name.removeprefix(HEARD): at for name, at in sorted(marks.items()) if name.startswith(HEARD)}
+
+
 def silences(
     marks: Mapping[str, int], now_ns: int, *, known_upto: Mapping[str, int] | None = None, all_after_ns: int = 0
 ) -> list[Silence]:
@@ -99,7 +104,7 @@ def silences(
         if name.startswith(AWAITED) and now_ns - since_ns > AWAITED_GRACE_NS
     ]
     limits = {feed.name: feed.max_silence_ns for feed in OBSERVATION_FEEDS}
-    heard = {name.removeprefix(HEARD): at for name, at in sorted(marks.items()) if name.startswith(HEARD)}
+    heard = heard_sources(marks)
     kinds = {source: source.partition("-")[0] for source in heard}
     continuous = {source: at for source, at in heard.items() if limits.get(kinds[source], 0) == _CONTINUOUS_NS}
     silent_ns = [upto[kinds[source]] - at for source, at in continuous.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sda_platform.fusion.silence import heard_by_now, silent_now
-from sda_platform.fusion.sources import HEARD, Silence, unlisted
+from sda_platform.fusion.sources import Silence, heard_sources, unlisted
 from sda_platform.history.query_views import SILENCE
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.lake.lake import Lake
@@ -43,8 +43,7 @@ def sensor_states(lake: Lake, landing_root: str, sensors: SensorNetwork) -> list
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
     marks = heard_by_now(lake, now_ns)
     backlogs = {feed.name: backlog_of(LandingZone(landing_root, feed.name), wall_s) for feed in OBSERVATION_FEEDS}
-    silent = {each.source: each for each in silent_now(lake, backlogs, now_ns)}
-    heard = {name.removeprefix(HEARD): at for name, at in marks.items() if name.startswith(HEARD)}
+    silent, heard = {each.source: each for each in silent_now(lake, marks, backlogs, now_ns)}, heard_sources(marks)
     lacking = unlisted(heard, sensors)
     states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]
     return sorted(states, key=lambda s: (s.silence is None and s.is_listed, s.heard_ns is None, s.kind, s.source_id))

@@ -1,6 +1,7 @@
 """The facts of tables and landing zones, read from logs, directories and the newest rows, without an engine."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -20,7 +21,7 @@ from sda_platform.formats.listings import ListingError
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.silence import heard_by_now, silent_now
-from sda_platform.fusion.sources import HEARD, unlisted
+from sda_platform.fusion.sources import heard_sources, unlisted
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
@@ -70,6 +71,7 @@ def lake_facts(
     directory that cannot be read is among ``red_tables``, and leaves out what it would have given.
     """
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
+    heard = cache(partial(heard_by_now, lake, now_ns))
     readers: Mapping[str, Callable[[], Any]] = {
         "backlogs": lambda: {feed: backlog_of(LandingZone(landing_root, feed), wall_s) for feed in ZONES},
         "unconsumed_s": lambda: {
@@ -79,11 +81,12 @@ def lake_facts(
         },
         "silences": lambda: silent_now(
             lake,
+            heard(),
             found.get("backlogs", {}),
             now_ns,
             all_after_ns=round((rules or VitalsSettings()).silence_of_all_s * SECOND_NS),
         ),
-        "unlisted": lambda: list(_unlisted(lake, sensors, now_ns)) if sensors else [],
+        "unlisted": lambda: list(_unlisted(heard(), sensors)) if sensors else [],
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
@@ -109,14 +112,13 @@ def lake_facts(
     return {**found, "red_tables": [*found.get("red_tables", ()), *findings]}
 
 
-def _unlisted(lake: Lake, sensors: FusionResource, now_ns: int) -> Iterator[Finding]:
+def _unlisted(heard: Mapping[str, int], sensors: FusionResource) -> Iterator[Finding]:
     """Find sensors that report, and that the list lacks; a list that cannot be read is named with the settings."""
     try:
         network = sensors.network()
     except ListingError:
         return
-    heard = [name.removeprefix(HEARD) for name in heard_by_now(lake, now_ns) if name.startswith(HEARD)]
-    for name in unlisted(heard, network):
+    for name in unlisted(heard_sources(heard), network):
         yield Finding(name, sensors.why_not_used(name))
 
 

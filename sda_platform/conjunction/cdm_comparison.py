@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
+from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.identity import Pair, in_order
-from sda_platform.conjunction.superseded_messages import STATES, path_changes_in_force, reported_ns
+from sda_platform.conjunction.superseded_messages import STATES, path_changes_in_force
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.levels import YELLOW_FROM

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import words_of_action
+from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
 from sda_platform.conjunction.state_choice import why_state
-from sda_platform.conjunction.superseded_messages import reported_ns
 from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.units import SECOND_NS
 

@@ -10,9 +10,9 @@ from matplotlib.patches import Circle, Ellipse
 
 from sda_platform.arrays import FloatArray
 from sda_platform.conjunction.cdm_comparison import reported_probability
+from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
-from sda_platform.conjunction.superseded_messages import reported_ns
 from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.risk.levels import probability_text

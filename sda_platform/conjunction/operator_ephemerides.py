@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES, EPHEMERIS_COLUMNS
+from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.state_choice import EARLIER_DEPARTS, NEWER_WITHOUT_COVARIANCE
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
@@ -57,7 +58,7 @@ class OperatorEphemerides:
         pieces = [(row, piece) for row in usable for piece in Ephemeris.pieces_of(row)]
         return cls(
             np.array([row["norad_id"] for row, _ in pieces], np.int64),
-            np.array([_created_ns(row) for row, _ in pieces], np.int64),
+            np.array([reported_ns(row) for row, _ in pieces], np.int64),
             tuple(f"{row['segment_name']}:{row['record_number']}" for row, _ in pieces),
             tuple(piece for _, piece in pieces),
             tuple(
@@ -200,8 +201,4 @@ def objects_with_new_ephemerides(store: Lake, plan: Plan) -> list[int]:
 
 def _rank(row: dict[str, Any]) -> tuple[Any, ...]:
     """The newest message counts; equal ones by arrival, then by what they are, so that no order of arrival matters."""
-    return row["norad_id"], _created_ns(row), row["received_time_ns"], row["segment_sha256"], row["record_number"]
-
-
-def _created_ns(row: dict[str, Any]) -> int:
-    return int(row["received_time_ns"] if row["created_time_ns"] is None else row["created_time_ns"])
+    return row["norad_id"], reported_ns(row), row["received_time_ns"], row["segment_sha256"], row["record_number"]

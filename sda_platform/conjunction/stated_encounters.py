@@ -154,7 +154,7 @@ def statements_read(
     read = next((each.sequence for each in snapshots if each.table == CONJUNCTION_CANDIDATES.name), 0)
     events = _own_events(store, encounters, read)
     messages = [message for each in encounters for message in each.newest.values()]
-    changes = path_changes(store, snapshots, objects_of(messages), previous)
+    changes = path_changes(store, snapshots, messages, previous)
     found, news = stated_facts(encounters, events, changes), {*judged}
     for each in encounters:
         ids = {each.event_id, each.id_among(events)}

@@ -16,6 +16,7 @@ from sda_platform.conjunction.identity import SLOT_NS, event_ids
 from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.review import due_events, events_to_judge
 from sda_platform.conjunction.stated_encounters import as_rows, named_by_messages, statements
+from sda_platform.conjunction.superseded_messages import path_changes
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -27,6 +28,7 @@ from sda_platform.conjunction.transforms import ASSESSMENT_COLUMNS, alert_correc
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.executors import Stored
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.selections import OneOf
 from sda_platform.orbits.earth_orientation import states_in_teme
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -70,7 +72,7 @@ class Desk:
     def tracks_a_manoeuvre(self, norad_id: int, at_ns: int) -> None:
         commit(self.lake, TRACKS, [{"norad_id": norad_id, "state": "confirmed", "last_manoeuvre_ns": at_ns}])
 
-    def has_ephemeris(self, norad_id: int, *, off_km: float, created_ns: int) -> None:
+    def has_ephemeris(self, norad_id: int, *, off_km: float, created_ns: int, until_ns: int | None = None) -> None:
         """An ephemeris of the first object of a message, that far above the path that the message states."""
         time_ns = TCA_NS + np.arange(-600, 601, 60) * SECOND_NS
         since_s, speed = ((time_ns - TCA_NS) / SECOND_NS)[:, None], 7.546
@@ -83,7 +85,7 @@ class Desk:
         path = {
             "norad_id": norad_id, "created_time_ns": created_ns, "segment_sha256": "ab", "segment_name": "plan.oem",
             "record_number": 0, "error_kind": None, "usable_from_ns": int(time_ns[0]),
-            "usable_until_ns": int(time_ns[-1]), "state_time_ns": time_ns.tolist(),
+            "usable_until_ns": until_ns or int(time_ns[-1]), "state_time_ns": time_ns.tolist(),
             "state": np.hstack([r, v]).ravel().tolist(), "covariance_time_ns": [TCA_NS],
             "covariance": np.diag([1e-2] * 3 + [1e-8] * 3)[np.tril_indices(6)].tolist(), "received_time_ns": created_ns,
         }  # fmt: skip
@@ -264,6 +266,18 @@ def test_a_newer_ephemeris_on_another_path_ends_what_a_message_states__48(
     assert len(desk.alerts()) == 1
     desk.has_ephemeris(PAIR[0], off_km=off_km, created_ns=after(created_s))
     assert told(desk.alerts()) == ([] if counts else [(0, "retract", "red", None)])
+
+
+def test_only_ephemerides_that_reach_a_closest_approach_are_read__48(desk: Desk) -> None:
+    """Else each commit of alerts would read more, the older the platform."""
+    desk.receives(Told(tca_ns=TCA_NS, stated=3e-4))
+    ended_ns = TCA_NS - SAME_EVENT_NS
+    for created_s, until_ns in ((60, ended_ns - 1), (70, ended_ns), (80, None)):
+        desk.has_ephemeris(PAIR[0], off_km=5.0, created_ns=after(created_s), until_ns=until_ns)
+    head = desk.lake.log(EPHEMERIDES).head()
+    read = TableSnapshot(EPHEMERIDES.name, head.commit_version, head.sequence)
+    found = path_changes(desk.lake, [read], desk.lake.log(RECEIVED_CDMS).rows().to_pylist())
+    assert sorted(row["created_time_ns"] for row in found.ephemerides) == [after(70), after(80)]
 
 
 def test_of_several_originators_the_largest_counts_and_the_encounter_has_one_alert(desk: Desk) -> None:

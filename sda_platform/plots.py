@@ -13,10 +13,15 @@ _DRAWING = Lock()
 
 def figure_in_markdown(figure: Figure, caption: str) -> str:
     """``figure`` as a PNG inside Markdown; equal figures give equal text."""
-    out = io.BytesIO()
     with _DRAWING, mpl.rc_context({"font.size": 8}):
-        figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
-    return picture_in_markdown(out.getvalue(), caption)
+        png = _png(figure, 80)
+    return picture_in_markdown(png, caption)
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return ``figure`` as a PNG; equal figures give equal bytes."""
+    with _DRAWING:
+        return _png(figure, figure.dpi)
 
 
 def svg_of(figure: Figure) -> str:
@@ -31,3 +36,9 @@ def svg_of(figure: Figure) -> str:
 def picture_in_markdown(png: bytes, caption: str) -> str:
     """Embed a PNG in Markdown."""
     return f"![{caption}](data:image/png;base64,{base64.b64encode(png).decode()})"
+
+
+def _png(figure: Figure, dpi: float) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    return out.getvalue()

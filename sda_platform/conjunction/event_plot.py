@@ -1,6 +1,5 @@
 """One picture of a close approach: risk and miss distance over time, geometry in RTN, and values of received CDMs."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.orbits.risk.levels import probability_text
+from sda_platform.plots import png_of
 from sda_platform.units import DAY_NS
 
 _TRACE = "#90a4ae"
@@ -23,9 +23,7 @@ _TRACE = "#90a4ae"
 
 def event_picture(history: EventHistory) -> bytes:
     """Draw the event as PNG."""
-    png = io.BytesIO()
-    event_figure(history).savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
+    return png_of(event_figure(history))
 
 
 def risks_picture(histories: Sequence[EventHistory]) -> bytes:
@@ -45,9 +43,7 @@ def risks_picture(histories: Sequence[EventHistory]) -> bytes:
     axes.set(yscale="log", ylabel="probability of collision", xlabel="UTC", title="Pc as assessed; dashed: TCA")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
+    return png_of(figure)
 
 
 def _moment(time_ns: int) -> float:

@@ -1,12 +1,10 @@
 """Dagster resource of the fusion: windows, lateness and sensors; commits record its settings."""
 
-from pathlib import Path
-
 from typing_extensions import override
 
 from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
-from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orbits.sensing.sensors import SensorNetwork, listed_sensors
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import FusionSettings
 from sda_platform.units import SECOND_NS
@@ -26,7 +24,7 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
 
     def network(self) -> SensorNetwork:
         """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
-        return sensor_network(Path(self.sensor_file)) if self.sensor_file else sensor_registry()
+        return listed_sensors(self.sensor_file)
 
     @property
     def window_ns(self) -> int:

@@ -1,13 +1,12 @@
 """What is tasked and how, as a Dagster resource whose settings commits record."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.formats.fleet import protected_fleet
-from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, listed_sensors
 from sda_platform.orchestration.recorded_settings import RecordedResource
 from sda_platform.setting_sections import SchedulingSettings
 from sda_platform.tasking.antennas import Antenna
@@ -41,7 +40,7 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
 
     def network(self) -> SensorNetwork:
         """Return the ground sensors. Raises ListingError where the file is not a list of sensors."""
-        return sensor_network(Path(self.sensor_file)) if self.sensor_file else sensor_registry()
+        return listed_sensors(self.sensor_file)
 
     def owners(self) -> Mapping[int, str]:
         """Operators of the protected objects, by catalogue number."""

@@ -96,6 +96,11 @@ def sensor_network(path: Path) -> SensorNetwork:
     return SensorNetwork(read_listing(path, COLUMNS, _entry, tuple(ANGLE_REFERENCES)).values())
 
 
+def listed_sensors(file: str) -> SensorNetwork:
+    """Return the ground sensors that ``file`` lists; without one, those that the package ships. Raises ListingError."""
+    return sensor_network(Path(file)) if file else sensor_registry()
+
+
 def references_of(sensor: Sensor) -> dict[str, str]:
     """Name the reference of the sensor's angles, one of ANGLE_REFERENCES; "" where the list does not state it."""
     return {name: getattr(sensor, name) for name in ANGLE_REFERENCES}

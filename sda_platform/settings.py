@@ -190,9 +190,13 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _lists_are_in_the_home(self) -> Self:
-        for name in type(self).model_fields:
-            if isinstance(section := getattr(self, name), HomeLists):
+    def _has_lists(self) -> Self:
+        return self.with_lists_of_home()
+
+    def with_lists_of_home(self) -> Self:
+        """Look for the lists that no variable names in the home: again, where it has become another."""
+        for _, section in self:
+            if isinstance(section, HomeLists):
                 section.lists_in = str(self.home.absolute())
         return self
 

@@ -31,7 +31,6 @@ from sda_platform.edge.config import ServiceConfig
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
-from sda_platform.list_settings import HomeLists
 from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
@@ -104,10 +103,7 @@ class Demo:
         # A scene of two hours has events of interest, but seldom one that an operator must know of.
         alerting = self.settings.alerting.model_copy(update={"yellow_pc": YELLOW_FROM})
         changed = {"home": home, "screening": screening, "alerting": alerting, "collect": str(sources)}
-        settings = self.settings.model_copy(update=changed)
-        for _, section in settings:
-            if isinstance(section, HomeLists):  # children find the same by their home
-                section.lists_in = str(home)
+        settings = self.settings.model_copy(update=changed, deep=True).with_lists_of_home()
         try:
             _refuse_if_running(settings.home)
             _empty(settings.home)

@@ -14,8 +14,6 @@ from typing import Any
 
 from sda_platform import json_lines
 
-FILE = "audit.jsonl"
-
 
 @dataclass(frozen=True)
 class AuditEvent:
@@ -34,14 +32,14 @@ def record(
     """Append an event, which is on disk on return."""
     at_utc = datetime.now(UTC).isoformat(timespec="seconds")
     event = AuditEvent(at_utc, by or user(), operation, dict(arguments), outcome)
-    json_lines.append(home / FILE, asdict(event))
+    json_lines.append(home / json_lines.AUDIT_LOG, asdict(event))
     return event
 
 
 def events(home: Path) -> list[AuditEvent]:
     """Every event of ``home``, oldest first; lines that are not whole are left out."""
     found = []
-    for line in json_lines.read(home / FILE):
+    for line in json_lines.read(home / json_lines.AUDIT_LOG):
         with suppress(TypeError):
             found.append(AuditEvent(**line))
     return found

@@ -4,7 +4,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+AUDIT_LOG: Final = "audit.jsonl"
+PAST_FAULTS: Final = "faults.jsonl"
+"""Such files of the home: of `audit_log`, and of the vitals' `past_faults`."""
 
 
 def append(path: Path, *objects: Mapping[str, Any], most_bytes: int | None = None) -> None:
@@ -16,7 +20,10 @@ def append(path: Path, *objects: Mapping[str, Any], most_bytes: int | None = Non
     if most_bytes and path.exists() and path.stat().st_size > most_bytes:
         lines = path.read_bytes().splitlines(keepends=True)
         partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        partial.write_bytes(b"".join(lines[len(lines) // 2 :]))
+        with partial.open("wb") as shorter:
+            shorter.write(b"".join(lines[len(lines) // 2 :]))
+            shorter.flush()
+            os.fsync(shorter.fileno())  # before it takes the name: a power loss would leave an empty file
         partial.replace(path)
     with path.open("ab+") as log:
         if log.tell():
@@ -28,14 +35,16 @@ def append(path: Path, *objects: Mapping[str, Any], most_bytes: int | None = Non
         os.fsync(log.fileno())
 
 
-def read(path: Path) -> Iterator[Any]:
-    """Yield every object of the file, oldest first; lines that are not whole are left out."""
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield every object of the file, oldest first; lines that are not whole, or are none, are left out."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return
     for line in lines:
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
             continue
+        if isinstance(found, dict):
+            yield found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from upath import UPath
 
+from sda_platform import json_lines
 from sda_platform.clock import iso
 from sda_platform.history.daily_files import DIRECTORY
 from sda_platform.history.expiry import awaiting
@@ -90,10 +91,10 @@ def stores(
     logged = f"{retention.process_log_bytes >> 20} MiB of each, and as much before it"
     yield _measured("process logs", logged, nightly, [UPath(home) / "logs"])
     yield _measured(
-        "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / "audit.jsonl"]
+        "audit log", "for ever: a line for each audit and repair", "a person", [UPath(home) / json_lines.AUDIT_LOG]
     )
     faults = "the newest 16 MiB: a line for each fault that began or was over"
-    yield _measured("past faults", faults, "each fault", [UPath(home) / "faults.jsonl"])
+    yield _measured("past faults", faults, "each fault", [UPath(home) / json_lines.PAST_FAULTS])
     kept = "for ever: they are small, and replays need them"
     yield _measured("lists that commits used", kept, "nothing", [UPath(home) / KEPT_LISTS])
     daily = f"the newest {retention.operations_days} days"

@@ -8,7 +8,6 @@ from typing import Final
 from sda_platform import json_lines
 from sda_platform.observability.vitals.notices import Notice, NoticeState
 
-FILE: Final = "faults.jsonl"
 _MOST_BYTES: Final = 16 << 20
 
 
@@ -33,14 +32,14 @@ def keep(home: Path, notices: Sequence[Notice], time_ns: int) -> None:
         for subject, text in zip(notice.subjects, notice.details, strict=True)
     ]
     if lines:
-        json_lines.append(home / FILE, *lines, most_bytes=_MOST_BYTES)
+        json_lines.append(home / json_lines.PAST_FAULTS, *lines, most_bytes=_MOST_BYTES)
 
 
 def past_faults(home: Path) -> list[PastFault]:
     """Return every fault that the file has, the newest first."""
     found: list[PastFault] = []
     lasting: dict[tuple[str, str, str], int] = {}
-    for line in json_lines.read(home / FILE):
+    for line in json_lines.read(home / json_lines.PAST_FAULTS):
         vital, subject, side = line["fault"]
         key = vital, subject, side
         place = lasting.pop(key, None)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from sda_platform import audit_log
+from sda_platform import audit_log, json_lines
 from sda_platform.cli.main import main
 from sda_platform.definitions import default_resources, defs
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -195,7 +195,7 @@ def test_an_unknown_audit_is_refused_with_those_that_there_are(home: Path) -> No
 
 def test_an_event_survives_a_line_that_was_cut_short(tmp_path: Path) -> None:
     audit_log.record(tmp_path, "verify", {}, "no table is damaged", by="a")
-    log = tmp_path / audit_log.FILE
+    log = tmp_path / json_lines.AUDIT_LOG
     os.truncate(log, log.stat().st_size - 10)
     audit_log.record(tmp_path, "replay", {"table": "tracks"}, "identical", by="b")
     assert [(event.by, event.operation) for event in audit_log.events(tmp_path)] == [("b", "replay")]

@@ -28,10 +28,25 @@ class Reader(Protocol):
 
 
 class Engine(Reader, Protocol):
-    """An ordered map of bytes to bytes in a directory: one writer, many readers."""
+    """An ordered map of bytes to bytes in a directory: one writer, many readers.
+
+    A read opens a state of its own, unless an engine has a shorter way.
+    """
 
     def snapshot(self) -> AbstractContextManager[Reader]:
         """Open one state of the map for all reads in the context, whatever is written meanwhile; for one thread."""
+
+    def get(self, key: bytes) -> bytes | None:
+        with self.snapshot() as state:
+            return state.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        with self.snapshot() as state:
+            return state.multi_get(keys)
+
+    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
+        with self.snapshot() as state:
+            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         """Apply all deletes, then all puts, as one durable batch; a put replaces the value under its key."""

@@ -26,7 +26,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from sda_platform.serving.engine import Pair, Reader, ascending_only
+from sda_platform.serving.engine import Engine, Pair, Reader, ascending_only
 from sda_platform.serving.errors import AlreadyServed, DamagedIndex, ServingError
 
 CACHE_BYTES: Final = 128 * 2**20
@@ -54,7 +54,7 @@ _TICKERS: Final = {
 }
 
 
-class RocksDbEngine:
+class RocksDbEngine(Engine):
     """See `serving.engine.Engine`. Blocks carry checksums, which every read verifies.
 
     All files stay open, so that a state is read to its end after its directory was removed. After a damaged log the map
@@ -95,10 +95,6 @@ class RocksDbEngine:
         with _reading(self._directory):
             values: list[bytes | None] = list(self._map.get(list(keys)) or ())
         return values
-
-    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
-        with self.snapshot() as state:
-            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         batch = WriteBatch(raw_mode=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import lmdb
 
-from sda_platform.serving.engine import Pair, Reader, ascending_only
+from sda_platform.serving.engine import Engine, Pair, Reader, ascending_only
 from sda_platform.serving.errors import DamagedIndex, ServingError
 
 # Bound of the file. The map is address space, not memory: pages come from the page cache, and the file is sparse.
 _MAP_BYTES = 64 * 2**30
 
 
-class LmdbEngine:
+class LmdbEngine(Engine):
     """See `serving.engine.Engine`. A value is read in place and copied once; pages carry no checksums."""
 
     def __init__(self, directory: Path, *, map_bytes: int = _MAP_BYTES) -> None:
@@ -32,18 +32,6 @@ class LmdbEngine:
                 yield _Snapshot(transaction)
         except lmdb.Error as error:
             raise DamagedIndex(f"{self._directory}: LMDB cannot read the index ({error}); rebuild it") from error
-
-    def get(self, key: bytes) -> bytes | None:
-        with self.snapshot() as state:
-            return state.get(key)
-
-    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        with self.snapshot() as state:
-            return state.multi_get(keys)
-
-    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
-        with self.snapshot() as state:
-            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         # Sorted keys write each page once.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sda_platform.serving.engine import Pair, Reader, ascending_only
+from sda_platform.serving.engine import Engine, Pair, Reader, ascending_only
 from sda_platform.serving.errors import DamagedIndex
 
 _BATCH_ROWS = 1_000
 
 
-class SqliteEngine:
+class SqliteEngine(Engine):
     """See `serving.engine.Engine`. Pages carry no checksums; each thread reads by a connection of its own."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,14 +38,6 @@ class SqliteEngine:
 
     def get(self, key: bytes) -> bytes | None:
         return _Snapshot(self._connection()).get(key)
-
-    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        with self.snapshot() as state:
-            return state.multi_get(keys)
-
-    def scan(self, first: bytes, last: bytes, *, descending: bool = False) -> Iterator[Pair]:
-        with self.snapshot() as state:
-            yield from state.scan(first, last, descending=descending)
 
     def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
         with self._connection() as connection:

@@ -1,6 +1,6 @@
 """The data files that hold what a table's last commits wrote, by the texts of these commits: the table is not opened.
 
-To open a table takes the longer the more files it has, and most reads want what the last commits wrote.
+To open a table takes the longer the more files it has (decision 28).
 """
 
 import json

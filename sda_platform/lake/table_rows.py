@@ -179,7 +179,7 @@ class TableRows:
             self._datasets[id(delta), where] = kept
         return kept[1]
 
-    def named(self, sizes: Mapping[str, int]) -> ds.Dataset:
+    def dataset_of(self, sizes: Mapping[str, int]) -> ds.Dataset:
         """Return the rows of some of the table's files, with these sizes; columns that they lack are null."""
         directory, form = arrow_directory(self.uri), ds.ParquetFileFormat()
         files = [form.make_fragment(name, directory, file_size=size) for name, size in sizes.items()]
@@ -198,7 +198,7 @@ class TableRows:
             return None
         sizes = files_with(self.table.app_id, sequences, self._texts.in_log(number))
         if sizes is not None:
-            return ReadableFiles(self.named(sizes), lambda: sizes)
+            return ReadableFiles(self.dataset_of(sizes), lambda: sizes)
         delta = self.open(number)
         return None if delta is None else self._files(delta, files_of(sequences))
 

@@ -130,7 +130,7 @@ class SimulatedLog(TableLog):
     def dataset(self, delta: Any, where: str | None = None) -> Any:  # the reader filters the rows
         return delta.rows()
 
-    def named(self, sizes: Mapping[str, int]) -> Any:
+    def dataset_of(self, sizes: Mapping[str, int]) -> Any:
         return rows_of(self._disk, delta_log.table_directory(self.uri).path, sizes, self.table.arrow_schema)
 
 

@@ -153,8 +153,8 @@ def test_the_rows_of_a_commit_cost_its_own_files_however_many_the_table_has(
 
         return dataset
 
-    for by in ("dataset", "named"):
+    for by in ("dataset", "dataset_of"):
         monkeypatch.setattr(TableLog, by, counted(by))
     for span in ((46, 48), (49, 50), (5, 8)):
         assert log.rows_of(span).num_rows == log.some_rows_of(span, many).num_rows == span[1] - span[0]
-    assert described == [*[("named", 2)] * 2, *[("named", 1)] * 2, *[("dataset", 3)] * 2]
+    assert described == [*[("dataset_of", 2)] * 2, *[("dataset_of", 1)] * 2, *[("dataset", 3)] * 2]

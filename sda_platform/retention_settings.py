@@ -22,12 +22,20 @@ class RetentionSettings(SettingsSection):
         "RECORD_DAYS",
         ge=30.0,
     )
+    operations_days: int = setting(
+        30,
+        "Days for which finished runs of Dagster, receipts of the subscriber and daily files are kept.",
+        "OPERATIONS_DAYS",
+        ge=1,
+    )
     backup: str = setting(
         "", "Directory for a backup each night, best on another disk; empty: none is made.", "BACKUP", is_file=True
     )
     backups_kept: int = setting(14, "Number of nightly backups that are kept.", "BACKUPS_KEPT", ge=1)
     backup_max_age_s: float = setting(93_600.0, "Largest age of the newest backup, seconds.", "BACKUP_MAX_AGE_S")
-    legal_hold: bool = setting(False, "Whether neither of the two is removed at any age, and no tag.", "LEGAL_HOLD")
+    legal_hold: bool = setting(
+        False, "Whether segments, manifests, what decisions had read, and tags stay at any age.", "LEGAL_HOLD"
+    )
 
     @model_validator(mode="after")
     def _records_outlive_evidence(self) -> Self:

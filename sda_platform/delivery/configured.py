@@ -10,6 +10,7 @@ from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber, SubscriberMisconfigured
 from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.retention import RETENTION
 from sda_platform.orchestration.webhooks import SigningKeys, require_tls
 from sda_platform.settings import Settings
 
@@ -21,20 +22,29 @@ def subscriber_of(settings: Settings) -> Subscriber:
         settings.home,
         keys=settings.access.subscriber_keys,
         is_plain_allowed=settings.access.plain_http,
+        receipt_days=settings.retention.operations_days,
     )
 
 
-def chosen_subscriber(setting: str, home: Path, *, keys: str = "", is_plain_allowed: bool = False) -> Subscriber:
+def chosen_subscriber(
+    setting: str,
+    home: Path,
+    *,
+    keys: str = "",
+    is_plain_allowed: bool = False,
+    receipt_days: int = RETENTION.operations_days,
+) -> Subscriber:
     """Return the subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
 
-    ``home`` is where the default subscriber has its file. A webhook signs with ``keys``. Raises SubscriberMisconfigured
-    for any other setting, unusable keys, and a webhook of plain HTTP on another machine, unless that is allowed.
+    ``home`` is where the default subscriber has its file; a database keeps receipts for ``receipt_days``. A webhook
+    signs with ``keys``. Raises SubscriberMisconfigured for any other setting, unusable keys, and a webhook of plain
+    HTTP on another machine, unless that is allowed.
     """
     try:
         if urlsplit(setting).scheme in ("http", "https"):
             require_tls(setting, "SDA_SUBSCRIBER", is_plain_allowed=is_plain_allowed)
             return WebhookSubscriber(setting, keys=SigningKeys("SDA_SUBSCRIBER_KEYS", keys))
-        return _opened(setting, home.absolute())
+        return _opened(setting, home.absolute(), receipt_days)
     except Misconfigured as error:
         raise SubscriberMisconfigured(str(error)) from None
     except (ValueError, httpx.InvalidURL):  # the reason may hold a part of the password
@@ -43,13 +53,14 @@ def chosen_subscriber(setting: str, home: Path, *, keys: str = "", is_plain_allo
         ) from None
 
 
-def _opened(setting: str, home: Path) -> Subscriber:
+def _opened(setting: str, home: Path, receipt_days: int) -> Subscriber:
     scheme = urlsplit(setting).scheme
     match scheme:
         case "postgresql" | "postgres":
-            return PostgresSubscriber(setting)
+            return PostgresSubscriber(setting, receipt_days)
         case "sqlite" | "":
-            return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home / "subscriber.sqlite"))
+            path = Path(setting.removeprefix("sqlite://") or home / "subscriber.sqlite")
+            return SqliteSubscriber(path, receipt_days)
     raise SubscriberMisconfigured(
         f"SDA_SUBSCRIBER: no subscriber is reached by {scheme}://; known are a path, sqlite:///path, "
         "postgresql://user:password@host/database, https://host/path"

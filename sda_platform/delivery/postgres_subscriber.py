@@ -12,6 +12,7 @@ from pg8000.native import Connection, PreparedStatement
 
 from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
 from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberUnavailable
+from sda_platform.lake.retention import RETENTION
 from sda_platform.orchestration.postgres_tls import tls_of
 
 _ANSWER_WITHIN_S = 10
@@ -55,13 +56,13 @@ class PostgresSubscriber(SqlSubscriber):
     password in the address, that in the variable ``PGPASSWORD`` is used, unchanged.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, receipt_days: int = RETENTION.operations_days) -> None:
         """Open nothing. Raises Misconfigured for another ``sslmode`` or parameter, or an unusable file;
         ValueError for what is no URL."""
         parts = urlsplit(url)
         if "@" in parts.path:
             raise ValueError("a part of the password is where the name of the database is")
-        self.name = f"postgresql://{parts.hostname}:{parts.port or 5432}{parts.path}"
+        super().__init__(f"postgresql://{parts.hostname}:{parts.port or 5432}{parts.path}", receipt_days)
         self._options: dict[str, Any] = {
             "user": unquote(parts.username or "postgres"),
             "password": unquote(parts.password) if parts.password else os.environ.get(_PASSWORD),

@@ -95,7 +95,10 @@ class Transaction(Protocol):
 
 
 class SqlSubscriber(Subscriber):
-    """A database that holds the alerts, the batches it has seen, and what it answered to each entry."""
+    """A database that holds the alerts, the batches it has seen, and what it answered to each entry.
+
+    Receipts of a batch go ``receipt_days`` after it came, but never those of the newest batches.
+    """
 
     idempotency: ClassVar[str] = "the batch id is the primary key of a row written in the batch's transaction"
 
@@ -107,13 +110,17 @@ class SqlSubscriber(Subscriber):
     def _exists(self) -> bool:
         """False when nothing was ever delivered here, so that reading creates nothing."""
 
+    def __init__(self, name: str, receipt_days: int = RETENTION.operations_days) -> None:
+        self.name = name
+        self._receipt_days = receipt_days
+
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """See `Subscriber.apply`; all of the batch or nothing. Raises ValueError for other entries under its id."""
         with self._transaction(writes=True) as transaction:
             received = time.time_ns()  # deterministic: the subscriber's own time; no row of the lake holds it
             if transaction.run(_CLAIM, batch_id=batch_id, received=received):
                 outcomes = [_apply(transaction, batch_id, entry, received) for entry in entries]
-                _forget(transaction, received)
+                _forget(transaction, received - self._receipt_days * DAY_NS)
                 failpoints.hit("delivery.written")
             else:
                 outcomes = _first_answer(batch_id, _answer(transaction, batch_id), entries)
@@ -165,10 +172,12 @@ def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received:
     return outcome
 
 
-def _forget(transaction: Transaction, received: int) -> None:
-    """Drop the oldest batches that `lake.retention` does not keep; a few at once, more than come."""
+def _forget(transaction: Transaction, expired_ns: int) -> None:
+    """Drop of the batches received until ``expired_ns`` those that `lake.retention` does not keep; a few at once, more
+    than come.
+    """
     for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=RETENTION.receipt_batches - 1):
-        before = min(oldest_kept, received - RETENTION.operations_days * DAY_NS)
+        before = min(oldest_kept, expired_ns)
         for (batch_id,) in transaction.run(_FORGETTABLE, before=before, many=_FORGOTTEN_AT_ONCE):
             for statement in _FORGET:
                 transaction.run(statement, batch_id=batch_id)

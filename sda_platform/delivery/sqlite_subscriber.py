@@ -10,6 +10,7 @@ from typing import Any
 from sda_platform.delivery.sql_subscriber import SqlSubscriber, Transaction, migration
 from sda_platform.delivery.subscriber import DIGEST_MASK, AlertEntry, SubscriberUnavailable, entry_digest
 from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.retention import RETENTION
 
 _LOCK_WAIT_S = 30
 _SYNCHRONOUS_FULL = 2
@@ -34,9 +35,9 @@ _TRIGGERS = (
 class SqliteSubscriber(SqlSubscriber):
     """The SQLite file at ``path``; made when the first batch arrives."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, receipt_days: int = RETENTION.operations_days) -> None:
+        super().__init__(f"sqlite:{path.name}", receipt_days)
         self.path = path
-        self.name = f"sqlite:{path.name}"
 
     def _exists(self) -> bool:
         return self.path.exists()

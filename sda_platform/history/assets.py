@@ -24,7 +24,8 @@ RETENTION_KEY, DAILY_FILES_KEY = dg.AssetKey([GROUP, "retention"]), dg.AssetKey(
 
 def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
     """Make the maintenance and the report of retention over ``tables``."""
-    maintenance = maintenance_job(tables, retention_of(settings.retention))
+    retention = retention_of(settings.retention)
+    maintenance = maintenance_job(tables, retention)
     report = dg.define_asset_job(
         "retention_report",
         selection=dg.AssetSelection.assets(RETENTION_KEY),
@@ -54,7 +55,10 @@ def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     return dg.Definitions(
-        assets=[retention_asset(tables, settings), daily_files_asset(DAILY_FILES_KEY, GROUP, settings.home)],
+        assets=[
+            retention_asset(tables, settings),
+            daily_files_asset(DAILY_FILES_KEY, GROUP, settings.home, retention),
+        ],
         jobs=[maintenance, report, files],
         schedules=[nightly(maintenance), daily, each_morning],
     )

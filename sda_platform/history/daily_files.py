@@ -27,7 +27,7 @@ from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.lake import durable
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.serving.record import COLUMNS, StoredElements
 from sda_platform.serving.rendering import NotAcceptable, json_rows, rendered
@@ -51,7 +51,9 @@ class DailyFiles:
     size_bytes: int
 
 
-def write_daily_files(lake: Lake, home: Path, fleet: Iterable[ProtectedObject] = ()) -> DailyFiles:
+def write_daily_files(
+    lake: Lake, home: Path, fleet: Iterable[ProtectedObject] = (), retention: Retention = RETENTION
+) -> DailyFiles:
     """Write the files of the mission day, in place of earlier ones of that day, and remove those beyond their age.
 
     ``fleet`` states which objects can manoeuvre.
@@ -82,11 +84,11 @@ def write_daily_files(lake: Lake, home: Path, fleet: Iterable[ProtectedObject] =
     for name, data in files.items():
         (partial / name).write_bytes(data)
     durable.sync([*(UPath(partial / name) for name in files), UPath(partial / "cdms"), UPath(partial)])
-    _put_in_place(above, day)
+    _put_in_place(above, day, retention.operations_days)
     return DailyFiles(above / day, len(records), len(active), len(messages), sum(map(len, files.values())))
 
 
-def daily_files_asset(key: dg.AssetKey, group: str, home: Path) -> dg.AssetsDefinition:
+def daily_files_asset(key: dg.AssetKey, group: str, home: Path, retention: Retention) -> dg.AssetsDefinition:
     """Return the asset whose materialization writes the files of the day below ``home``."""
 
     @dg.asset(
@@ -101,7 +103,8 @@ def daily_files_asset(key: dg.AssetKey, group: str, home: Path) -> dg.AssetsDefi
     )
     def history_daily_files(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         resources = context.resources
-        written = write_daily_files(resources.lake.open(), home.absolute(), resources.screening.members())
+        members = resources.screening.members()
+        written = write_daily_files(resources.lake.open(), home.absolute(), members, retention)
         return dg.MaterializeResult(
             metadata={
                 "files": dg.MetadataValue.path(written.path),
@@ -155,8 +158,8 @@ def _clear_interrupted(above: Path) -> None:
             shutil.rmtree(left)
 
 
-def _put_in_place(above: Path, day: str) -> None:
-    """Give the directory of a day its name, point `latest` to it, and remove the ones that are too old."""
+def _put_in_place(above: Path, day: str, most_days: int) -> None:
+    """Give the directory of a day its name, point `latest` to it, and keep the newest ``most_days``."""
     former = above / f".{day}.former"
     if (above / day).exists():
         (above / day).rename(former)
@@ -169,5 +172,5 @@ def _put_in_place(above: Path, day: str) -> None:
     link.replace(above / LATEST)
     durable.sync([UPath(above)])
     days = sorted(each for each in above.iterdir() if not each.is_symlink() and not each.name.startswith("."))
-    for old in days[: -RETENTION.operations_days]:
+    for old in days[:-most_days]:
         shutil.rmtree(old)

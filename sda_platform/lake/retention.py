@@ -61,8 +61,12 @@ RETENTION = Retention()
 def retention_of(chosen: RetentionSettings) -> Retention:
     """Return the retention under these settings."""
     if chosen.legal_hold:
-        return replace(RETENTION, evidence_days=math.inf, record_days=math.inf)
-    return replace(RETENTION, evidence_days=chosen.evidence_days, record_days=chosen.record_days)
+        evidence_days = record_days = math.inf
+    else:
+        evidence_days, record_days = chosen.evidence_days, chosen.record_days
+    return replace(
+        RETENTION, operations_days=chosen.operations_days, evidence_days=evidence_days, record_days=record_days
+    )
 
 
 def days_text(days: float) -> str:

@@ -1,22 +1,27 @@
 """The default subscriber, and the order of entries that all subscribers share."""
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform.delivery import sql_subscriber
+from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryStamp, SubscriberUnavailable, mark_of
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.retention import Retention
+from sda_platform.retention_settings import RetentionSettings
+from sda_platform.settings import Settings
+from sda_platform.units import DAY_NS
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
 entries = st.builds(
@@ -227,6 +232,19 @@ def test_receipts_are_kept_for_their_time_and_the_newest_batches_for_ever__83(su
     assert subscriber.answer("b0") is None
     assert subscriber.answer("b1") is not None, "it is old, and one of the newest three"
     assert len(subscriber.receipts()) == 3
+
+
+@pytest.mark.usefixtures("few_are_kept")
+def test_receipts_are_kept_for_as_many_days_as_a_setting_states__48_6(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, retention=RetentionSettings(operations_days=2))
+    subscriber = cast(SqliteSubscriber, subscriber_of(settings))
+    now_ns = time.time_ns()
+    for number in range(5):
+        subscriber.apply(f"b{number}", [entry(number)])
+    received_long_ago(subscriber, "b0", now_ns - 3 * DAY_NS)
+    received_long_ago(subscriber, "b1", now_ns - 1 * DAY_NS)
+    subscriber.apply("b5", [entry(5)])
+    assert [subscriber.answer(each) is None for each in ("b0", "b1")] == [True, False]
 
 
 @pytest.mark.usefixtures("few_are_kept")

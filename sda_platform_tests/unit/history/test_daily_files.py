@@ -16,6 +16,7 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.history.daily_files import CHECKSUMS, DIRECTORY, LATEST, MANIFEST, write_daily_files
 from sda_platform.lake import durable
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.retention import Retention
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -103,11 +104,15 @@ def test_files_of_a_day_survive_a_kill_while_others_take_their_place__44_8(
     assert names == ["2024-11-01", "2024-11-02", LATEST]
 
 
-def test_thirty_days_are_kept__44_8(lake: Lake, tmp_path: Path) -> None:
+def test_as_many_days_are_kept_as_the_retention_states__44_8(lake: Lake, tmp_path: Path) -> None:
     for day in range(32):
         write_daily_files(lake_at(lake.uri, now_ns=START_NS + day * DAY_NS), tmp_path)
     names = sorted(path.name for path in (tmp_path / DIRECTORY).iterdir())
     assert (len(names), names[0], names[-2:]) == (31, "2024-11-03", ["2024-12-02", LATEST])
+
+    write_daily_files(lake, tmp_path, retention=Retention(operations_days=3))
+    names = sorted(path.name for path in (tmp_path / DIRECTORY).iterdir())
+    assert names == ["2024-11-30", "2024-12-01", "2024-12-02", LATEST]
 
 
 def test_the_job_writes_them__44_8(lake: Lake, tmp_path: Path) -> None:

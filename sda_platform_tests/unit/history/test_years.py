@@ -211,8 +211,8 @@ def test_evidence_and_records_go_at_their_ages_and_under_a_legal_hold_never(tmp_
 
 def test_a_record_that_would_go_before_its_evidence_is_refused() -> None:
     assert retention_of(RetentionSettings()) == RETENTION
-    assert retention_of(RetentionSettings(evidence_days=400, record_days=500)) == replace(
-        RETENTION, evidence_days=400, record_days=500
+    assert retention_of(RetentionSettings(evidence_days=400, record_days=500, operations_days=7)) == replace(
+        RETENTION, evidence_days=400, record_days=500, operations_days=7
     )
     with pytest.raises(ValueError, match="SDA_RECORD_DAYS must not be below SDA_EVIDENCE_DAYS"):
         RetentionSettings(evidence_days=400, record_days=399)

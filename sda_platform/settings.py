@@ -20,6 +20,7 @@ from sda_platform.access_settings import AccessSettings
 from sda_platform.list_settings import HomeLists
 from sda_platform.notify_settings import NotifySettings
 from sda_platform.retention_settings import RetentionSettings
+from sda_platform.serving_settings import ServingSettings
 from sda_platform.setting_fields import IS_FILE, OTHER_VARIABLES, PREFIX, VARIABLE, SettingsSection
 from sda_platform.setting_sections import (
     AlertSettings,
@@ -108,17 +109,6 @@ class Settings(BaseSettings):
         "machine); it has no login.",
     )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
-    serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda catalog serve` does.")
-    serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served.")
-    serving_clients: str = Field(
-        "",
-        json_schema_extra={IS_FILE: True},
-        description="Clients of the served catalogue, and whether reading needs a login (TOML); empty: none.",
-    )
-    serving_groups: str = Field("", json_schema_extra={IS_FILE: True}, description="Own groups of objects (TOML).")
-    serving_port: int = Field(
-        3100, description="Port of the catalogue's lookup endpoint; if it is busy, `sda up` uses a free one."
-    )
     engine_port: int = Field(15002, description="Port of the local engine; if it is busy, a free one is used.")
     hung_after_s: float = Field(
         60.0, ge=3.0, description="Seconds without an answer after which a process of the platform is restarted."
@@ -150,6 +140,7 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     growth: GrowthSettings = GrowthSettings()
     retention: RetentionSettings = RetentionSettings()
+    serving: ServingSettings = ServingSettings()
     fusion: FusionSettings = FusionSettings()
     weather: SpaceWeatherSettings = SpaceWeatherSettings()
     screening: ScreeningSettings = ScreeningSettings()

@@ -121,6 +121,7 @@ _SERVING = (
     _metric("http_requests_total", "handler client status", "Requests at the lookup endpoint; empty: not logged in."),
     _metric("http_sent_bytes_total", "handler", "Bytes of answers, without streams."),
     _metric("http_request_seconds", "handler", "From a request to the begin of its answer.", MetricKind.HISTOGRAM),
+    _metric("event_stream_behind_commits", "", "Commits whose events the stream (`SDA_EVENT_STREAM`) has not got."),
 )
 
 METRICS: Final[Mapping[str, CataloguedMetric]] = MappingProxyType(

@@ -32,7 +32,7 @@ LOCK = ROOT / "requirements.lock"
 ORBIT_TRUTH = ROOT / "setup" / "orbit-truth.txt"
 STAMP = VENV / "set-up.json"
 LOG = VENV / "set-up.log"
-PRODUCTION_EXTRAS = ("postgres", "s3")
+PRODUCTION_EXTRAS = ("nats", "postgres", "s3")
 """The extras of an image."""
 UNFINISHED = VENV / "unfinished"
 """Is there while packages are being installed: what an interruption leaves behind is not to be trusted."""

@@ -35,7 +35,8 @@ catalog_index = dg.AssetSpec(
 @dg.asset_check(
     asset=_KEY,
     name=_CHECK,
-    description="The index serves the newest verified version within 5 s, with every object of it.",
+    description="The index serves the newest verified version within 5 s, with every object of it; its events are "
+    "published where a stream is set.",
     op_tags=AFTER_ALERTS,
 )
 def index_is_current(lake: LakeResource) -> dg.AssetCheckResult:
@@ -81,6 +82,8 @@ def judged(health: dict[str, Any], head: Head, rows: int, wall_s: float) -> Exte
         problems.append(f"version {head.commit_version} was committed {lag_s:.0f} s ago, {served['version']} is served")
     if not is_behind and head.commit and served["objects"] != rows:
         problems.append(f"the index holds {served['objects']:,} objects, version {served['version']} has {rows:,}")
+    if (stream := health["event_stream"]) and stream["problem"]:
+        problems.append(f"{stream['behind_commits']:,} commits wait for the stream of events: {stream['problem']}")
     facts = {name: served[name] for name in ("version", "objects", "sets")}
     facts |= {"lag_s": round(lag_s, 3), "pending_sets": health["pending_sets"]}
     if health["followed_after_s"] is not None:

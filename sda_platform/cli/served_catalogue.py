@@ -60,5 +60,5 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
     from sda_platform.runtime.serve import run_endpoint
 
-    host, port = host or settings.serving_host, port or settings.serving_port
+    host, port = host or settings.serving.host, port or settings.serving.port
     run_endpoint(settings, host=host, port=port)

@@ -31,13 +31,16 @@ def _catalogue(address: str) -> ServiceState:
         facts = fetch_health(address)
     except NoHealth as error:
         return ServiceState(CATALOGUE, address, "does not answer", (str(error),))
+    stream, problems = facts["event_stream"], tuple[str, ...]()
+    if stream and stream["problem"]:
+        problems = (f"events are not published, {stream['behind_commits']:,} commits wait: {stream['problem']}",)
     served = facts["catalogue"]
     if served is None:
-        return ServiceState(CATALOGUE, address, "no version of the catalogue yet", (), facts)
+        return ServiceState(CATALOGUE, address, "no version of the catalogue yet", problems, facts)
     lag = f"{facts['lag_s']:.1f} s behind" if facts["is_behind"] else "up to date"
     waiting = f", {facts['pending_sets']:,} acknowledged sets wait" if facts["pending_sets"] else ""
     summary = f"version {served['version']}, {served['objects']:,} objects, {lag}{waiting}"
-    return ServiceState(CATALOGUE, address, summary, (), facts)
+    return ServiceState(CATALOGUE, address, summary, problems, facts)
 
 
 def _collector(address: str) -> ServiceState:

@@ -48,7 +48,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         spark_remote=settings.spark_remote,
         hung_after_s=settings.hung_after_s,
         collect=settings.collect_path,
-        with_catalogue=settings.serving,
+        with_catalogue=settings.serving.with_platform,
     )
     with _own_signals():
         try:

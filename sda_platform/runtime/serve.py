@@ -19,11 +19,13 @@ from sda_platform.console.readers import ConsoleReader
 from sda_platform.console.routes import console_routes
 from sda_platform.edge.address import Address
 from sda_platform.formats.segments import Sender
+from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
 from sda_platform.private_home import make_private
 from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.runtime.nats_server import connect_to
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.runtime.ui_roles import Role, User
@@ -32,6 +34,7 @@ from sda_platform.serving import micro_segment
 from sda_platform.serving.access_log import DIRECTORY, AccessLog
 from sda_platform.serving.clients import KnownClients, load_clients
 from sda_platform.serving.errors import AlreadyServed, ServingError
+from sda_platform.serving.event_stream import Connect
 from sda_platform.serving.groups import load_groups
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.logins import People, no_people
@@ -45,13 +48,13 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
     """Serve the catalogue of the lake at ``host`` and ``port`` until a signal ends it.
 
     ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, ClientsError, GroupsError,
-    and OSError for a busy port.
+    Misconfigured for an unusable stream of events, and OSError for a busy port.
     """
     is_open = Address(host, port).is_loopback
     clients = (
-        load_clients(Path(settings.serving_clients)) if settings.serving_clients else KnownClients(is_open=is_open)
+        load_clients(Path(settings.serving.clients)) if settings.serving.clients else KnownClients(is_open=is_open)
     )
-    groups = load_groups(Path(settings.serving_groups) if settings.serving_groups else None)
+    groups = load_groups(Path(settings.serving.groups) if settings.serving.groups else None)
     home = settings.home.absolute()
     make_private(home)
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
@@ -75,6 +78,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
                 pages,
                 people=_people(users),
                 log=AccessLog(home / DIRECTORY) if has_log else None,
+                event_stream=_event_stream(settings),
             )
             serve(app, listening, lambda: publish(home, CATALOGUE, address))
         finally:
@@ -126,6 +130,14 @@ def console_readers(users: Users | None, *, is_open: bool) -> Callable[[str], Co
         return ConsoleReader(found.name, found.role >= Role.OPERATOR, True) if found else ConsoleReader(has_login=True)
 
     return of
+
+
+def _event_stream(settings: Settings) -> Connect | None:
+    chosen = settings.serving
+    if not chosen.event_stream:
+        return None
+    is_plain_allowed = settings.access.plain_http
+    return connect_to(chosen.event_stream, chosen.event_stream_credentials, is_plain_allowed=is_plain_allowed)
 
 
 def _users(settings: Settings) -> Users | None:
@@ -186,6 +198,6 @@ def _listening(host: str, port: int, *, or_any_port: bool) -> socket.socket:
 if __name__ == "__main__":
     settings = Settings()
     try:
-        run_endpoint(settings, host=settings.serving_host, port=settings.serving_port, or_any_port=True)
-    except ServingError as error:
+        run_endpoint(settings, host=settings.serving.host, port=settings.serving.port, or_any_port=True)
+    except (Misconfigured, ServingError) as error:
         sys.exit(str(error))

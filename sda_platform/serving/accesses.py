@@ -16,6 +16,7 @@ from sda_platform.http_gate import READING
 from sda_platform.resilience import Quotas
 from sda_platform.serving.access_log import Access, AccessLog
 from sda_platform.serving.answering import problem
+from sda_platform.serving.event_stream import EventPublisher
 from sda_platform.telemetry import SERVING_METRICS, ExportedMetrics, family
 
 _FAILED: Final = 500
@@ -25,9 +26,10 @@ _NO_LOG: Final = "the log of accesses cannot be written, so nothing is answered:
 
 
 class RequestMetrics(ExportedMetrics):
-    """Counts of requests since the start."""
+    """Counts of requests since the start, and what the stream of events waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, publisher: EventPublisher | None = None) -> None:
+        self._publisher = publisher
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._sent: Counter[str] = Counter()
         self._buckets: dict[str, list[int]] = {}
@@ -43,7 +45,7 @@ class RequestMetrics(ExportedMetrics):
 
     def collect(self) -> Iterator[Metric]:
         """Every family with its samples."""
-        requests, sent, seconds = map(family, SERVING_METRICS)
+        requests, sent, seconds, behind = map(family, SERVING_METRICS)
         for labels, count in sorted(self._requests.items()):
             requests.add_metric(labels, count)
         for handler, count in sorted(self._sent.items()):
@@ -52,7 +54,9 @@ class RequestMetrics(ExportedMetrics):
             totals = [sum(buckets[: place + 1]) for place in range(len(buckets))]
             bounds = [*map(str, _BOUNDS_S), "+Inf"]
             seconds.add_metric([handler], list(zip(bounds, totals, strict=True)), self._seconds[handler])
-        yield from (requests, sent, seconds)
+        if self._publisher:
+            behind.add_metric([], self._publisher.behind_commits)
+        yield from (requests, sent, seconds, behind)
 
 
 class Accesses:

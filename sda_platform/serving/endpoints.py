@@ -18,6 +18,7 @@ from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
+from sda_platform.serving.event_stream import EventPublisher
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
@@ -58,8 +59,10 @@ _TOLD: Final = 10
 
 
 async def health(request: Request) -> Response:
-    """Return the version that is served, what waits, and the engine's counters."""
+    """Return the version that is served, what waits, the engine's counters, and how the stream of events is."""
+    publisher: EventPublisher | None = request.app.state.publisher
     facts = await in_thread(request, _live(request).health)
+    facts["event_stream"] = await publisher.health() if publisher else None
     return of_this_moment(request, _json(facts, 200))
 
 

@@ -42,6 +42,7 @@ _ROWS: Final = 500
 # Commits that streams share; a client that is further behind reads its own.
 _KEPT_COMMITS: Final = 8
 _RETRY_MS: Final = 2_000
+_OBJECTS: Final = ("norad_id", "norad_id_1", "norad_id_2")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,16 @@ class FeedCursor:
         )
 
 
+@dataclass(frozen=True)
+class FeedEvent:
+    """A row of a commit: its feed, the numbers of its ``objects``, JSON, and the cursor that ends with it."""
+
+    feed: str
+    objects: tuple[int, ...]
+    data: bytes
+    cursor: FeedCursor
+
+
 class Changes:
     """Reads the commits of a source for all clients together."""
 
@@ -93,6 +104,11 @@ class Changes:
         self._looked_s = float("-inf")
         self._kept: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
         self._looking, self._reading = asyncio.Lock(), asyncio.Lock()
+
+    @property
+    def known_heads(self) -> Mapping[str, int]:
+        """The newest commit of each feed, as of the last look of any client."""
+        return self._heads
 
     async def heads(self) -> Mapping[str, int]:
         """Return the newest commit of each feed that may be read, as of the last `LOOK_S`."""
@@ -131,9 +147,9 @@ class Changes:
                 heads = await self.heads()
                 for feed, upto in heads.items():
                     while cursor.commits.get(feed, upto) < upto:
-                        found, cursor = await self._events(feed, cursor, _ROWS)
+                        found, cursor = await self.next_events(feed, cursor, _ROWS)
                         if found:
-                            yield b"".join(b"id: %s\nevent: %s\ndata: %s\n\n" % each for each in found)
+                            yield await run_in_threadpool(_sent, found)
                             quiet_since_s = self._clock_s()
                 if self._clock_s() - quiet_since_s >= _QUIET_S:
                     yield b": nothing new\n\n"
@@ -149,23 +165,20 @@ class Changes:
             while cursor.commits.get(feed, upto) < upto:
                 if len(events) >= limit:
                     return _page(cursor, events, is_complete=False)
-                found, cursor = await self._events(feed, cursor, min(_ROWS, limit - len(events)))
-                events += [text for _, _, text in found]
+                found, cursor = await self.next_events(feed, cursor, min(_ROWS, limit - len(events)))
+                events += [each.data for each in found]
         return _page(cursor, events, is_complete=True)
 
-    async def _events(
-        self, feed: str, cursor: FeedCursor, most: int
-    ) -> tuple[list[tuple[bytes, bytes, bytes]], FeedCursor]:
-        """Return the cursor, feed and JSON of at most ``most`` events after ``cursor``, of one commit, and the cursor
-        then. All but the last have the cursor of the beginning.
-        """
+    async def next_events(self, feed: str, cursor: FeedCursor, most: int) -> tuple[list[FeedEvent], FeedCursor]:
+        """Return at most ``most`` events after ``cursor``, of one commit, and the cursor then."""
         sequence, first = cursor.commits[feed] + 1, cursor.rows.get(feed, 0)
         rows = await self.commit(feed, sequence)
         end = max(first, min(first + most, rows.num_rows))
-        texts = await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, end - first))
-        after = cursor.after(feed, sequence) if end >= rows.num_rows else cursor.after(feed, sequence - 1, end)
-        ids = [*[cursor] * (len(texts) - 1), after]
-        return [(str(each).encode(), feed.encode(), text) for each, text in zip(ids, texts, strict=False)], after
+        found = await run_in_threadpool(_rendered, feed, sequence, first, rows.slice(first, end - first))
+        places = [cursor.after(feed, sequence - 1, place) for place in range(first + 1, end + 1)]
+        after = cursor.after(feed, sequence) if end >= rows.num_rows else places[-1]
+        cursors = [*places[:-1], after][: len(found)]
+        return [FeedEvent(feed, *each, at) for each, at in zip(found, cursors, strict=True)], after
 
 
 async def events(request: Request) -> Response:
@@ -202,15 +215,25 @@ def _feeds(request: Request) -> list[str]:
     return [feed for feed in FEEDS if feed in names]
 
 
-def _rendered(feed: str, sequence: int, first: int, rows: pa.Table) -> list[bytes]:
-    """Return the JSON of the events of ``rows``, which begin at row ``first`` of the commit."""
+def _rendered(feed: str, sequence: int, first: int, rows: pa.Table) -> list[tuple[tuple[int, ...], bytes]]:
+    """Return the objects and the JSON of the events of ``rows``, which begin at row ``first`` of the commit."""
     found = rows.to_pylist()
+    objects = [tuple(row[name] for name in _OBJECTS if row.get(name) is not None) for row in found]
     if feed == ELEMENT_SETS:
         found = json.loads(encode_omm_json([element_set(StoredElements(**row)) for row in found]))
-    return [
+    texts = (
         json_rows([{"id": f"{feed}:{sequence}:{first + number}", "feed": feed, "row": row}])[1:-1]
         for number, row in enumerate(found)
-    ]
+    )
+    return list(zip(objects, texts, strict=True))
+
+
+def _sent(found: Sequence[FeedEvent]) -> bytes:
+    """Return events as server-sent ones."""
+    return b"".join(
+        b"id: %s\nevent: %s\ndata: %s\n\n" % (str(each.cursor).encode(), each.feed.encode(), each.data)
+        for each in found
+    )
 
 
 def _page(cursor: FeedCursor, found: Sequence[bytes], *, is_complete: bool) -> bytes:

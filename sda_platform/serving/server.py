@@ -1,10 +1,12 @@
 """The lookup endpoint as a server: the application, the thread that follows the catalogue, and their end."""
 
+import asyncio
 import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import uvicorn
@@ -26,6 +28,7 @@ from sda_platform.serving.answering import ReadersOnly, problem
 from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
+from sda_platform.serving.event_stream import Connect, EventPublisher
 from sda_platform.serving.events import Changes
 from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
@@ -57,17 +60,21 @@ def application(
     pages: Sequence[StarletteRoute] = (),
     people: People = no_people,
     log: AccessLog | None = None,
+    event_stream: Connect | None = None,
 ) -> Starlette:
     """Return the endpoint over ``live``; ``clients`` write element sets to ``puts``, and ephemerides to
     ``submissions``.
 
     ``hosts``: names under which it is reached, besides those that `HttpGate` accepts anyway. ``groups``: the queries of
     groups of objects, by name. ``pages``: routes for people, which come before the endpoint's own. ``people``: the
-    users of the UI, who may read as clients may. ``log`` records every request.
+    users of the UI, who may read as clients may. ``log`` records every request. ``event_stream`` connects to the server
+    that gets the events.
     """
     needs_login = clients.reading.needs_login
     document = openapi(version("sda-platform"), live.source.row_schemas(), reading_needs_login=needs_login)
-    metrics, quotas = RequestMetrics(), clients.reading.quotas()
+    changes = Changes(live.source)
+    publisher = EventPublisher(changes, event_stream) if event_stream else None
+    metrics, quotas = RequestMetrics(publisher), clients.reading.quotas()
 
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
@@ -85,14 +92,26 @@ def application(
         routes=[*for_readers, StarletteRoute("/openapi.json", describe), *routes],
         middleware=[accesses, Middleware(HttpGate, hosts=hosts), Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
+        lifespan=_publishing,
     )
     app.state.bodies, app.state.logins, app.state.answers = Bodies(), bodies_of_logins(), KeptAnswers()
     app.state.turns = PeerTurns(AT_ONCE)
-    app.state.groups, app.state.changes = groups, Changes(live.source)
+    app.state.groups, app.state.changes, app.state.publisher = groups, changes, publisher
     app.state.quotas, app.state.reading_quotas = clients.quota.quotas(), quotas
     app.state.people, app.state.sessions = people, Sessions()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
+
+
+@asynccontextmanager
+async def _publishing(app: Starlette) -> AsyncIterator[None]:
+    """Publish events while the application serves."""
+    publisher: EventPublisher | None = app.state.publisher
+    task = asyncio.create_task(publisher.run()) if publisher else None
+    yield
+    if task:  # it ends by itself as well, where the client of the stream takes the cancellation for none
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _refused(_: Request, error: Exception) -> Response:

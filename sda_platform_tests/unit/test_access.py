@@ -79,7 +79,7 @@ def test_default_addresses_are_those_of_the_settings(monkeypatch: pytest.MonkeyP
     told = {row[0]: row[1] for row in rows("What listens")}
     assert f"`{chosen.webserver_host}:{chosen.webserver_port}`" == told["Dagster's UI and GraphQL"]
     assert f"`{chosen.health_host}:{chosen.health_port}`" == told["`/health`, `/metrics`"]
-    assert f"`{chosen.serving_host}:{chosen.serving_port}`" == told["Lookup endpoint (`sda catalog serve`)"]
+    assert f"`{chosen.serving.host}:{chosen.serving.port}`" == told["Lookup endpoint (`sda catalog serve`)"]
     assert f"`127.0.0.1:{chosen.engine_port}`" in {told[name] for name in told if name.startswith("Spark Connect")}
 
 

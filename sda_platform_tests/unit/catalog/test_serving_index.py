@@ -26,7 +26,7 @@ def health(lake: Lake, **facts: object) -> dict[str, object]:
     """What an endpoint states that serves the newest version, but for ``facts``."""
     head = lake.log(ORBITAL_CATALOG).head()
     bound = asdict(Binding(head.version, head.sequence, head.manifest_sha256, 1, 0, objects=3, sets=3))
-    return {"catalogue": {**bound, **facts}, "pending_sets": 0, "followed_after_s": 1.5}
+    return {"catalogue": {**bound, **facts}, "pending_sets": 0, "followed_after_s": 1.5, "event_stream": None}
 
 
 def test_the_check_compares_version_lag_and_objects_with_the_log(lake: Lake) -> None:
@@ -38,6 +38,8 @@ def test_the_check_compares_version_lag_and_objects_with_the_log(lake: Lake) -> 
     older = health(lake, version=-1, manifest_sha256="0" * 64)
     assert judged(older, head, 3, committed_s + 4.9).problems == []
     assert judged(older, head, 3, committed_s + 7.0).problems == ["version 0 was committed 7 s ago, -1 is served"]
+    away = {**health(lake), "event_stream": {"problem": "no server", "behind_commits": 2}}
+    assert judged(away, head, 3, committed_s).problems == ["2 commits wait for the stream of events: no server"]
     assert judged(health(lake, objects=2), head, 3, committed_s).outcome == "the index holds 2 objects, version 0 has 3"
 
 

@@ -73,11 +73,11 @@ def test_each_address_is_a_container_that_listens_there(settings: Settings) -> N
     assert Address.parse(settings.code_server).host == "code-server"
     listening = {"webserver": settings.webserver_host, "watchdog": settings.health_host}
     assert listening == {name: name for name in listening}
-    assert settings.serving_host == "catalogue"
+    assert settings.serving.host == "catalogue"
     ports = {
         "webserver": settings.webserver_port,
         "watchdog": settings.health_port,
-        "catalogue": settings.serving_port,
+        "catalogue": settings.serving.port,
     }
     published = {name: each["ports"] for name, each in OWN.items() if "ports" in each}
     assert published == {name: [f"127.0.0.1:{port}:{port}"] for name, port in ports.items()}, "loopback: no login"

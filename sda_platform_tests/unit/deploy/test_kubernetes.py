@@ -83,7 +83,7 @@ def test_its_variables_are_settings_and_no_password_is_in_the_file(monkeypatch: 
 
 def test_what_is_reached_from_outside_are_the_ports_that_compose_publishes() -> None:
     settings = Settings()
-    ports = {"ui": settings.webserver_port, "health": settings.health_port, "catalogue": settings.serving_port}
+    ports = {"ui": settings.webserver_port, "health": settings.health_port, "catalogue": settings.serving.port}
     assert {port["name"]: port["containerPort"] for c in IN_ORDER for port in c.get("ports", [])} == ports
     by_kind = {each["kind"]: each["spec"] for each in MANIFESTS if "spec" in each}
     assert {each["name"]: each["port"] for each in by_kind["Service"]["ports"]} == ports

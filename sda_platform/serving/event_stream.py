@@ -6,7 +6,7 @@ that the message before it must have. So of two publishers one is refused; it fi
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +34,7 @@ TIMEOUT_S: Final = 5.0
 """How long an answer of the server is waited for."""
 _LOG = logging.getLogger(__name__)
 
-Connect = Callable[[], Awaitable["Client"]]
+Connect = Callable[[], Coroutine[Any, Any, "Client"]]
 
 
 class _Overtaken(Exception):

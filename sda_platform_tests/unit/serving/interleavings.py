@@ -1,7 +1,5 @@
 """Reads of the endpoint with a write between any two of their lines, and writes with a read between any two of theirs.
 
-    python -m sda_platform_tests.unit.serving.interleavings       every interleaving, once
-
 A client keeps every answer under its address and tag, as a cache does. It never sees an old body under a new tag, nor
 two bodies under one; it is never told that what it has is current while it is not; and a read that begins after an
 acknowledgement shows what was acknowledged.
@@ -214,7 +212,3 @@ def explored(step: int = 1, first: int = 1, paths: Sequence[str] = PATHS) -> int
                     lines = interleave(place, path, write, line, is_read_inside=is_read_inside)
                     line, count = line + step, count + 1
     return count
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{explored():,} interleavings\n")

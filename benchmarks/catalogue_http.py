@@ -49,7 +49,7 @@ class Connection:
     """A kept connection to a server on loopback."""
 
     def __init__(self, port: int) -> None:
-        self._socket = _connected(port)
+        self._socket = connected(port)
         self._rest = b""
 
     def ask(self, request: bytes) -> bytes:
@@ -133,17 +133,17 @@ def puts(connection: Connection) -> None:
 
 
 @contextmanager
-def running(arguments: Sequence[str]) -> Iterator[None]:
-    """A Python process that ends with the block."""
+def running(arguments: Sequence[str]) -> Iterator[int]:
+    """A Python process that ends with the block; its number."""
     process = subprocess.Popen([sys.executable, *arguments], env=dict(os.environ))
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(60)
 
 
-def _connected(port: int) -> socket.socket:
+def connected(port: int) -> socket.socket:
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
         try:

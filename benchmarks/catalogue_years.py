@@ -4,7 +4,8 @@
 
 The history is synthetic: each object has 2.5 sets a day, each tenth of them up to a random time. A commit of
 `element_sets` holds a week, a segment an hour. delta-rs writes the tables with the platform's checkpoints. Rebuild and
-start are measured in processes of their own, lookups over HTTP at `sda catalog serve`, the rest in process.
+start are measured in processes of their own, lookups over HTTP at `sda catalog serve`, the rest in process. Exit code 1
+means that a bound is missed; the bounds hold for the default size.
 """
 
 import argparse
@@ -16,9 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from hashlib import sha256
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -26,7 +28,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from catalogue_http import PEER, Connection, running
+from catalogue_http import PEER, Connection, connected, running
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
@@ -55,6 +57,29 @@ while True:
     request = urllib.request.Request(sys.argv[1], headers={"Accept-Encoding": "gzip"})
     urllib.request.urlopen(request).read()
 """
+
+
+STALLED = 100
+_BODY_BYTES = 31 * 2**20
+
+
+class Gates:
+    """Figures with bounds; a missed one is said at once and in the end."""
+
+    def __init__(self) -> None:
+        self._missed: list[str] = []
+
+    def judge(self, name: str, value: float, bound: float, unit: str) -> None:
+        """Print a figure, which shall be ``bound`` at most."""
+        is_missed = value > bound
+        print(f"{name}: {value:,.4g} {unit} (bound {bound:,.4g}{', MISSED' if is_missed else ''})", flush=True)
+        if is_missed:
+            self._missed.append(name)
+
+    def end(self) -> None:
+        """Exit with 1 where a bound was missed."""
+        if self._missed:
+            raise SystemExit(f"missed: {'; '.join(self._missed)}")
 
 
 class Years:
@@ -146,11 +171,17 @@ def main() -> None:
         shutil.rmtree(home / "serving", ignore_errors=True)
         command = [sys.executable, __file__, "--part=start", f"--directory={home}"]
         command += [f"--objects={chosen.objects}", f"--years={chosen.years}"]
+        gates = Gates()
         for what in ("rebuild", "start"):
             found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
             print(f"{what}: {found}", flush=True)
-        lookups(home, years)
-        in_process(home, years)
+            if what == "rebuild":
+                gates.judge("memory of a rebuild", found["peak_mb"], 2_000, "MB")
+            else:
+                gates.judge("start", found["s"], 30, "s")
+        lookups(home, years, gates)
+        in_process(home, years, gates)
+    gates.end()
 
 
 def lake_of(home: Path, years: Years) -> Lake:
@@ -228,15 +259,53 @@ def started(home: Path, years: Years) -> None:
     )
 
 
-def lookups(home: Path, years: Years) -> None:
+def lookups(home: Path, years: Years, gates: Gates) -> None:
     """Lookups over HTTP by one client that stays, alone and beside bulk clients; the same at a bare server."""
     port, peer = free_port(0), free_port(0)
     serve = ["-m", "sda_platform.cli.main", "--home", str(home), "catalog", "serve", "--port", str(port)]
-    with running(serve):
+    with running(serve) as process:
         lengths = [len(Connection(port).get("/objects/2")), bulk_length(port)]
-        looked_up("lookup over HTTP", port, years)
+        late_ms = looked_up("lookup over HTTP", port, years)
+        gates.judge(f"lookup beside {BULK_CLIENTS} bulk clients, 99 %", late_ms, 1.0, "ms")
+        for what, grown_mb in stalled(port, process).items():
+            gates.judge(f"memory that {STALLED} stalled {what} take", grown_mb, 300, "MB")
     with running(["-c", PEER, str(peer), *map(str, lengths)]):
         looked_up("peer, a constant", peer, years)
+
+
+def stalled(port: int, process: int) -> dict[str, float]:
+    """By how many MB the server grows while clients stall in their bodies, or do not read; it answers meanwhile."""
+    body = (
+        f"POST /elements HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: {_BODY_BYTES}\r\n\r\n"
+    )
+    bulk = b"GET /objects?format=json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    grown = {}
+    for what, begin, rest in (("senders", body.encode(), b"a" * (_BODY_BYTES - 1)), ("readers", bulk, b"")):
+        before_mb = resident_mb(process)
+        clients = [connected(port) for _ in range(STALLED)]
+        for client in clients:
+            client.sendall(begin)
+            client.settimeout(0.2)
+            with suppress(TimeoutError, OSError):  # the server does not take more than it may hold
+                client.sendall(rest)
+        highest_mb = 0.0
+        for _ in range(20):
+            time.sleep(0.1)
+            highest_mb = max(highest_mb, resident_mb(process))
+        # Another client, from another address: one peer has a share of what all may hold.
+        other = HTTPConnection("127.0.0.1", port, source_address=("127.0.0.2", 0))
+        other.request("GET", "/objects/2")
+        assert json.loads(other.getresponse().read())[0]["NORAD_CAT_ID"] == 2
+        other.close()
+        for client in clients:
+            client.close()
+        grown[what] = highest_mb - before_mb
+    return grown
+
+
+def resident_mb(process: int) -> float:
+    """Resident memory of a process, MB."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
 def bulk_length(port: int) -> int:
@@ -246,8 +315,8 @@ def bulk_length(port: int) -> int:
         return len(answer.read())
 
 
-def looked_up(name: str, port: int, years: Years) -> None:
-    """Print the time of lookups, without bulk clients and with them."""
+def looked_up(name: str, port: int, years: Years) -> float:
+    """Print the time of lookups, without bulk clients and with them; that below which 99 % of the last are, ms."""
     connection, chance = Connection(port), np.random.default_rng(3)
     with ExitStack() as bulk:
         for what in ("alone", f"beside {BULK_CLIENTS} bulk clients"):
@@ -262,9 +331,10 @@ def looked_up(name: str, port: int, years: Years) -> None:
             for _ in range(BULK_CLIENTS if what == "alone" else 0):
                 bulk.enter_context(running(["-c", _BULK, f"http://127.0.0.1:{port}/objects?format=csv"]))
             time.sleep(3.0)
+    return float(late)
 
 
-def in_process(home: Path, years: Years) -> None:
+def in_process(home: Path, years: Years, gates: Gates) -> None:
     """Truth, states, a flipped bit, updates."""
     live, chance = opened(home, years), np.random.default_rng(4)
     live.start()
@@ -284,12 +354,12 @@ def in_process(home: Path, years: Years) -> None:
         old_ns = BEGIN_NS + (years.end_ns - BEGIN_NS) * 2 // 5
         for what, time_ns in (("now", years.end_ns - 1), (f"{(years.end_ns - old_ns) // DAY_NS} days ago", old_ns)):
             seconds = best(partial(states, view, some, [time_ns]))
-            print(f"states of 1,000 objects {what}: {seconds:.3f} s")
+            gates.judge(f"states of 1,000 objects {what}", seconds, 0.5, "s")
         at_end = [years.end_ns - 1]
         per_object = best(lambda: [view.in_force_at(number, at_end) for number in dead]) / len(dead)
         print(f"set in force of an object that ended: {1000 * per_object:.2f} ms")
     flipped(live)
-    updated(live, home, years)
+    gates.judge("update of one object", updated(live, home, years), 50, "ms")
     live.close()
 
 
@@ -324,8 +394,8 @@ def _begin(file: dict[str, Any]) -> bytes:
     return begin
 
 
-def updated(live: LiveCatalogue, home: Path, years: Years) -> None:
-    """One new set of one object, committed and taken in."""
+def updated(live: LiveCatalogue, home: Path, years: Years) -> float:
+    """One new set of one object, committed and taken in; the median, ms."""
     lake, index, times_ms, steps_ms = lake_of(home, years), live._served[0], [], []
     assert index is not None and live.binding is not None
     for turn in range(7):
@@ -348,6 +418,7 @@ def updated(live: LiveCatalogue, home: Path, years: Years) -> None:
         f"update of one object: median {np.median(times_ms):.0f} ms, of it the index {np.median(steps_ms):.1f} ms, "
         "synced; the rest reads the table's log"
     )
+    return float(np.median(times_ms))
 
 
 def best(run: Callable[[], Any]) -> float:

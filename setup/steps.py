@@ -21,7 +21,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
-from system_packages import install_chromium, install_etcd, install_java, install_nginx, install_postgres, install_venv  # noqa: E402
+from system_packages import (  # noqa: E402
+    fetch_programs,
+    install_chromium,
+    install_etcd,
+    install_java,
+    install_nginx,
+    install_postgres,
+    install_venv,
+)
 
 from sda_platform.spark import jars  # noqa: E402
 from sda_platform.spark.java import Java, JavaMissing, find_java  # noqa: E402
@@ -78,6 +86,8 @@ def main(arguments: list[str]) -> int:
             _postgres()
             _etcd()
             _nginx()
+            _serf()
+            _prometheus()
             _orbit_truth()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
@@ -206,6 +216,25 @@ def _nginx() -> None:
         install_nginx(_say)
     if nginx_program() is None:
         _say("no nginx here and none could be installed: the tests of separate services will be skipped")
+
+
+def _serf() -> None:
+    from sda_platform_tests.support.programs import program
+
+    if program("serf") is None:
+        fetch_programs(_say, "Serf, for the tests of membership", "serf", ["serf"], PYTHON.parent)
+    if program("serf") is None:
+        _say("no Serf here and none could be fetched: the tests of membership will be skipped")
+
+
+def _prometheus() -> None:
+    from sda_platform_tests.support.programs import program
+
+    names = ["prometheus", "promtool"]
+    if None in map(program, names):
+        fetch_programs(_say, "Prometheus, for the tests of alarms", "prometheus", names, PYTHON.parent)
+    if None in map(program, names):
+        _say("no Prometheus here and none could be fetched: the tests of alarms will be skipped")
 
 
 def _orbit_truth() -> None:

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 Say = Callable[[str], None]
 _TIMEOUT_S = 900
@@ -43,6 +45,26 @@ def install_etcd(say: Say) -> None:
 def install_nginx(say: Say) -> None:
     """The proxy for the tests of separate services; they start their own, this one's is not used."""
     _install(say, "nginx, for the tests of separate services", apt="nginx-light", dnf="nginx", brew="nginx")
+
+
+def fetch_programs(say: Say, what: str, package: str, names: Sequence[str], into: Path) -> None:
+    """Take programs out of a package of Debian or Ubuntu, without installing it: no rights, no service that starts."""
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if apt is None or dpkg is None:
+        return
+    say(f"{what}: apt-get download {package}")
+    with tempfile.TemporaryDirectory() as directory:
+        download = [apt, "download", "--quiet", package]
+        rise = _rise()
+        if not _try(download, directory) and rise is not None:
+            _try([*rise, apt, "update", "--quiet"])
+            _try(download, directory)
+        for found in Path(directory).glob("*.deb"):
+            _try([dpkg, "--extract", str(found), directory])
+        for name in names:
+            program = Path(directory) / "usr" / "bin" / name
+            if program.is_file():
+                shutil.copy2(program, into / name)
 
 
 def _install(say: Say, what: str, **package_by_manager: str) -> None:
@@ -81,12 +103,15 @@ def _rise() -> list[str] | None:
     return None
 
 
-def _try(command: list[str]) -> None:
+def _try(command: list[str], directory: str | None = None) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False, cwd=directory
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         sys.stderr.write(f"  {error}\n")
-        return
+        return False
     if done.returncode:
         sys.stderr.write(f"  {(done.stderr or done.stdout).strip()[-600:]}\n")
+    return done.returncode == 0

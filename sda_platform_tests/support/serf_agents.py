@@ -1,16 +1,18 @@
 """Real Serf agents on loopback, from the operating system's package."""
 
-import shutil
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from sda_platform.ground.serf import SerfAgent
 from sda_platform.lake.errors import Unavailable
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support.programs import program
 from sda_platform_tests.support.running_platform import eventually
 
 _START_S = 30.0
@@ -18,8 +20,7 @@ _START_S = 30.0
 
 def serf_binary() -> Path | None:
     """The program; None without one."""
-    found = shutil.which("serf")
-    return Path(found) if found else None
+    return program("serf")
 
 
 @dataclass
@@ -57,10 +58,12 @@ class SerfAgents:
 
 @contextmanager
 def serf_agents(directory: Path) -> Iterator[SerfAgents]:
-    """Agents that run meanwhile."""
-    found = SerfAgents(directory)
+    """Agents that run meanwhile; the platform finds the program, too."""
+    found, binary = SerfAgents(directory), serf_binary()
+    path = f"{binary.parent if binary else ''}{os.pathsep}{os.environ['PATH']}"
     try:
-        yield found
+        with patch.dict(os.environ, PATH=path):
+            yield found
     finally:
         found.stop()
 

@@ -28,13 +28,14 @@ from sda_platform.serving.source import FEEDS
 from sda_platform_tests.support.catalogue_endpoint import Endpoint
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.event_reader import ids
-from sda_platform_tests.support.nats_server import NatsServer, program
+from sda_platform_tests.support.nats_server import NatsServer
+from sda_platform_tests.support.programs import program
 from sda_platform_tests.support.sampling import number
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
 from sda_platform_tests.unit.serving.source import MemorySource
 
-pytestmark = pytest.mark.skipif(program() is None, reason="no nats-server is installed")
+pytestmark = pytest.mark.skipif(program("nats-server") is None, reason="no nats-server is installed")
 _TIMEOUT_S = 60.0
 
 

@@ -16,9 +16,10 @@ from sda_platform.observability.metrics.accumulated import AccumulatedMetrics
 from sda_platform.observability.metrics.samples import MetricSample
 from sda_platform.runtime.pages import PageAnswer, Pages
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support.programs import program
 from sda_platform_tests.support.running_platform import eventually
 
-pytestmark = [pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")]
+pytestmark = [pytest.mark.skipif(program("prometheus") is None, reason="Prometheus is not installed")]
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 INTERVALS = "scrape_interval: 1s\n  evaluation_interval: 1s"
@@ -51,7 +52,9 @@ def prometheus(metrics: AccumulatedMetrics, tmp_path: Path) -> Iterator[str]:
         address = f"127.0.0.1:{free_port(0)}"
         options = ["--config.file=prometheus.yml", f"--storage.tsdb.path={tmp_path / 'data'}"]
         with subprocess.Popen(
-            ["prometheus", *options, f"--web.listen-address={address}"], cwd=tmp_path, stderr=subprocess.DEVNULL
+            [str(program("prometheus")), *options, f"--web.listen-address={address}"],
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
         ) as process:
             try:
                 yield address

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +40,7 @@ from sda_platform.telemetry import METRICS, MetricKind
 from sda_platform.units import DAY_NS, SECOND_NS
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
+from sda_platform_tests.support.programs import program
 
 MONITORING = Path(__file__).parents[3] / "monitoring"
 NOW_NS = 1_730_419_200 * SECOND_NS + DAY_NS // 2
@@ -245,18 +245,18 @@ def test_every_alert_of_the_rules_names_a_section_of_the_documentation() -> None
 
 
 @pytest.mark.skipif(
-    shutil.which("promtool") is None,
-    reason="no promtool on the path, so nothing evaluates monitoring/rules.yml here: install Prometheus, or run in CI",
+    program("promtool") is None,
+    reason="no promtool here, so nothing evaluates monitoring/rules.yml: install Prometheus, or run in CI",
 )
 def test_prometheus_accepts_the_rules_the_configuration_and_the_exposition(lake: Lake) -> None:
-    followed = PlatformMetrics(lake, window_s=30)
+    promtool, followed = str(program("promtool")), PlatformMetrics(lake, window_s=30)
     a_delivered_batch(lake, received_s=5.0)
     followed.refresh(Facts(NOW_NS, disks=[DiskFacts("/lake", 1, 4)]), VitalHistory())
     for arguments in (["check", "rules", "rules.yml"], ["check", "config", "prometheus.yml"]):
-        subprocess.run(["promtool", *arguments], cwd=MONITORING, check=True, capture_output=True)
-    tested = subprocess.run(["promtool", "test", "rules", "rules_test.yml"], cwd=MONITORING, capture_output=True)
+        subprocess.run([promtool, *arguments], cwd=MONITORING, check=True, capture_output=True)
+    tested = subprocess.run([promtool, "test", "rules", "rules_test.yml"], cwd=MONITORING, capture_output=True)
     assert tested.returncode == 0, tested.stderr.decode()
-    checked = subprocess.run(["promtool", "check", "metrics"], input=followed.metrics.text(), capture_output=True)
+    checked = subprocess.run([promtool, "check", "metrics"], input=followed.metrics.text(), capture_output=True)
     assert checked.returncode in (0, 3), checked.stderr  # 3: remarks on style, such as the names of the requirements
 
 

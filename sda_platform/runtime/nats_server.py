@@ -50,7 +50,7 @@ def connect_to(server: str, credentials: str = "", *, is_plain_allowed: bool = F
         try:
             return await nats.connect(
                 server,
-                name="sda catalogue",
+                name="sda-catalogue",
                 connect_timeout=round(TIMEOUT_S),
                 allow_reconnect=False,
                 error_cb=ignored,

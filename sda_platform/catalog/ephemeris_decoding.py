@@ -24,11 +24,14 @@ from sda_platform.formats.designators import (
     no_objects,
     normal_designator,
 )
+from sda_platform.formats.element_set import stated_data_mode
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import values_of
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
+from sda_platform.formats.markings import Marking, classification_of, stated, stated_in
+from sda_platform.formats.ndm import COMMENT
 from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.single_state import as_ephemeris
@@ -108,7 +111,18 @@ def _facts(
         "usable_from_ns": usable_from_ns,
         "usable_until_ns": usable_until_ns,
         "covariance_source": covariance_source,
+        **_marking(message, ephemeris).columns(),
     }
+
+
+def _marking(message: EphemerisSegment | ParameterMessage, ephemeris: EphemerisSegment) -> Marking:
+    """Return the marking that the message states: its classification in the header, its data mode in a user-defined
+    value or, as no ephemeris has these, in a comment. Raises RecordError.
+    """
+    of_header = Marking(classification_of(values_of(ephemeris.header).get("CLASSIFICATION")))
+    of_user = stated_data_mode(message.values()) if isinstance(message, ParameterMessage) else None
+    entries = (entry.value for entry in (*ephemeris.header, *ephemeris.metadata) if entry.keyword == COMMENT)
+    return stated((of_header, Marking(data_mode=of_user), stated_in([*entries, *ephemeris.comments])))
 
 
 def _frame_epoch_ns(ephemeris: EphemerisSegment, frame: str) -> int | None:

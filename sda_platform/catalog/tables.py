@@ -9,7 +9,6 @@ from pyspark.sql import types as T
 from sda_platform.catalog.held_model import HeldElementSet
 from sda_platform.catalog.satellite_model import LandedSatelliteRecord, Satellite
 from sda_platform.formats.edits import ATTRIBUTES
-from sda_platform.formats.element_set import DATA_MODES
 from sda_platform.formats.satcat import FACTS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
@@ -57,12 +56,12 @@ class Elements(Provenance):
     )
     element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that published the set.")
-    classification: T.StringType = pa.Field(nullable=True, description="Classification of the set: U, C or S.")
+    classification: T.StringType = pa.Field(
+        nullable=True, description="Classification of the set: U, C, S, or another text; null: unclassified."
+    )
     revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
     decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
-    data_mode: T.StringType = pa.Field(
-        nullable=True, isin=list(DATA_MODES), description="What the data is of, as it states; null: real."
-    )
+    data_mode: T.StringType = pa.Field(nullable=True, description="What the data is of, as it states; null: real.")
     owner: T.StringType = pa.Field(nullable=True, description="Whose data it is, as its source states.")
     source_priority: T.IntegerType = pa.Field(description="Rank of the source that brought the set; higher wins.")
 
@@ -280,7 +279,7 @@ CATALOG_CONFLICTS = Table(
 EPHEMERIS_COLUMNS = (
     "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
     "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
-    "covariance_source",
+    "covariance_source", "classification", "data_mode",
 )  # fmt: skip
 """What a path and its rank follow from."""
 TABLES = (

@@ -13,6 +13,7 @@ from sda_platform.formats.cdm_json import CdmSummary
 from sda_platform.formats.designators import NumbersOf, catalogue_number, no_objects, normal_designator
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import finite
+from sda_platform.formats.markings import stated_in
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.landing.record_rows import SegmentDecoder, record_decoder
 from sda_platform.orbits.risk.levels import risk_level
@@ -75,6 +76,7 @@ def _encounter(message: Cdm | CdmSummary, stated: float | None) -> dict[str, Any
         "stated_probability": stated,
         "stated_method": message.fields.get("COLLISION_PROBABILITY_METHOD"),
         "risk": None if stated is None else str(risk_level(stated)),
+        **(stated_in(message.comments).columns() if isinstance(message, Cdm) else {}),
     }
 
 

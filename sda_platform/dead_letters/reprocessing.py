@@ -215,15 +215,17 @@ def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
 
 
 def _sender(consumed: _Consumed, letter: DeadLetterRecord) -> Sender | None:
-    """Return who brought the record of ``letter``, with the rank that its segment states; None where it was not
+    """Return who brought the record of ``letter``, with what its segment states of the source; None where it was not
     recorded.
     """
     if letter.source_name is None:
         return None
     segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)
     stated = (segment.meta.origins if segment and segment.meta else None) or ()
-    of_source = (run.rank for run in stated if (run.source, run.peer) == (letter.source_name, letter.peer))
-    return Sender(letter.source_name, letter.peer, next(of_source, None))
+    of_source = [run for run in stated if (run.source, run.peer) == (letter.source_name, letter.peer)]
+    sender = Sender(letter.source_name, letter.peer)
+    facts = ("rank", "classification", "data_mode")
+    return replace(sender, **{name: getattr(run, name) for run in of_source[:1] for name in facts})
 
 
 def _segments(

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from sda_platform.edge.priority import Priority
+from sda_platform.formats.markings import UNMARKED, Marking
 
 BATCH_OVERHEAD = 512
 """Fixed bytes counted per batch in addition to its records, so that many small batches are bounded too."""
@@ -57,7 +58,8 @@ class BatchReceipt:
 class ReceivedBatch:
     """Records of one source and one priority, as bytes of a segment.
 
-    ``received_s``: when they left the socket, by the loop's clock. ``peer`` and ``is_conflict`` as in `Origin`.
+    ``received_s``: when they left the socket, by the loop's clock. ``peer``, ``is_conflict`` and ``marking`` as in
+    `Origin`.
     """
 
     source: str
@@ -68,6 +70,7 @@ class ReceivedBatch:
     receipt: BatchReceipt
     peer: str | None = None
     is_conflict: bool = False
+    marking: Marking = UNMARKED
 
     @property
     def weight(self) -> int:

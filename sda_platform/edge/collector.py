@@ -21,7 +21,7 @@ from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
-from sda_platform.edge.config import CollectorConfig, FramedConfig, RadarConfig, ServiceConfig, SourceConfig
+from sda_platform.edge.config import CollectorConfig, FramedConfig, RadarConfig, ServiceConfig, SourceConfig, built
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.handover import Sockets
 from sda_platform.edge.host_limits import HostLimits
@@ -149,7 +149,7 @@ class Collector:
             self.log.warning("every sender is accepted: see `allow` and `certificate`", sources=", ".join(open_ones))
         for name, source in after.items():
             if name not in self.supervised:
-                self.supervised[name] = Supervised(source.build(name, self.services))
+                self.supervised[name] = Supervised(built(name, source, self.services))
                 self.supervised[name].start()
                 self.log.info("source added", source=name, kind=source.kind)
         self._config = config

@@ -14,6 +14,7 @@ names the environment variables that hold them.
 
 import os
 import ssl
+from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,7 +24,7 @@ from pydantic import Field, model_validator
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.file_options import FolderConfig, PullConfig, UploadConfig
-from sda_platform.edge.options import HOSTS, HostAndPort, Options, require_token
+from sda_platform.edge.options import HOSTS, HostAndPort, MarkedOptions, Options, require_token
 from sda_platform.edge.providers import ProviderConfig, SpaceWeatherConfig
 from sda_platform.edge.senders import AllowedSenders, mutual_tls
 from sda_platform.edge.sources.element_refresh import ElementRefresh
@@ -32,6 +33,7 @@ from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.radar import RadarSource
 from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, REFUSED_FRAMES, Services, Source
 from sda_platform.edge.sources.station import StationSource
+from sda_platform.formats.markings import MARKS, UNMARKED
 from sda_platform.toml_file import read_toml
 
 
@@ -39,7 +41,7 @@ class ConfigError(ValueError):
     """The file cannot be used; the text names the file, the option and what is wrong."""
 
 
-class _ListeningConfig(Options):
+class _ListeningConfig(MarkedOptions):
     allow: tuple[str, ...] = Field(
         (), description="Addresses and networks that may send, such as 10.1.0.0/16; empty: every sender."
     )
@@ -122,7 +124,7 @@ class FramedConfig(_ListeningConfig):
         return mutual_tls(self.certificate, self.key, self.sender_authority)
 
 
-class StationConfig(Options):
+class StationConfig(MarkedOptions):
     """A ground station that is called."""
 
     kind: Literal["station"]
@@ -139,7 +141,7 @@ class StationConfig(Options):
         return StationSource(name, services, address=self.address, elements=refresh)
 
 
-class OpticalConfig(Options):
+class OpticalConfig(MarkedOptions):
     """An optical archive over HTTP."""
 
     kind: Literal["optical"]
@@ -151,7 +153,7 @@ class OpticalConfig(Options):
 
     def build(self, name: str, services: Services) -> Source:
         """Return the source that this describes."""
-        options = self.model_dump(exclude={"kind"})
+        options = self.model_dump(exclude={"kind", *MARKS})
         return OpticalSource(name, services, **options)
 
 
@@ -239,6 +241,12 @@ class CollectorConfig(Options):
         of_providers = {name: each for provider in providers.values() for name, each in provider.sources().items()}
         own = {n: each for n, each in self.described.items() if not isinstance(each, ProviderConfig)}
         return {**of_providers, **own}
+
+
+def built(name: str, described: SourceConfig, services: Services) -> Source:
+    """Return the source that is described."""
+    marking = UNMARKED if isinstance(described, SpaceWeatherConfig) else described.marking
+    return described.build(name, replace(services, marking=marking))
 
 
 def load_config(path: Path) -> CollectorConfig:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sda_platform.clock import MissionClock
-from sda_platform.edge.config import ServiceConfig, SourceConfig
+from sda_platform.edge.config import ServiceConfig, SourceConfig, built
 from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
@@ -65,7 +65,7 @@ async def fetch(
     )
     try:
         for name, described in sources.items():
-            source = described.build(name, services)
+            source = built(name, described, services)
             assert isinstance(source, PullSource), f"{name} requests nothing"
             try:
                 yield Fetched(name, source.zone, await source.once())

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sda_platform.edge.options import HOSTS, HostAndPort, Options, require_token
+from sda_platform.edge.options import HOSTS, HostAndPort, MarkedOptions, require_token
 from sda_platform.edge.sources.folder import FolderSource
 from sda_platform.edge.sources.pull import LEAST_INTERVAL_S, Login, PullSource
 from sda_platform.edge.sources.source import Services, Source
@@ -19,7 +19,7 @@ Rank = Annotated[
 ]
 
 
-class _FilesConfig(Options):
+class _FilesConfig(MarkedOptions):
     """A way for files of partners."""
 
     zones: tuple[str, ...] = Field(
@@ -76,7 +76,7 @@ class UploadConfig(_FilesConfig):
         )  # fmt: skip
 
 
-class PullConfig(Options):
+class PullConfig(MarkedOptions):
     """A public catalogue that is requested periodically."""
 
     kind: Literal["pull"]

@@ -11,10 +11,11 @@ from typing import Final, Literal
 from pydantic import Field
 
 from sda_platform.edge.file_options import PullConfig
-from sda_platform.edge.options import Options
+from sda_platform.edge.options import MarkedOptions, Options
 from sda_platform.edge.sources.pull import LEAST_INTERVAL_S
 from sda_platform.edge.sources.source import Services, Source
 from sda_platform.edge.sources.space_weather import SpaceWeatherSource
+from sda_platform.formats.markings import MARKS
 from sda_platform.units import DAY_S
 
 SPACE_TRACK: Final = "space-track"
@@ -40,7 +41,7 @@ class SpaceWeatherConfig(Options):
         return SpaceWeatherSource(name, services, url=self.url, interval_s=self.interval_s)
 
 
-class ProviderConfig(Options):
+class ProviderConfig(MarkedOptions):
     """What `sda connect` fetches, as several sources: element sets, messages of the fleet (Space-Track, user and
     password in SPACETRACK_USER and SPACETRACK_PASSWORD), facts of objects, space weather."""
 
@@ -51,7 +52,11 @@ class ProviderConfig(Options):
     def sources(self) -> dict[str, PullConfig | SpaceWeatherConfig]:
         """Return the sources by name; those that both providers need have one name."""
         of_provider = self._of_space_track() if self.kind == SPACE_TRACK else self._of_celestrak()
-        return {**of_provider, **self._facts()}
+        marks = self.model_dump(include={*MARKS})
+        return {
+            name: each.model_copy(update=marks) if isinstance(each, PullConfig) else each
+            for name, each in {**of_provider, **self._facts()}.items()
+        }
 
     def _of_space_track(self) -> dict[str, PullConfig]:
         query = f"{self.space_track.rstrip('/')}{_QUERY}"

@@ -119,8 +119,9 @@ class Sealer:
 
 def _origins(batches: Iterable[ReceivedBatch]) -> Iterator[Origin]:
     """Yield the runs of batches of one source and peer."""
-    for (source, peer, is_conflict), run in groupby(batches, lambda each: (each.source, each.peer, each.is_conflict)):
-        yield Origin(sum(batch.records for batch in run), source, peer, is_conflict)
+    runs = groupby(batches, lambda each: (each.source, each.peer, each.is_conflict, each.marking))
+    for (source, peer, is_conflict, marking), run in runs:
+        yield Origin(sum(batch.records for batch in run), source, peer, is_conflict, **marking.columns())
 
 
 def _groups(batches: Iterable[ReceivedBatch], max_bytes: int) -> Iterator[list[ReceivedBatch]]:

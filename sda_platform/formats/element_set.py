@@ -12,6 +12,7 @@ from sda_platform.formats.designators import catalogue_number
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch, parse_epoch_ns
 from sda_platform.formats.json_fields import column_text, finite
+from sda_platform.formats.markings import DATA_MODES, REAL, UNCLASSIFIED, Marking, are_data_modes
 from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.units import DAY_NS
@@ -27,10 +28,6 @@ UNKNOWN: Final = "UNKNOWN"
 """What a message states for a name, a designator or an originator that is not known."""
 DECAY_DATE: Final = "DECAY_DATE"
 """Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
-UNCLASSIFIED, CONFIDENTIAL, SECRET = CLASSIFICATIONS = ("U", "C", "S")
-"""Classifications of a set, the lowest first."""
-REAL, TEST, SIMULATED, EXERCISE = DATA_MODES = ("REAL", "TEST", "SIMULATED", "EXERCISE")
-"""What data is of, as UDL names it; what states nothing is real."""
 DATA_MODE, OWNER, SOURCE = MARKINGS = ("DATA_MODE", "OWNER", "SOURCE")
 """Keywords of markings, user-defined ones in a message of the standard: what a set is of, whose it is, who brought it.
 The last is written, and never read: who brings a set is known."""
@@ -69,7 +66,7 @@ class ElementSet:
     decay_time_ns: int | None = None
     """When the object decayed, as the source states it; of a day its end."""
     data_mode: str | None = None
-    """One of DATA_MODES; None: it states none."""
+    """One of DATA_MODES, or several (`markings.are_data_modes`); None: it states none."""
     owner: str | None = None
     """Whose data it is, as its source states it."""
     message: ParameterMessage | None = field(default=None, compare=False, repr=False)
@@ -104,10 +101,15 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
         classification=_optional_text(fields, "CLASSIFICATION_TYPE"),
         revolution_at_epoch=_optional_int(fields, "REV_AT_EPOCH"),
         decay_time_ns=_decay_time_ns(fields),
-        data_mode=_data_mode(fields),
+        data_mode=stated_data_mode(fields),
         owner=_user_defined(fields, OWNER),
         message=message,
     )
+
+
+def set_marking(classification: str | None, data_mode: str | None) -> Marking:
+    """Return the marking of an element set by its columns: what states nothing is unclassified and real."""
+    return Marking(classification or UNCLASSIFIED, data_mode or REAL)
 
 
 def require_sgp4(ephemeris_type: int | None, name: str) -> None:
@@ -204,9 +206,10 @@ def _decay_time_ns(fields: Mapping[str, Any]) -> int | None:
     return None if text is None else day_or_instant_ns(text, DECAY_DATE, at_end=True)
 
 
-def _data_mode(fields: Mapping[str, Any]) -> str | None:
+def stated_data_mode(fields: Mapping[str, Any]) -> str | None:
+    """Return the data mode among the user-defined values of a message; None: it states none. Raises RecordError."""
     text = _user_defined(fields, DATA_MODE)
-    if text is not None and text.upper() not in DATA_MODES:
+    if text is not None and not are_data_modes(text):
         raise RecordError("out_of_range", f"{DATA_MODE} is {ascii(text)[:80]}, must be one of {', '.join(DATA_MODES)}")
     return None if text is None else text.upper()
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from sda_platform.formats.cutting import count_records
+from sda_platform.formats.markings import Marking
 
 SEGMENT_META_VERSION: Final = 1
 _TEXT_FIELDS: Final = ("feed", "format", "sha256")
@@ -29,17 +30,20 @@ class Sender:
     """Who brings records to us, as we know it and not as they state it.
 
     ``source``: the configured source or client, the user of a command, or the part of the platform. ``peer``: its
-    address, None where it is not known, as of datagrams. ``rank`` of element sets and ``norad_ids``: see `Origin`.
+    address, None where it is not known, as of datagrams. ``rank`` of element sets, ``norad_ids``, ``classification``
+    and ``data_mode``: see `Origin`.
     """
 
     source: str
     peer: str | None = None
     rank: int | None = None
     norad_ids: tuple[int, ...] | None = None
+    classification: str | None = None
+    data_mode: str | None = None
 
     def origin(self, records: int) -> "Origin":
         """Return the origin of a run of records from here."""
-        return Origin(records, self.source, self.peer, rank=self.rank, norad_ids=self.norad_ids)
+        return Origin(records, **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Origin:
     ``peer``: the sender's address, None where it is not known, as of datagrams. ``is_conflict``: each repeats the key
     of an earlier record with other content. ``rank``: of element sets, by which one source wins over another; None:
     the source has none. ``norad_ids``: the objects for which the run was taken; of others it states nothing. None: all.
+    ``classification`` and ``data_mode``: those of all that the source brings; None: they are as each record states.
     """
 
     records: int
@@ -57,6 +62,13 @@ class Origin:
     is_conflict: bool = False
     rank: int | None = None
     norad_ids: tuple[int, ...] | None = None
+    classification: str | None = None
+    data_mode: str | None = None
+
+    @property
+    def marking(self) -> Marking:
+        """What the source states of the run."""
+        return Marking(self.classification, self.data_mode)
 
 
 class MetaError(ValueError):
@@ -152,7 +164,7 @@ def _origins(value: Any, records: int) -> tuple[Origin, ...] | None:
         raise MetaError(f"origins is no list of origins: {error}") from None
     is_typed = all(
         isinstance(run.source, str)
-        and isinstance(run.peer, str | None)
+        and all(isinstance(text, str | None) for text in (run.peer, run.classification, run.data_mode))
         and isinstance(run.rank, int | None)
         and _are_numbers(run.norad_ids)
         for run in found

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sda_platform.formats.designators import ALPHA_5
-from sda_platform.formats.element_set import REAL, ElementSet
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.markings import REAL
 from sda_platform.formats.tle import line_checksum
 
 _MOST_PLAIN: Final = 99_999

@@ -43,7 +43,21 @@ class Provenance(TableModel):
     received_time_ns: T.LongType = quantity("ns", "When the record reached us, Unix time UTC.")
 
 
-class LandingColumns(TableModel):
+class MarkedRows(TableModel):
+    """What marks the data of a row."""
+
+    classification: T.StringType = pa.Field(
+        nullable=True,
+        description="U, C, S or another text, as the record or its source states; else the highest of what the row "
+        "rests on. Null: unknown.",
+    )
+    data_mode: T.StringType = pa.Field(
+        nullable=True,
+        description="REAL, TEST, SIMULATED, EXERCISE, in the same way; several that are not real: all. Null: unknown.",
+    )
+
+
+class LandingColumns(MarkedRows):
     """How a record came to us, and whether it can be used."""
 
     feed: T.StringType = pa.Field(description="The landing zone.")

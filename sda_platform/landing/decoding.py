@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.failpoints import InjectedFault
+from sda_platform.formats.markings import MARKS, Marking, stated
 from sda_platform.formats.segments import Origin, SegmentMeta
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
@@ -257,7 +258,8 @@ def _with_senders(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table
     if not rows.num_rows:
         return rows
     origins = [(s.meta.origins if s.meta else None) or (_NO_ORIGIN,) for s in segments]
-    runs = [Origin(0, *_common(each)) for each in origins]  # the segment as a whole, then its runs
+    # The segment as a whole, then its runs.
+    runs = [Origin(0, *_common(each), False, None, None, *stated(run.marking for run in each)) for each in origins]
     ends = np.array([number * _MOST_RECORDS for number in range(len(segments))], np.int64)
     for number, each in enumerate(origins):
         inside = np.cumsum([run.records for run in each])
@@ -269,6 +271,21 @@ def _with_senders(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table
     chosen = pa.array(order[np.searchsorted(ends[order], places, side="right")])
     for name, values in (("source_name", [run.source or None for run in runs]), ("peer", [run.peer for run in runs])):
         rows = rows.append_column(name, pa.array(values, pa.string()).take(chosen))
+    markings = [run.marking for run in runs]
+    return _with_markings(rows, markings, chosen) if any(map(any, markings)) else rows
+
+
+def _with_markings(rows: pa.Table, markings: Sequence[Marking], chosen: pa.Array) -> pa.Table:
+    """Add to what each record states of itself what its source states: the one of ``markings`` that is ``chosen``."""
+    if own := [name for name in MARKS if name in rows.column_names]:
+        facts = rows.select(own).to_pylist()
+        markings = [
+            stated((Marking.of(row), markings[run])) for row, run in zip(facts, chosen.to_pylist(), strict=True)
+        ]
+        rows, chosen = rows.drop_columns(own), pa.array(np.arange(rows.num_rows))
+    for name in MARKS:
+        values = pa.array([getattr(marking, name) for marking in markings], pa.string())
+        rows = rows.append_column(name, values.take(chosen))
     return rows
 
 

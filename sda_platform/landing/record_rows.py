@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.markings import MARKS
 from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.table import LandingColumns, Provenance, Table
@@ -14,7 +15,7 @@ from sda_platform.landing.zone import LandingZone
 
 SegmentDecoder = Callable[[bytes, SegmentMeta], pa.Table]
 # The reader of a segment adds the columns that all its records share.
-_OF_RECORD = {"record_number", "payload", "error_kind", "error"}
+_OF_RECORD = {"record_number", "payload", "error_kind", "error", *MARKS}
 _OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns} - _OF_RECORD
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sda_platform.formats.element_set import REAL
+from sda_platform.formats.element_set import set_marking
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.serving.record import StoredElements
@@ -52,8 +52,7 @@ def _state(found: StoredElements, time_ns: int, code: int, r: list[float], v: li
         "elements_epoch_ns": found.epoch_time_ns,
         "elements_age_days": (time_ns - found.epoch_time_ns) / DAY_NS,
         "frame": "TEME",
-        "classification": found.classification or "U",
-        "data_mode": found.data_mode or REAL,
+        **set_marking(found.classification, found.data_mode).columns(),
         "owner": found.owner,
         "source": found.source_name,
     }

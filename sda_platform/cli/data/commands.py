@@ -11,6 +11,7 @@ from rich.progress import Progress
 from sda_platform.cli.grammar import FILE, FOLDER, PATH, default_option, instant
 from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console
 from sda_platform.counts import counted
+from sda_platform.formats.markings import DATA_MODES, classification_of
 from sda_platform.settings import Settings
 
 _once = click.option("--once", "is_once", is_flag=True, help="Leave the collector's configuration as it is.")
@@ -25,6 +26,8 @@ _once = click.option("--once", "is_once", is_flag=True, help="Leave the collecto
     type=click.IntRange(0, 100),
     help="Rank of the element sets: at equal epochs the higher wins (default: 0).",
 )
+@click.option("--classification", help="Classification of all records: U, C, S, or another text.")
+@click.option("--data-mode", type=click.Choice(DATA_MODES), help="What all records are of.")
 @click.option("--complete", is_flag=True, help="Accept a file whose last record has no end.")
 @click.pass_obj
 def land(
@@ -33,6 +36,8 @@ def land(
     feed: str | None,
     segment_format: str | None,
     rank: int | None,
+    classification: str | None,
+    data_mode: str | None,
     complete: bool,
 ) -> None:
     """Land FILES: verify them, and seal them as segments of a landing zone.
@@ -64,7 +69,7 @@ def land(
                 clock,
                 segment_max_bytes=settings.segment_max_bytes,
                 report=report,
-                sender=Sender(user(), rank=rank),
+                sender=Sender(user(), rank=rank, classification=classification_of(classification), data_mode=data_mode),
                 on_segment=refused.examine,
                 mappings=Mappings.of(settings.home),
             )

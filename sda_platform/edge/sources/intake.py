@@ -62,8 +62,9 @@ class Intake(ABC):
                 group, chosen = left[0]
                 data = chosen.packed(received_ns)
                 batch = ReceivedBatch(
-                    self.source.name, group.priority, data, len(chosen), received_s, receipt, peer, group.is_conflict
-                )
+                    self.source.name, group.priority, data, len(chosen), received_s, receipt, peer, group.is_conflict,
+                    self.source.marking,
+                )  # fmt: skip
                 if not await self._entry.hand_over(batch):
                     self.forget(chosen)
                 del left[0]

@@ -197,7 +197,8 @@ class OpticalSource(Source):
         receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
         self.last_received_s = now_s
         data = b"\n".join(lines) + b"\n"
-        batch = ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt, urlsplit(self._url).netloc)
+        peer = urlsplit(self._url).netloc
+        batch = ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt, peer, marking=self.marking)
         await self._entry.hand_over(batch)
         return receipt
 

@@ -30,6 +30,7 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.redundancy import RecentSamples
 from sda_platform.edge.workers import Worker
 from sda_platform.edge.zone import ZoneEntry
+from sda_platform.formats.markings import UNMARKED, Marking
 from sda_platform.formats.segments import Sender
 from sda_platform.landing.first_lines import NO_MAPPINGS, Mappings
 from sda_platform.landing.partner_bounds import PartnerBounds
@@ -95,6 +96,8 @@ class Services:
     internal_names: Collection[str] = ()
     fleet: FleetFile = field(default_factory=FleetFile)
     """Where the list of the protected fleet is."""
+    marking: Marking = UNMARKED
+    """What the configuration of the source states of all that it brings."""
 
 
 class Source(ABC):
@@ -133,9 +136,15 @@ class Source(ABC):
             self.listens = False
             sockets.release(key)
 
+    @property
+    def marking(self) -> Marking:
+        """What its configuration states of all that it brings."""
+        return self.services.marking
+
     def sender(self, peer: str | None = None) -> Sender:
         """Return the sender of what comes through this source from ``peer``."""
-        return Sender(self.name, peer, self.rank)
+        classification, data_mode = self.marking
+        return Sender(self.name, peer, self.rank, classification=classification, data_mode=data_mode)
 
     @property
     def address(self) -> str:

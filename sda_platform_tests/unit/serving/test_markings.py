@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from sda_platform.catalog.decoding import decode
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
-from sda_platform.formats.element_set import DATA_MODES, ElementSet
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.markings import DATA_MODES
 from sda_platform.formats.omm import encode_omm, encode_omm_csv, encode_omm_json
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.formats.tle_writing import encode_tles

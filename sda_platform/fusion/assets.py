@@ -14,7 +14,7 @@ from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
-from sda_platform.fusion.fuse import OBSERVATION_COLUMNS, window_fuser
+from sda_platform.fusion.fuse import MARKED_OBSERVATION_COLUMNS, window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
@@ -90,7 +90,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         store,
         plan,
         partial(track_corrections, fuse=fuse, starts_ns=starts_ns, as_of_ns=plan.as_of_ns),
-        Stored(OBSERVATIONS, WINDOW, OBSERVATION_COLUMNS, near, prepare=in_windows),
+        Stored(OBSERVATIONS, WINDOW, MARKED_OBSERVATION_COLUMNS, near, prepare=in_windows),
         Stored(FUSED_TRACKS, WINDOW, where=OneOf(WINDOW, starts)),
         work=_WORK_OF_A_FIT * observed,
     )

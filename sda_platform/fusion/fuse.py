@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.arrays import FloatArray, IntArray, TextArray
+from sda_platform.formats.markings import MARKS, Marking, of_groups
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, lower_triangles
 from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
@@ -27,6 +28,8 @@ from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected
 
 OBSERVATION_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
 """The columns of `observations` that estimation reads."""
+MARKED_OBSERVATION_COLUMNS = (*OBSERVATION_COLUMNS, *MARKS)
+"""The same with what the products of estimation inherit."""
 _FIT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
 _FACTS = {FUSED_TRACKS.key[0], *content(FUSED_TRACKS)}
@@ -85,8 +88,10 @@ def _fuse(
         return TRACK_SCHEMA.empty_table()
     used = found.fits.used
     members = _members(ids[used], found.group[used], len(found.objects))
+    markings = of_groups(rows.filter(pa.array(used)), found.group[used], len(found.objects))
     halves = _half_fits(len(found.objects), *fit_halves(observations, found, propagator, middle_ns))
-    return _fits(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members, halves)
+    elements = propagator.elements.take(found.objects)
+    return _fits(found.fits, elements, start_ns, middle_ns, members, halves, markings)
 
 
 def _half_fits(count: int, objects: IntArray, states: FloatArray, covariances: FloatArray) -> list[FloatArray | None]:
@@ -114,6 +119,7 @@ def _fits(
     middle_ns: int,
     members: list[list[str]],
     half_fits: list[FloatArray | None],
+    markings: list[Marking],
 ) -> pa.Table:
     basis = rtn_basis(fits.predicted_r_teme_km, fits.predicted_v_teme_km_s)
     predicted = np.concatenate([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s], axis=1)
@@ -138,6 +144,7 @@ def _fits(
         "rejected_count": fits.outliers_rejected,
         "observation_ids": members,
         "half_fits": half_fits,
+        **dict(zip(MARKS, zip(*markings, strict=True), strict=True)),
     }
     is_accepted = fits.converged & np.array([len(m) > 0 for m in members])
     fields = [pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA]

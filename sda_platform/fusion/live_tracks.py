@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.arrays import IntArray
+from sda_platform.formats.markings import MARKS, Marking, of_groups
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACK_MEMORY_NS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays, flat
@@ -26,7 +27,7 @@ from sda_platform.orbits.tracking.window_information import WindowFits, WindowHa
 from sda_platform.units import SECOND_NS
 
 FIT_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
-WINDOW_COLUMNS = (*FIT_COLUMNS, "half_fits")
+WINDOW_COLUMNS = (*FIT_COLUMNS, "half_fits", *MARKS)
 CHANGE_COLUMNS = ("norad_id", "epoch_time_ns")
 KEPT_COLUMNS = ("kept_time_ns", "kept_orbit", "kept_unexplained", "kept_basis")
 TRACK_SCHEMA = TRACKS.content_schema
@@ -114,7 +115,8 @@ def _filtered_rows(
         now_ns or _forgotten(moved.get(number), seen[0])
         for number, seen, now_ns in zip(numbers.tolist(), seen_ns, filtered.manoeuvre_ns.tolist(), strict=True)
     ]
-    found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, last_ns, as_of_ns)
+    markings = of_groups(rows, fits.group, len(numbers))
+    found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, last_ns, markings, as_of_ns)
     return found.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
 
 
@@ -205,6 +207,7 @@ def _rows(
     track_id: list[str],
     filtered: FilteredStates,
     last_manoeuvre_ns: list[int | None],
+    markings: list[Marking],
     as_of_ns: int,
 ) -> pa.Table:
     suspected, has_speed, kept = filtered.manoeuvre_ns > 0, np.isfinite(filtered.manoeuvre_km_s), filtered.kept
@@ -239,6 +242,7 @@ def _rows(
         "kept_orbit": _where(is_kept, np.hstack([kept.orbits.state, kept.orbits.coefficients, kept_lower])),
         "kept_unexplained": _where(is_kept, kept.unexplained),
         "kept_basis": _where(is_kept, kept.basis),
+        **dict(zip(MARKS, zip(*markings, strict=True), strict=True)),
         "as_of_ns": [as_of_ns] * len(norad_id),
     }
     return pa.table({field.name: pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA})

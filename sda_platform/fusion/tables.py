@@ -6,12 +6,13 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.time_bias_tables import TimeTagBias
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import covariance_list, number_list, quantity, text_list
-from sda_platform.lake.table import Table, TableModel
+from sda_platform.lake.table import MarkedRows, Table
 from sda_platform.units import HOUR_NS
 
 FIRST_OPEN_WINDOW = "first_open_window"
@@ -30,7 +31,7 @@ STATE_AND_COVARIANCE = (*STATE_COLUMNS, "covariance")
 AREAS = ("drag_area_m2_kg", "reflective_area_m2_kg")
 
 
-class ObjectState(TableModel):
+class ObjectState(MarkedRows):
     """State and covariance of an object at an instant."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number of the object.")
@@ -87,6 +88,7 @@ FUSED_TRACKS = Table(
         "observation_ids": [("observations", "observation_id")],
         "window_start_ns": [("observations", "sensor_time_ns")],
         "norad_id": [("orbital_catalog", "norad_id")],
+        **{name: [("observations", name)] for name in MARKS},
         **{
             name: [("observations", c) for c in ("range_m", "azimuth_rad", "right_ascension_rad", "x_m")]
             for name in STATE_AND_COVARIANCE
@@ -184,6 +186,7 @@ TRACKS = Table(
     lineage={
         "norad_id": [("fused_tracks", "norad_id")],
         "track_id": [("fused_tracks", "fit_id")],
+        **{name: [("fused_tracks", name)] for name in MARKS},
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in STATE_AND_COVARIANCE},
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in AREAS},
         **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},

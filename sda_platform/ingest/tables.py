@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import LandingColumns, Provenance, Table
+from sda_platform.lake.table import LandingColumns, MarkedRows, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
 
@@ -78,7 +78,7 @@ class LandedRecord(Envelope, LandingColumns):
     """Bronze: one row per landed record, for ever; a record that cannot be decoded is a row with an error."""
 
 
-class Observation(Envelope):
+class Observation(Envelope, MarkedRows):
     """Silver: each valid observation once."""
 
     reprocess_count: T.LongType = pa.Field(

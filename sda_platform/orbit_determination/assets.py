@@ -18,7 +18,7 @@ from sda_platform.catalog.orbits import ORBIT_COLUMNS
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.assets import current_windows
-from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
+from sda_platform.fusion.fuse import MARKED_OBSERVATION_COLUMNS
 from sda_platform.fusion.lateness import late_observations
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
@@ -224,12 +224,14 @@ def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Tab
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
     if open_from_ns <= 0:
-        return OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS), set()
+        return OBSERVATIONS.arrow_schema.empty_table().select(MARKED_OBSERVATION_COLUMNS), set()
     since_ns, angles_only_since_ns = open_from_ns - MEMORY_NS, open_from_ns - ANGLES_ONLY_MEMORY_NS
     time_ns, start_ns = ds.field("sensor_time_ns"), ds.field("window_start_ns")
     is_angles_only = (ds.field("source_kind") == "optical") & (time_ns >= angles_only_since_ns)
     known = (ds.field(COMMIT_SEQUENCE) <= observed) & (time_ns < open_from_ns)
-    observations = store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, known & (is_angles_only | (time_ns >= since_ns)))
+    observations = store.log(OBSERVATIONS).rows(
+        MARKED_OBSERVATION_COLUMNS, known & (is_angles_only | (time_ns >= since_ns))
+    )
     # A fit that lost its last angles-only observation was retracted by an entry that has one, so it is not current
     # here.
     has_angles_only = (ds.field("optical_count") > 0) & (start_ns >= angles_only_since_ns)

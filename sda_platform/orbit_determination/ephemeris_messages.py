@@ -12,6 +12,7 @@ from sda_platform.catalog.lookup import UnknownObject
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import format_epoch
+from sda_platform.formats.markings import Marking
 from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS
 from sda_platform.lake.lake import Lake
@@ -41,7 +42,7 @@ def ephemeris_message(row: Mapping[str, Any]) -> EphemerisSegment:
     covariances = np.asarray(row["covariance"], np.float64).reshape(-1, len(COVARIANCE_TERMS))
     return EphemerisSegment(
         version=_VERSION,
-        header=tuple(_entries({"CREATION_DATE": format_epoch(row["as_of_ns"]), "ORIGINATOR": OWN_ORIGINATOR})),
+        header=tuple(_entries(_header(row))),
         metadata=tuple(_entries(_metadata(row))),
         comments=tuple(_comments(row)),
         time_ns=np.asarray(row["state_time_ns"], np.int64),
@@ -50,6 +51,11 @@ def ephemeris_message(row: Mapping[str, Any]) -> EphemerisSegment:
         covariances=covariances,
         covariance_frames=(_FRAME,) * len(covariances),
     )
+
+
+def _header(row: Mapping[str, Any]) -> dict[str, str]:
+    marked = {"CLASSIFICATION": mark} if (mark := Marking.of(row).classification) else {}
+    return {**marked, "CREATION_DATE": format_epoch(row["as_of_ns"]), "ORIGINATOR": OWN_ORIGINATOR}
 
 
 def _metadata(row: Mapping[str, Any]) -> dict[str, str]:
@@ -69,6 +75,7 @@ def _metadata(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _comments(row: Mapping[str, Any]) -> Iterator[str]:
+    yield from Marking.of(row).comments()
     if row["international_designator"]:
         yield f"INTERNATIONAL DESIGNATOR: {row['international_designator']}"
     yield f"FROM {row['windows']} WINDOWS OVER {row['arc_s']:.0f} s; POSITION SIGMA {row['position_sigma_m']:.1f} m"

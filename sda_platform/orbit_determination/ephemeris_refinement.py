@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.catalog.orbits import propagator_of
+from sda_platform.formats.markings import of_rows
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.orbit_determination.refinement import MIN_WINDOWS, windows_since
@@ -78,7 +79,7 @@ def refined_ephemerides(
         except NoFit:
             continue
         if made.is_more_certain:
-            found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
+            found.append({**_row(made, held_back, row, fits.epoch_ns), **of_rows(own).columns(), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, EPHEMERIS_SCHEMA)
 
 

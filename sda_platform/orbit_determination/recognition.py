@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.formats.markings import UNMARKED, Marking
 from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
 from sda_platform.orbit_determination.tracklets import Tracklet
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
@@ -37,6 +38,7 @@ class EarlierSet:
     orbit: UncertainOrbits
     """One row."""
     observation_ids: frozenset[str]
+    marking: Marking = UNMARKED
 
 
 def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
@@ -48,6 +50,7 @@ def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
             epoch_ns=row["epoch_time_ns"],
             orbit=_of_elements(row) if row["orbit"] is None else _of_column(row),
             observation_ids=frozenset(row["observation_ids"]),
+            marking=Marking.of(row),
         )
         sets.setdefault(one.number, []).append(one)
     return sets

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.orbits import propagator_of
+from sda_platform.formats.markings import of_rows
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
@@ -69,7 +70,7 @@ def refined(
         except NoFit:
             continue
         if made.is_more_certain:
-            found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
+            found.append({**_row(made, held_back, row, fits.epoch_ns), **of_rows(own).columns(), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 
 

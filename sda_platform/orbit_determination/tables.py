@@ -6,13 +6,14 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.quantities import covariance_list, number_list, quantity, text_list
-from sda_platform.lake.table import Table, TableModel
+from sda_platform.lake.table import MarkedRows, Table, TableModel
 
 
-class DeterminedElements(TableModel):
+class DeterminedElements(MarkedRows):
     """A locally determined element set; it is published to the catalogue like any other."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
@@ -64,6 +65,7 @@ REFINED_ELEMENTS = Table(
         "norad_id": [("tracks", "norad_id")],
         "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
         "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+        **{name: [("fused_tracks", name)] for name in MARKS},
         **{
             name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE]
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
@@ -78,7 +80,7 @@ REFINED_ELEMENTS = Table(
 _INSTANTS = {"elementType": T.LongType(), "containsNull": True}
 
 
-class RefinedEphemeris(TableModel):
+class RefinedEphemeris(MarkedRows):
     """The numerical prediction of a tracked object for a day, from its own windows; the newest one of each object."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
@@ -126,6 +128,7 @@ REFINED_EPHEMERIDES = Table(
         "norad_id": [("tracks", "norad_id")],
         "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
         "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+        **{name: [("fused_tracks", name)] for name in MARKS},
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in ("state", "covariance")},
     },
     replaces_rows=True,
@@ -179,6 +182,7 @@ PROVISIONAL_ELEMENTS = Table(
         "observation_ids": [("observations", "observation_id")],
         "tracklets": [("observations", "native_track_id")],
         "first_seen_ns": [("observations", "sensor_time_ns")],
+        **{name: [("observations", name)] for name in MARKS},
         **{
             name: [("observations", c) for c in ("range_m", "range_rate_m_s", "azimuth_rad", "elevation_rad")]
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg", "covariance")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.formats.markings import highest, of_rows
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.orbit_determination.recognition import (
@@ -271,6 +272,7 @@ def _row(
         "degrees_of_freedom": fit.degrees_of_freedom,
         "covariance": lower_triangles(of_elements[None])[0].tolist(),
         "orbit": stored(fit.orbit),
+        **highest([of_rows(observations), *([before.marking] if before else [])]).columns(),
         "earlier_epoch_ns": None if before is None else before.epoch_ns,
         "as_of_ns": as_of_ns,
     }

@@ -5,7 +5,7 @@ It contains the element set in force of each object, and optionally later sets, 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
 from sda_platform.formats.designators import navigation_number
+from sda_platform.formats.element_set import set_marking
+from sda_platform.formats.markings import MARKS, UNMARKED, Marking
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
@@ -49,6 +51,8 @@ class Catalogue:
     terms: Terms | None = None
     docked: ObjectPairs = frozenset()
     """Objects that are one body, although their rows may differ (`catalog.docked`)."""
+    marks: pa.Table | None = field(default=None, compare=False)
+    """MARKS of each row, as they are stored; None: not read."""
 
     def __len__(self) -> int:
         return len(self.propagator)
@@ -71,6 +75,12 @@ class Catalogue:
     def first_rows(self, rows: IntArray) -> IntArray:
         """Find for each of ``rows`` (n,) the first row of its object, (n,)."""
         return np.searchsorted(self.norad_id, self.norad_id[rows])
+
+    def markings(self, rows: IntArray) -> list[Marking]:
+        """Return what marks the data of ``rows`` (n,)."""
+        if self.marks is None:
+            return [UNMARKED] * len(rows)
+        return [set_marking(**row) for row in self.marks.take(pa.array(rows)).to_pylist()]
 
     def are_docked(self, first: IntArray, second: IntArray) -> npt.NDArray[np.bool_]:
         """Tell whether the objects of two rows (n,) are docked to each other, (n,)."""
@@ -107,7 +117,7 @@ def catalogue_ahead(
     Without ``finds_docked`` no docked objects are looked for: a search must know them, an assessment need not.
     """
     log = store.log(ORBITAL_CATALOG)
-    ahead_columns = [*ELEMENT_COLUMNS, "object_name", *RANK_COLUMNS]
+    ahead_columns = [*ELEMENT_COLUMNS, "object_name", *MARKS, *RANK_COLUMNS]
     columns = [*ahead_columns, *ERROR_SCALES]
     current = log.rows(columns, version=version)
     commit = next(log.commits_from(version), None)
@@ -165,7 +175,8 @@ def identities_in(store: Lake, version: int) -> Identities:
 
 def _catalogue(rows: pa.Table, terms: Terms | None = None, docked: ObjectPairs = frozenset()) -> Catalogue:
     names = tuple(name or "" for name in rows.column("object_name").to_pylist())
-    return Catalogue(propagator_of(rows), names, terms, docked)
+    marks = rows.select(MARKS) if {*MARKS} <= {*rows.column_names} else None
+    return Catalogue(propagator_of(rows), names, terms, docked, marks)
 
 
 def propagator_of(rows: pa.Table) -> Propagator:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
-from sda_platform.conjunction.data_origins import DataOrigin, Key, marking_of
+from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
-from sda_platform.formats.element_set import REAL, UNCLASSIFIED
 from sda_platform.formats.instants import format_epoch
+from sda_platform.formats.markings import highest, of_pair
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
@@ -33,7 +33,7 @@ def assessment_message(
     it.
 
     ``objects``: what else is known of its objects (`stated_objects`). ``origins``: whose data their states are, which
-    is a comment of each object. States are in ITRF: the standard has no TEME.
+    is a comment of each object. Its marking is a comment, too. States are in ITRF: the standard has no TEME.
     """
     tca_ns = assessment["tca_time_ns"]
     metres = {
@@ -55,7 +55,7 @@ def assessment_message(
         "COLLISION_PROBABILITY": f"{assessment['collision_probability']:.9e}",
         "COLLISION_PROBABILITY_METHOD": assessment["probability_method"],
     }
-    comments = [*_marks(assessment, origins), f"HBR = {assessment['hard_body_radius_m']:g} [m]"]
+    comments = [*highest(of_pair(assessment)).comments(), f"HBR = {assessment['hard_body_radius_m']:g} [m]"]
     if assessment["radius_source_1"]:
         parts = [f"{assessment[f'radius_{n}_m']:g} m ({assessment[f'radius_source_{n}']})" for n in (1, 2)]
         comments.append(f"RADII OF OBJECT1 AND OBJECT2: {', '.join(parts)}")
@@ -74,13 +74,6 @@ def assessment_message(
         assessment["hard_body_radius_m"],
         tuple(comments),
     )
-
-
-def _marks(assessment: Mapping[str, Any], origins: Mapping[Key, DataOrigin]) -> list[str]:
-    """Return the marking of the message, where its data are not unclassified and real; the standard has no keyword."""
-    marking = marking_of(each for n in (1, 2) if (each := origins.get((assessment["event_id"], n))))
-    named = (("CLASSIFICATION", "classification", UNCLASSIFIED), ("DATA MODE", "data_mode", REAL))
-    return [f"{title}: {marking[name]}" for title, name, usual in named if marking[name] not in (usual, None)]
 
 
 def _object(

@@ -18,6 +18,7 @@ from sda_platform.conjunction.globe import ORBIT_VIEW, orbit_viewer
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import Html
+from sda_platform.formats.markings import Marking, highest, of_pair
 from sda_platform.html_elements import element, joined, section, table
 from sda_platform.orbits.risk.levels import probability_text
 
@@ -83,6 +84,11 @@ class AlertReport:
         return why_level(self.entries_in_order[-1]) if self.entries and self.state[1] != "withdrawn" else ""
 
     @property
+    def marking(self) -> Marking:
+        """What marks the data of the last assessment, and of the message that the alert names."""
+        return highest([*of_pair(self.history.last), *map(Marking.of, self.entries_in_order[-1:])])
+
+    @property
     def entries_in_order(self) -> list[Row]:
         """The alert's entries by revision; the retract of one, if it has one, comes after its insert."""
         return sorted(self.entries, key=lambda row: (row["sequence"], row["op"]))
@@ -101,8 +107,14 @@ class AlertReport:
             }
         head = joined(element("meta", charset="utf-8"), element("title", self.names), Html(f"<style>{_STYLE}</style>"))
         badge = element("span", level, class_=f"level {level}")
+        marks = (element("strong", f"[{shown}] "),) if (shown := self.marking.shown) else ()
         top = element(
-            "p", badge, f" {self.why}; " if self.why else " ", f"{status}, alert ", element("code", self.alert_id)
+            "p",
+            *marks,
+            badge,
+            f" {self.why}; " if self.why else " ",
+            f"{status}, alert ",
+            element("code", self.alert_id),
         )
         body = element("body", element("h1", self.names), top, self.sections(pictures))
         return f'<!doctype html><html lang="en">{element("head", head)}{body}</html>\n'

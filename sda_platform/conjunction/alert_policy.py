@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.formats.markings import Marking
 from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.setting_sections import AlertSettings
 from sda_platform.units import HOUR_NS, SECOND_NS
@@ -22,7 +23,8 @@ BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE = "probability", "dilution", "suspecte
 BY_STATEMENT, BY_HYSTERESIS = "stated_by_other", "hysteresis"
 RULES = (BY_PROBABILITY, BY_DILUTION, BY_MANOEUVRE, BY_STATEMENT, BY_HYSTERESIS)
 CHANGES = (
-    "new", "risk_level", "probability", "stated_probability", "tca", "miss", "data_quality", "reopened", "closed",
+    "new", "risk_level", "probability", "stated_probability", "tca", "miss", "data_quality", "marking", "reopened",
+    "closed",
 )  # fmt: skip
 GREEN, YELLOW, RED = range(3)
 
@@ -83,6 +85,7 @@ class AlertPolicy:
             "tca": tca_moved_s >= self.settings.revise_tca_s,
             "miss": abs(fact["miss_distance_km"] - sent["miss_distance_km"]) >= self.settings.revise_miss_km,
             "data_quality": sent["data_quality"] not in (None, fact["data_quality"]),
+            "marking": Marking.of(sent).shown != Marking.of(fact).shown,
         }
         return [name for name, has_changed in found.items() if has_changed]
 

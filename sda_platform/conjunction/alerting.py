@@ -18,6 +18,7 @@ from sda_platform.conjunction.event_rows import STATED_COLUMNS
 from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS
 from sda_platform.conjunction.stated_encounters import STATED, STATED_TYPE, Statements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.markings import Marking, highest, of_pair
 from sda_platform.lake.correction_log import content, fact_schema
 from sda_platform.orbits.risk.levels import RISK_LEVELS
 
@@ -26,7 +27,8 @@ SENT = "sent"
 """The column with the alert that was sent last, a struct of its content; null: none is active."""
 ASSESSED_COLUMNS = (
     "event_id", *LEVEL_COLUMNS, "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
-    "state_source_1", "state_source_2", "track_id_1", "track_id_2",
+    "state_source_1", "state_source_2", "track_id_1", "track_id_2", "classification_1", "classification_2",
+    "data_mode_1", "data_mode_2",
 )  # fmt: skip
 JUDGED_COLUMNS = (*LEVEL_COLUMNS, "stated_probability")
 _EVENT_SCHEMA = pa.schema(
@@ -128,6 +130,7 @@ def _alert(
         "highest_risk": RISK_LEVELS[highest],
         "rule": rule,
         "data_quality": _quality(fact),
+        **_marking(fact).columns(),
         "status": CLOSED if has_passed else OPEN,
         "outcome": f"passed_{RISK_LEVELS[level]}" if has_passed else None,
     }
@@ -144,6 +147,13 @@ def _alert(
 def _quality(fact: Row) -> str:
     sources = [fact[f"state_source_{n}"] for n in (1, 2)]
     return _ONLY_STATED if None in sources else _QUALITIES[sum(source not in _MODELLED for source in sources)]
+
+
+def _marking(fact: Row) -> Marking:
+    """Return the marking of the data of both states, and of the received message that the alert names."""
+    of_message = [Marking.of(fact)] if fact["stated_probability"] is not None else []
+    is_assessed = fact["state_source_1"] is not None
+    return highest([*(of_pair(fact) if is_assessed else ()), *of_message])
 
 
 def rounded(fact: Row) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.slow_passes import slow_tca_ns, stay_s
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -103,6 +104,7 @@ def assess_candidates(
             "track_id": [track or None for track in side.track_id.tolist()],
             "manoeuvre_time": [at_ns or None for at_ns in side.manoeuvre_ns.tolist()],
             "ephemeris_id": side.ephemeris_id,
+            **dict(zip(MARKS, zip(*side.markings, strict=True), strict=True)),
             "state": states[number][0].tolist(),
             "covariance": states[number][1].tolist(),
         }

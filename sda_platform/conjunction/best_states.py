@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from sda_platform.conjunction.operator_ephemerides import (
 )
 from sda_platform.conjunction.state_choice import BEFORE_MANOEUVRE, LEAVES_TRACK, LESS_CERTAIN
 from sda_platform.conjunction.tables import TRACK_REACH_NS
+from sda_platform.formats.markings import MARKS, UNMARKED, Marking
 from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays, flat
 from sda_platform.lake.number_rules import is_semidefinite
@@ -34,14 +36,8 @@ TRACK_NOT_FINITE, TRACK_INDEFINITE = "track_covariance_not_finite", "track_covar
 EPHEMERIS_NOT_FINITE = "ephemeris_covariance_not_finite"
 _REASONS = "U40"
 TRACK_COLUMNS = (
-    "norad_id",
-    "track_id",
-    "epoch_time_ns",
-    *STATE_COLUMNS,
-    *AREAS,
-    "joint_covariance",
-    "manoeuvre_time_ns",
-)
+    "norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, *AREAS, "joint_covariance", "manoeuvre_time_ns", *MARKS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +56,15 @@ class Tracks:
     """(t,) when, or since when, the object is suspected to have manoeuvred; 0: it is not."""
     dynamics: Dynamics = CONSTANT_DYNAMICS
     """The numerical model that propagates them."""
+    markings: Mapping[str, Marking] = field(default_factory=dict)
+    """What marks the data of tracks, by their ids; those that are left out have no mark that is known."""
 
     @classmethod
     def of(cls, rows: pa.Table, dynamics: Dynamics = CONSTANT_DYNAMICS) -> Tracks:
         """From rows of `tracks` with TRACK_COLUMNS; rows of versions before the numerical model are left out."""
         ordered = rows.filter(rows["joint_covariance"].is_valid()).sort_by("norad_id")
-        columns = arrays(ordered.drop_columns("joint_covariance"))
+        columns = arrays(ordered.drop_columns(["joint_covariance", *MARKS]))
+        marked = zip(*(ordered[name].to_pylist() for name in ("track_id", *MARKS)), strict=True)
         return cls(
             norad_id=columns["norad_id"],
             track_id=columns["track_id"],
@@ -75,6 +74,7 @@ class Tracks:
             covariance=covariance_from_lower(flat(ordered.column("joint_covariance")), size=8),
             manoeuvre_ns=columns["manoeuvre_time_ns"],
             dynamics=dynamics,
+            markings={track_id: Marking(*marks) for track_id, *marks in marked if any(marks)},
         )
 
     def at(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -109,6 +109,8 @@ class BestStates:
     """(n,) the covariance that could not be used, and why: `TRACK_NOT_FINITE` and so on; empty: none."""
     choice: TextArray
     """(n,) why this source and no other, of `state_choice`; empty: there was no other."""
+    of_tracks: Mapping[str, Marking] = field(default_factory=dict)
+    """See `Tracks.markings`."""
 
     @classmethod
     def of(
@@ -200,7 +202,7 @@ class BestStates:
         nothing = np.full(len(index), NONE)
         return cls(
             catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing, manoeuvre_ns, refused,
-            np.full(len(index), "", dtype=_REASONS),
+            np.full(len(index), "", dtype=_REASONS), tracks.markings,
         )  # fmt: skip
 
     @classmethod
@@ -240,6 +242,16 @@ class BestStates:
     def ephemeris_id(self) -> list[str | None]:
         """Return the id of the ephemeris of each state, (n,); None: no ephemeris is used."""
         return [self.ephemerides.ephemeris_id[n] if n != NONE else None for n in self.ephemeris.tolist()]
+
+    @property
+    def markings(self) -> list[Marking]:
+        """Return what marks the data of the source of each state, (n,)."""
+        of_sets = self.catalogue.markings(self.index)
+        sources = zip(self.ephemeris.tolist(), self.track_id.tolist(), of_sets, strict=True)
+        return [
+            self.ephemerides.marking(n) if n != NONE else self.of_tracks.get(track, UNMARKED) if track else of_set
+            for n, track, of_set in sources
+        ]
 
     @property
     def has_covariance(self) -> npt.NDArray[np.bool_]:

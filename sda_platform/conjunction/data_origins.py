@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
-from sda_platform.formats.element_set import CLASSIFICATIONS, REAL, UNCLASSIFIED
+from sda_platform.formats.markings import MARKS, UNMARKED, Marking, highest, of_pair
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.window_observations import observations_of
 from sda_platform.lake.correction_log import INSERT
@@ -33,11 +34,13 @@ SHORT_KINDS: Final[Mapping[str, str]] = {
 }
 """The same in tables; a star marks an assumed covariance."""
 _LANDED: Final = ("segment_sha256", "record_number", "received_time_ns")
-_COLUMNS: Final = [f"{name}_{n}" for n in (1, 2) for name in ("norad_id", "state_source", "track_id", "ephemeris_id")]
+_COLUMNS: Final = [
+    f"{name}_{n}" for n in (1, 2) for name in ("norad_id", "state_source", "track_id", "ephemeris_id", *MARKS)
+]
 Key = tuple[str, int]
 """An event and the number of one of its objects, 1 or 2."""
 Row = Mapping[str, Any]
-_Known = tuple[tuple[str, ...], tuple[str, ...], int | None, str, str]
+_Known = tuple[tuple[str, ...], tuple[str, ...], int | None]
 
 
 @dataclass(frozen=True)
@@ -45,20 +48,19 @@ class DataOrigin:
     """``kind``: the source of the state, as `conjunction_assessments` names it. ``makers``: the sensors of a track, or
     the originators that messages state; ``senders``: who brought the records, as we know them. ``time_ns``: how new the
     data is: the epoch of a set or of a track's newest window, the creation of an ephemeris; None: not known.
-    ``classification`` and ``data_mode``: those that a set states."""
+    ``marking``: that of the state, as the assessment has it."""
 
     kind: str
     makers: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
     time_ns: int | None = None
-    classification: str = UNCLASSIFIED
-    data_mode: str = REAL
+    marking: Marking = UNMARKED
 
     @property
     def data(self) -> str:
         """Makers and senders, and what marks their data; empty where neither is known."""
         made, sent = ", ".join(self.makers), f"by {', '.join(self.senders)}" if self.senders else ""
-        marks = ", ".join(each for each in (self.classification, self.data_mode) if each not in (UNCLASSIFIED, REAL))
+        marks = self.marking.shown
         return " ".join(filter(None, (made, sent, f"[{marks}]" if marks else "")))
 
     def __str__(self) -> str:
@@ -85,23 +87,16 @@ def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str
     """Name the source and the originator of each object's state of an event; None: not assessed, or unknown."""
     known = {n: origins.get((event_id, n)) for n in (1, 2)}
     kinds = {f"state_source_{n}": each.kind if each else None for n, each in known.items()}
-    kinds |= {f"data_of_{n}": (each.data or None) if each else None for n, each in known.items()}
-    return kinds | marking_of(each for each in known.values() if each)
+    return kinds | {f"data_of_{n}": (each.data or None) if each else None for n, each in known.items()}
 
 
-def marking_of(origins: Iterable[DataOrigin]) -> dict[str, str | None]:
-    """Return the marking of what follows from data of all ``origins``: its highest classification, and a data mode that
-    is not real, if there is one; None: nothing is known of the data.
-    """
-    known = list(origins)
-    unreal = sorted({each.data_mode for each in known} - {REAL})
-    highest = max((each.classification for each in known), key=_rank, default=None)
-    return {"classification": highest, "data_mode": ", ".join(unreal) or (REAL if known else None)}
-
-
-def _rank(classification: str) -> int:
-    # What is none of the known ones may be higher than all.
-    return CLASSIFICATIONS.index(classification) if classification in CLASSIFICATIONS else len(CLASSIFICATIONS)
+def with_markings(assessments: pa.Table) -> pa.Table:
+    """Return rows of `conjunction_assessments` with the marking of the data of both states, as alerts have it."""
+    of_both = assessments.select([f"{name}_{n}" for name in MARKS for n in (1, 2)]).to_pylist()
+    found = [highest(of_pair(row)) for row in of_both]
+    for name in MARKS:
+        assessments = assessments.append_column(name, pa.array([getattr(each, name) for each in found], pa.string()))
+    return assessments
 
 
 def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin]:
@@ -121,24 +116,18 @@ def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin
             known = sets.get(row[f"norad_id_{n}"])
         elif kind == "fused_track":
             known = tracks.get(row[f"track_id_{n}"])
-        found[row["event_id"], n] = DataOrigin(kind, *known) if known else DataOrigin(kind)
+        marking = Marking.of(row, f"_{n}")
+        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), (), None)), marking)
     return found
 
 
 def _of_element_sets(lake: Lake, norad_ids: set[int]) -> dict[int, _Known]:
     if not norad_ids:
         return {}
-    columns = ["norad_id", "originator", "epoch_time_ns", "classification", "data_mode", *_LANDED]
+    columns = ["norad_id", "originator", "epoch_time_ns", *_LANDED]
     rows = lake.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
     found = with_senders(lake, ELEMENT_SETS, rows)
-    return {
-        row["norad_id"]: (
-            *_names([row["originator"]], [row], row["epoch_time_ns"])[:3],
-            row["classification"] or UNCLASSIFIED,
-            row["data_mode"] or REAL,
-        )
-        for row in found
-    }
+    return {row["norad_id"]: _names([row["originator"]], [row], row["epoch_time_ns"]) for row in found}
 
 
 def _of_ephemerides(lake: Lake, norad_ids: set[int]) -> dict[str, _Known]:
@@ -171,4 +160,4 @@ def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
 
 def _names(makers: Iterable[str | None], rows: Iterable[Row], time_ns: int | None) -> _Known:
     senders = {row["source_name"] for row in rows if row["source_name"]}
-    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders)), time_ns, UNCLASSIFIED, REAL
+    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders)), time_ns

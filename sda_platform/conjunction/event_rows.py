@@ -3,12 +3,14 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.formats.markings import MARKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
+from sda_platform.lake.table import MarkedRows
 
 STATED_COLUMNS = (
     "norad_id_1", "norad_id_2", "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1",
-    "object_name_2", "stated_probability", "stated_by",
+    "object_name_2", "stated_probability", "stated_by", *MARKS,
 )  # fmt: skip
 """What received CDMs state of an encounter, under the names of `conjunction_alerts`."""
 
@@ -24,7 +26,7 @@ class Approach(CorrectionLogModel):
     relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA.", ge=0, lt=20)
 
 
-class Alert(Approach):
+class Alert(Approach, MarkedRows):
     """An alert for subscribers: an event that the alert policy selects, assessed here or stated by a received CDM.
 
     Columns from ``status`` on are null in entries of a version without a policy. An event that only messages have is

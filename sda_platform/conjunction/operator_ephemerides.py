@@ -18,6 +18,7 @@ from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.tables import BY_DEFAULT, EPHEMERIDES, EPHEMERIS_COLUMNS
 from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.state_choice import EARLIER_DEPARTS, NEWER_WITHOUT_COVARIANCE
+from sda_platform.formats.markings import UNMARKED, Marking
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -48,6 +49,8 @@ class OperatorEphemerides:
     ephemerides: tuple[Ephemeris, ...]
     source: tuple[str, ...]
     """(k,) what kind of state each gives: the names of `conjunction_assessments`."""
+    markings: tuple[Marking, ...] = ()
+    """(k,) what marks the data of each; none: not known of any."""
     choices: Mapping[int, str] = field(default_factory=dict)
     """Why an ephemeris ranks as it does, of `state_choice`, by its number, where its rank is not that of its age."""
 
@@ -65,6 +68,7 @@ class OperatorEphemerides:
                 ASSUMED_EPHEMERIS if row.get("covariance_source") == BY_DEFAULT else OPERATOR_EPHEMERIS
                 for row, _ in pieces
             ),
+            tuple(Marking.of(row) for row, _ in pieces),
         )
 
     @classmethod
@@ -84,6 +88,7 @@ class OperatorEphemerides:
             (*self.ephemeris_id, *others.ephemeris_id),
             (*self.ephemerides, *others.ephemerides),
             (*self.source, *others.source),
+            tuple(each.marking(n) for each in (self, others) for n in range(len(each.ephemerides))),
         )
         order, paths, created_ns = list[int](), list[Ephemeris](), list[int]()
         choices = dict[int, str]()
@@ -105,8 +110,13 @@ class OperatorEphemerides:
             tuple(both.ephemeris_id[n] for n in order),
             tuple(paths),
             tuple(both.source[n] for n in order),
+            tuple(both.markings[n] for n in order),
             choices,
         )
+
+    def marking(self, number: int) -> Marking:
+        """Return what marks the data of an ephemeris."""
+        return self.markings[number] if self.markings else UNMARKED
 
     def _stated_before(self, number: int) -> list[tuple[int, Ephemeris]]:
         """Return the earlier ephemerides of the same object that have a covariance, within the span of ``number``."""

@@ -16,6 +16,7 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.clock import iso
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.formats.markings import MARKS, Marking
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
@@ -27,7 +28,7 @@ MOST_SCREENED: Final = 50
 _ARRAYS: Final = ("state_time_ns", "state", "covariance_time_ns", "covariance")
 _COLUMNS: Final = ("norad_id", "epoch_time_ns", "usable_from_ns", "usable_until_ns", *_ARRAYS)
 _SIGMAS: Final = ("position_sigma_m", "published_sigma_m")
-REFINED_COLUMNS: Final = (*_COLUMNS, *_SIGMAS)
+REFINED_COLUMNS: Final = (*_COLUMNS, *_SIGMAS, *MARKS)
 
 
 def refined_read(store: Lake, plan: Plan) -> pa.Table:
@@ -83,6 +84,7 @@ def refined_ephemerides(rows: pa.Table, catalogue: Catalogue, tracks: pa.Table, 
         tuple(f"{OWN_ORIGINATOR}:{number}:{iso(epoch_ns)}" for number, epoch_ns in names),
         tuple(_ephemeris(used, row, int(end_ns)) for row, end_ns in enumerate(until_ns)),
         (REFINED_EPHEMERIS,) * len(numbers),
+        tuple(map(Marking.of, used.select(MARKS).to_pylist())),
     )
 
 

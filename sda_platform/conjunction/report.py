@@ -19,6 +19,7 @@ from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.data_origins import data_origins
 from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
+from sda_platform.formats.markings import MARKS, Marking
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
 from sda_platform.orchestration.materialization import markdown_table
@@ -31,6 +32,7 @@ LISTED = 40
 _LISTED = (
     "risk", "norad_id_1", "object_name_1", "norad_id_2", "object_name_2", "tca_time_ns", "miss_distance_km",
     "collision_probability", "maximum_probability", "stated_probability", "stated_by", "rule",
+    *MARKS,
 )  # fmt: skip
 
 
@@ -112,6 +114,7 @@ def _listed(alert: Mapping[str, Any]) -> dg.TableRecord:
             "stated Pc": _number(alert["stated_probability"], ".2e"),
             "by": alert["stated_by"] or "",
             "rule": alert["rule"] or "",
+            "marking": Marking.of(alert).shown,
             "alert": alert["event_id"],
         }
     )

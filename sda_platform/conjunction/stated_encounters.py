@@ -23,6 +23,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
     SAME_EVENT_NS,
 )
+from sda_platform.formats.markings import MARKS
 from sda_platform.lake.correction_log import last_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest, TableSnapshot, TableWindow
@@ -38,7 +39,7 @@ STATED_TYPE: Final = pa.struct([CONJUNCTION_ALERTS.arrow_schema.field(name) for 
 _MESSAGE = (
     "originator", "created_time_ns", "received_time_ns", "norad_id_1", "norad_id_2", "object_designator_1",
     "object_designator_2", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km", "relative_speed_km_s",
-    "stated_probability", "recomputed_probability", "segment_sha256", "record_number", COMMIT_SEQUENCE, *STATES,
+    "stated_probability", "recomputed_probability", "segment_sha256", "record_number", COMMIT_SEQUENCE, *STATES, *MARKS,
 )  # fmt: skip
 _KNOWN = ("event_id", "norad_id_1", "norad_id_2", "tca_time_ns", "sequence", "op")
 Row = Mapping[str, Any]

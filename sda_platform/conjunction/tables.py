@@ -11,6 +11,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATAL
 from sda_platform.conjunction.event_rows import STATED_COLUMNS, Alert, Approach
 from sda_platform.conjunction.landed_rows import METHODS, AlertAcknowledgementRow, Message
 from sda_platform.conjunction.sizes import SIZE_SOURCES
+from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.quantities import number_list, quantity
 from sda_platform.lake.table import Table
@@ -32,6 +33,8 @@ SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
 _STATE_SOURCES = [
     "operator_ephemeris", "operator_ephemeris_assumed_covariance", "refined_ephemeris", "fused_track", "element_set",
 ]  # fmt: skip
+_CLASSIFICATION = "Classification of the data of the {}'s state, as `classification` of its source; null: not known."
+_DATA_MODE = "Data mode of the data of the {}'s state, as `data_mode` of its source; null: not known."
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -144,6 +147,10 @@ class Assessment(Approach):
         nullable=True,
         description="The secondary's ephemeris, if used: segment and record; ours: object and epoch.",
     )
+    classification_1: T.StringType = pa.Field(nullable=True, description=_CLASSIFICATION.format("primary"))
+    classification_2: T.StringType = pa.Field(nullable=True, description=_CLASSIFICATION.format("secondary"))
+    data_mode_1: T.StringType = pa.Field(nullable=True, description=_DATA_MODE.format("primary"))
+    data_mode_2: T.StringType = pa.Field(nullable=True, description=_DATA_MODE.format("secondary"))
     state_1: T.ArrayType = number_list(6, "The primary's state at TCA, TEME; km, km/s.", nullable=True)
     covariance_1: T.ArrayType = number_list(
         21, "Its 6×6 covariance, TEME, lower triangle by rows (21 terms).", nullable=True
@@ -165,6 +172,7 @@ _ENCOUNTER = [
     *[("tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
     *[(table, c) for table in ("ephemerides", "refined_ephemerides") for c in ("state", "covariance")],
 ]
+_MARKED_SOURCES = ("orbital_catalog", "tracks", "ephemerides", "refined_ephemerides")
 _ALERT_COPIES = [
     *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
     "collision_probability", "track_id_1", "track_id_2", "maximum_probability", "mahalanobis_distance",
@@ -218,6 +226,7 @@ CONJUNCTION_ASSESSMENTS = Table(
         "ephemeris_id_2": [("ephemerides", "segment_name"), ("ephemerides", "record_number")],
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
+        **{f"{mark}_{n}": [(table, mark) for table in _MARKED_SOURCES] for mark in MARKS for n in (1, 2)},
         "radius_1_m": [("satellite_catalog", "rcs_m2")],
         "radius_2_m": [("satellite_catalog", "rcs_m2")],
     },
@@ -233,11 +242,15 @@ CONJUNCTION_ALERTS = Table(
     "tca_time_ns",
     lineage={
         **{c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
-        **{c: [("conjunction_assessments", c), ("received_cdms", c)] for c in STATED_COLUMNS[:-2]},
+        **{c: [("conjunction_assessments", c), ("received_cdms", c)] for c in STATED_COLUMNS if c in _ALERT_COPIES},
         "risk": [("conjunction_assessments", c) for c in ("collision_probability", "maximum_probability", "risk")],
         "data_quality": [("conjunction_assessments", c) for c in ("state_source_1", "state_source_2")],
         "stated_probability": [("received_cdms", c) for c in ("stated_probability", "recomputed_probability")],
         "stated_by": [("received_cdms", "originator")],
+        **{
+            mark: [*(("conjunction_assessments", f"{mark}_{n}") for n in (1, 2)), ("received_cdms", mark)]
+            for mark in MARKS
+        },
     },
     consumes=(CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS),
     reads=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES),

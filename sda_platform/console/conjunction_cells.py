@@ -10,6 +10,7 @@ from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom
 from sda_platform.console.overview import Row
 from sda_platform.console.page import ahead, badge
 from sda_platform.foreign_text import Html
+from sda_platform.formats.markings import Marking
 from sda_platform.html_elements import element, joined
 from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.units import SECOND_NS
@@ -44,7 +45,8 @@ def _pair(row: Row, root: str) -> tuple[object, ...]:
         element("a", number, href=f"{root}objects/{number}") if (number := row[f"norad_id_{n}"]) else NONE
         for n in (1, 2)
     ]
-    return event, element("small", numbers[0], " – ", numbers[1])
+    marks = [" ", element("strong", f"[{shown}]")] if (shown := Marking.of(row).shown) else []
+    return event, element("small", numbers[0], " – ", numbers[1], *marks)
 
 
 def _tca(row: Row, now_ns: int) -> Html:

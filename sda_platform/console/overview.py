@@ -13,7 +13,7 @@ from sda_platform.conjunction.acknowledging import Actions, acknowledgements_amo
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.currency import Currency
-from sda_platform.conjunction.data_origins import DataOrigin, Key, data_origins, marking_of
+from sda_platform.conjunction.data_origins import DataOrigin, Key, data_origins
 from sda_platform.conjunction.policy_in_force import policy_in_force
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -22,6 +22,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
 )
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
+from sda_platform.formats.markings import Marking, highest, of_pair
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -64,7 +65,12 @@ class Overview:
         ]
         levels, origins = _levels(lake, assessed, currency.now_ns), data_origins(lake, assessed)
         rows = [
-            {**row, **_judged(alerts.get(row["event_id"]), level), **_data(origins, row["event_id"])}
+            {
+                **row,
+                **_judged(alerts.get(row["event_id"]), level),
+                **_data(origins, row["event_id"]),
+                **_marking(row, alerts.get(row["event_id"])),
+            }
             for row, level in zip(assessed, levels, strict=True)
         ]
         known = {row["event_id"] for row in assessed}
@@ -105,7 +111,12 @@ def _data(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, Any]:
     known = {n: origins[event_id, n] for n in (1, 2)}
     data: dict[str, Any] = {f"data_of_{n}": each.data for n, each in known.items()}
     data |= {f"data_time_{n}_ns": each.time_ns for n, each in known.items()}
-    return data | marking_of(known.values())
+    return data
+
+
+def _marking(row: Row, alert: Row | None) -> dict[str, str | None]:
+    """Return the marking of an assessment, and of the message whose Pc its alert states."""
+    return highest([*of_pair(row), *([Marking.of(alert)] if alert else [])]).columns()
 
 
 def _levels(lake: Lake, assessed: Sequence[Row], now_ns: int) -> Sequence[int]:

@@ -70,12 +70,13 @@ def of_groups(rows: "pa.Table", group: IntArray, count: int) -> list[Marking]:
 
     ``group`` (n,) has the number of each row's group. Columns that the rows lack are not known.
     """
-    found: list[set[Marking]] = [set() for _ in range(count)]
-    stated = rows.select([name for name in MARKS if name in rows.column_names])
-    if any(column.null_count < stated.num_rows for column in stated.columns):
-        for number, row in zip(group.tolist(), stated.to_pylist(), strict=True):
-            found[number].add(Marking.of(row))
-    return [highest(each) for each in found]
+    found: list[set[tuple[str | None, ...]]] = [set() for _ in range(count)]
+    stated = [rows[name] if name in rows.column_names else None for name in MARKS]
+    if any(column is not None and column.null_count < rows.num_rows for column in stated):
+        texts = ([None] * rows.num_rows if column is None else column.to_pylist() for column in stated)
+        for number, marks in zip(group.tolist(), zip(*texts, strict=True), strict=True):
+            found[number].add(marks)
+    return [highest(Marking(*marks) for marks in each) for each in found]
 
 
 def of_rows(rows: "pa.Table") -> Marking:

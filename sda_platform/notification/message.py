@@ -8,6 +8,7 @@ from typing import Any
 from sda_platform.clock import iso_to_second
 from sda_platform.conjunction.currency import words_of
 from sda_platform.foreign_text import in_message
+from sda_platform.formats.markings import Marking
 from sda_platform.notification.due import DueAlert
 from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.units import SECOND_NS
@@ -59,7 +60,8 @@ def _title(ordered: Sequence[DueAlert], now_ns: int) -> str:
     first = ordered[0]
     more = f" and {len(ordered) - 1} more" if len(ordered) > 1 else ""
     ahead = words_of((first.alert["tca_time_ns"] - now_ns) / SECOND_NS)
-    return f"{first.alert['risk']} {first.change}: {_name(first.alert, 1)} – {_name(first.alert, 2)}, in {ahead}{more}"
+    pair = f"{_name(first.alert, 1)} – {_name(first.alert, 2)}"
+    return f"{_marks(first.alert)}{first.alert['risk']} {first.change}: {pair}, in {ahead}{more}"
 
 
 def _line(due: DueAlert, now_ns: int, console: str) -> str:
@@ -68,7 +70,7 @@ def _line(due: DueAlert, now_ns: int, console: str) -> str:
     tca = f"TCA {iso_to_second(alert['tca_time_ns'])}, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
     link = _link(alert, console) or f"alert {alert['event_id']}"
     numbers = f"miss {alert['miss_distance_km']:.3f} km, {_probability(alert)}"
-    return f"{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"
+    return f"{_marks(alert)}{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"
 
 
 def _link(alert: Mapping[str, Any], console: str) -> str | None:
@@ -78,7 +80,7 @@ def _link(alert: Mapping[str, Any], console: str) -> str | None:
 def _facts(due: DueAlert, console: str) -> dict[str, Any]:
     alert = due.alert
     names = {f"object_name_{n}": _name(alert, n) for n in (1, 2)}
-    copied = {name: alert[name] for name in _COPIED}
+    copied = {**{name: alert[name] for name in _COPIED}, **Marking.of(alert).columns()}
     tca, link = iso_to_second(alert["tca_time_ns"]), _link(alert, console)
     return {**copied, **names, "level": alert["risk"], "change": due.change, "tca_utc": tca, "link": link}
 
@@ -89,6 +91,12 @@ def _probability(alert: Mapping[str, Any]) -> str:
     if stated is not None:
         parts.append(f"Pc {probability_text(stated, 1)} by {_one_line(alert['stated_by'] or 'others')}")
     return ", ".join(parts) or "no Pc"
+
+
+def _marks(alert: Mapping[str, Any]) -> str:
+    """Return what a reader must see first: the marking of the data, unless it is unclassified and real, or unknown."""
+    shown = Marking.of(alert).shown
+    return f"[{_one_line(shown)}] " if shown else ""
 
 
 def _name(alert: Mapping[str, Any], n: int) -> str:

@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.formats.markings import MARKS
 from sda_platform.lake.correction_log import INSERT, last_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -16,6 +17,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 _COLUMNS: Final = [
     "event_id", "sequence", "op", "status", "risk", "rule", "norad_id_1", "norad_id_2", "object_name_1",
     "object_name_2", "tca_time_ns", "miss_distance_km", "collision_probability", "stated_probability", "stated_by",
+    *MARKS,
 ]  # fmt: skip
 
 

@@ -25,8 +25,9 @@ from sda_platform.catalog.tables import (
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
-from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events
+from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.markings import MARKS, highest, of_pair
 from sda_platform.formats.satcat import FACTS
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
@@ -186,7 +187,8 @@ class LakeSource:
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
         alert, conjunction = _row_schema(CONJUNCTION_ALERTS), _row_schema(CONJUNCTION_ASSESSMENTS)
         for schema in (alert, conjunction):
-            schema["properties"] |= {name: {"type": ["string", "null"]} for name in origin_columns({}, "")}
+            names = (*origin_columns({}, ""), *MARKS)
+            schema["properties"] |= {n: {"type": ["string", "null"]} for n in names if n not in schema["properties"]}
         alert["properties"]["acknowledgements"] = {"type": "array", "items": {"type": "object"}}
         return {
             ALERT: alert,
@@ -205,13 +207,14 @@ class LakeSource:
             return found.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
         kept = [column.name for column in table.columns if column.name not in _NOT_IN_FEEDS]
         found = self._lake.log(table).rows_of(is_of_commit, kept)
+        found = with_markings(found) if table is CONJUNCTION_ASSESSMENTS else found
         return found.sort_by([(name, "ascending") for name in (*table.key, "sequence") if name in kept])
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
         found = _current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
         origins = self._origins(found, as_of_ns)
-        return [{**origin_columns(origins, row["event_id"]), **row} for row in found]
+        return [{**origin_columns(origins, row["event_id"]), **row, **highest(of_pair(row)).columns()} for row in found]
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
         found = sorted(_current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)

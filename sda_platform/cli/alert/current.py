@@ -19,6 +19,7 @@ from sda_platform.conjunction.selection import EventSelection, first_places, sor
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.delivery.configured import subscriber_of
+from sda_platform.formats.markings import Marking
 from sda_platform.lake.correction_log import INSERT, current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
@@ -173,7 +174,8 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: i
 
 def _pair_of(alert: CurrentAlert) -> str:
     """Both objects, with whose data their states are, and what others state of them."""
-    lines = []
+    shown = Marking(alert.classification, alert.data_mode).shown
+    lines = [f"[{shown}]"] if shown else []
     for n in (1, 2):
         number, kind, data = (getattr(alert, f"{name}_{n}") for name in ("norad_id", "state_source", "data_of"))
         origin = f" · {SHORT_KINDS.get(kind, kind)} {of_whom(data or '')}".rstrip() if kind else ""
@@ -211,7 +213,7 @@ def _alert(
 ) -> CurrentAlert:
     seen = acknowledgements[-1] if acknowledgements else {}
     copied: dict[str, Any] = {name: facts[name] for name in _COPIED} | {name: facts.get(name) or "" for name in _TEXTS}
-    copied |= origin
+    copied |= {**origin, **Marking.of(facts).columns()}
     return CurrentAlert(
         alert_id=facts["event_id"],
         sequence=revision,

@@ -62,7 +62,7 @@ def assessed(message: Cdm, radius_m: float = 20.0, tracked: int = 1) -> dict[str
     joint = np.block([[covariance(of_track), np.zeros((6, 2))], [np.zeros((2, 6)), areas]])
     track = {
         "norad_id": IDS[tracked - 1], "track_id": "a track", "epoch_time_ns": tca_ns,
-        "manoeuvre_time_ns": tca_ns - SECOND_NS,
+        "manoeuvre_time_ns": tca_ns - SECOND_NS, "classification": "C", "data_mode": "EXERCISE",
         **dict(zip(STATE_COLUMNS, state(of_track).tolist(), strict=True)),
         "drag_area_m2_kg": 0.01, "reflective_area_m2_kg": 0.01, "joint_covariance": joint[np.tril_indices(8)].tolist(),
     }  # fmt: skip
@@ -76,6 +76,7 @@ def assessed(message: Cdm, radius_m: float = 20.0, tracked: int = 1) -> dict[str
         "segment_name": "ops.kvn", "record_number": 3, "usable_from_ns": times_ns[0], "usable_until_ns": times_ns[-1],
         "state_time_ns": times_ns, "state": states.ravel().tolist(), "covariance_time_ns": [tca_ns],
         "covariance": covariance(of_ephemeris)[np.tril_indices(6)].tolist(),
+        "classification": "S", "data_mode": "TEST",
     }  # fmt: skip
     sets = read_elements(DATA / "screening" / "supplemental_sets_2025-01-12.omm.csv", DAY_NS, DAY_NS + 1).elements.take(
         np.zeros(2, np.int64)
@@ -142,6 +143,10 @@ def expected(message: Cdm, stated: dict[str, Any], tracked: int) -> dict[str, An
         f"manoeuvre_time_{3 - tracked}_ns": None,
         f"ephemeris_id_{tracked}": None,
         f"ephemeris_id_{3 - tracked}": "ops.kvn:3",
+        f"classification_{tracked}": "C",
+        f"data_mode_{tracked}": "EXERCISE",
+        f"classification_{3 - tracked}": "S",
+        f"data_mode_{3 - tracked}": "TEST",
         "object_type_1": "payload",
         "object_type_2": "debris",
         "radius_source_1": FLEET,

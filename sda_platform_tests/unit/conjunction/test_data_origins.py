@@ -11,7 +11,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATAL
 from sda_platform.cli.alert.message import alert_message
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.data_origins import DataOrigin, data_origins, marking_of, origins_of_events
+from sda_platform.conjunction.data_origins import DataOrigin, data_origins, origins_of_events
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, canonical
@@ -36,10 +36,8 @@ def from_record(number: int, **facts: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
-    """The primary's state is of its track, by a radar and a telescope; the secondary's of an element set, marked as
-    the parameter is."""
-    marks: dict[str, str] = getattr(request, "param", {})
+def lake(tmp_path: Path) -> Lake:
+    """The primary's state is of its track, by a radar and a telescope; the secondary's of an element set."""
     MissionClock(START_NS, 0, 0.0).save(tmp_path)
     lake = lake_at(tmp_path / "lake")
     commit(lake, ELEMENT_SETS, [landed(7, "celestrak", norad_id=5)])
@@ -47,7 +45,7 @@ def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
     commit(
         lake,
         ORBITAL_CATALOG,
-        [from_record(7, norad_id=5, originator="18 SPCS", epoch_time_ns=START_NS, **orbit, **marks)],
+        [from_record(7, norad_id=5, originator="18 SPCS", epoch_time_ns=START_NS, **orbit)],
     )
     commit(lake, RAW_RECORDS, [landed(n, source) for n, source in enumerate(("radars", "teide", "radars"))])
     sensors = ("radar-31", "optical-teide", "radar-99")
@@ -115,36 +113,6 @@ def test_list_page_message_and_service_show_it(lake: Lake, tmp_path: Path) -> No
     assert f"COMMENT state and covariance from fused track, data of {TRACK}" in message
     assert f"COMMENT state and covariance from element set, data of {ELEMENTS}" in message
     assert f"(state from its track, data of {TRACK})" in " ".join(sda("alert", "show", "3f2a").split())
-
-
-@pytest.mark.parametrize(
-    ("marks", "highest"),
-    [
-        ([("U", "REAL"), ("U", "REAL")], ("U", "REAL")),
-        ([("C", "REAL"), ("U", "EXERCISE")], ("C", "EXERCISE")),
-        ([("C", "TEST"), ("S", "EXERCISE")], ("S", "EXERCISE, TEST")),
-        ([("S", "REAL"), ("?", "REAL")], ("?", "REAL")),
-        ([], (None, None)),
-    ],
-)
-def test_what_follows_from_marked_data_is_marked_as_the_highest_of_them__44(
-    marks: list[tuple[str, str]], highest: tuple[str | None, str | None]
-) -> None:
-    origins = [DataOrigin("element_set", classification=level, data_mode=mode) for level, mode in marks]
-    assert marking_of(origins) == dict(zip(("classification", "data_mode"), highest, strict=True))
-
-
-@pytest.mark.parametrize("lake", [{"classification": "C", "data_mode": "EXERCISE"}], indirect=True)
-def test_an_alert_of_marked_sets_is_marked_in_each_answer_and_message__44(lake: Lake, tmp_path: Path) -> None:
-    source = LakeSource(lake, str(tmp_path / "landing"))
-    (alert,), (conjunction,) = source.alerts(), source.conjunctions(5)
-    expected = {"classification": "C", "data_mode": "EXERCISE", "data_of_2": f"{ELEMENTS} [C, EXERCISE]"}
-    for row_of_answer in (alert, conjunction):
-        assert {name: row_of_answer[name] for name in expected} == expected
-    message = alert_message(lake, "3f2a", "kvn").decode()
-    assert "COMMENT CLASSIFICATION: C" in message
-    assert "COMMENT DATA MODE: EXERCISE" in message
-    assert f"data of {ELEMENTS} [C, EXERCISE]" in message
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_webhook_gets_the_facts_of_each_alert_beside_the_text__48(
     alert = {
         "event_id": "e-1", "sequence": 2, "risk": "red", "norad_id_1": 25544, "norad_id_2": None,
         "object_name_1": "ISS (ZARYA)", "object_name_2": "A\nB", "tca_time_ns": after(3600), "miss_distance_km": 0.2,
-        "collision_probability": 3e-4, "stated_probability": None, "stated_by": None,
+        "collision_probability": 3e-4, "stated_probability": None, "stated_by": None, "classification": "C",
     }  # fmt: skip
     message = message_of("desk", [DueAlert(alert, "begun")], [], START_NS, "https://sda.example.org")
     assert message is not None
@@ -78,7 +78,7 @@ def test_a_webhook_gets_the_facts_of_each_alert_beside_the_text__48(
         "event_id": "e-1", "sequence": 2, "level": "red", "change": "begun", "norad_id_1": 25544, "norad_id_2": None,
         "object_name_1": "ISS (ZARYA)", "object_name_2": "A B", "tca_utc": "2024-11-01T01:00:00Z",
         "miss_distance_km": 0.2, "collision_probability": 3e-4, "stated_probability": None, "stated_by": None,
-        "link": "https://sda.example.org/conjunctions/e-1",
+        "link": "https://sda.example.org/conjunctions/e-1", "classification": "C", "data_mode": None,
     }]  # fmt: skip
 
 

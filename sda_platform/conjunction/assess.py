@@ -15,7 +15,7 @@ from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.slow_passes import slow_tca_ns, stay_s
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
-from sda_platform.formats.markings import MARKS
+from sda_platform.formats.markings import MARKS, UNMARKED
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -44,10 +44,13 @@ def assess_candidates(
     ephemerides: OperatorEphemerides,
     volumes: Volumes,
     sizes: ObjectSizes,
+    *,
+    keeps_markings: bool = True,
 ) -> pa.Table:
     """Assess candidates by what is known of their objects; skip objects that left the catalogue.
 
-    ``volumes`` are those that they were screened in, ``sizes`` give the hard-body radii.
+    ``volumes`` are those that they were screened in, ``sizes`` give the hard-body radii. Without ``keeps_markings`` the
+    marking of the states is not known.
     """
     known = np.isin(candidates.column("norad_id_1").to_numpy(), catalogue.norad_id)
     known &= np.isin(candidates.column("norad_id_2").to_numpy(), catalogue.norad_id)
@@ -93,6 +96,7 @@ def assess_candidates(
         "is_screening_only": ~(sides[0].has_covariance & sides[1].has_covariance),
         "risk": risk_level(best.probability_for_risk).tolist(),
     }
+    unmarked = [UNMARKED] * rows.num_rows
     states = (np.hstack([r1, v1]), lower_triangles(c1)), (np.hstack([r2, v2]), lower_triangles(c2))
     for number, side in enumerate(sides):
         of_object = {
@@ -104,7 +108,7 @@ def assess_candidates(
             "track_id": [track or None for track in side.track_id.tolist()],
             "manoeuvre_time": [at_ns or None for at_ns in side.manoeuvre_ns.tolist()],
             "ephemeris_id": side.ephemeris_id,
-            **dict(zip(MARKS, zip(*side.markings, strict=True), strict=True)),
+            **dict(zip(MARKS, zip(*(side.markings if keeps_markings else unmarked), strict=True), strict=True)),
             "state": states[number][0].tolist(),
             "covariance": states[number][1].tolist(),
         }

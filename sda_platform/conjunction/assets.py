@@ -248,6 +248,7 @@ def conjunction_assessments(
         ephemerides=refined.and_paths(ephemerides_read(store, plan)),
         volumes=screening.screening_volumes(),
         sizes=screening.sizes().with_table(store, snapshot_of(plan, SATELLITE_CATALOG).version),
+        keeps_markings=screening.keeps_markings,
     )
     events = pa.array(review.events_to_assess(store, plan, [*tracked, *announced]), pa.string())
     entries = apply(

@@ -14,7 +14,7 @@ from sda_platform.setting_sections import ScreeningSettings
 _FULL_FROM_SHARE = 0.2
 SETTINGS: Final = "screening"
 """Under which name a commit records the settings of the screening."""
-_OF_THE_PACE = {"refresh_h", "objects_per_task", "at_once"}
+_OF_THE_PACE = {"refresh_h", "objects_per_task", "at_once", "keeps_markings"}
 
 
 @dataclass(frozen=True)

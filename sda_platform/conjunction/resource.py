@@ -1,7 +1,7 @@
 """What is screened and how far ahead, and what becomes an alert, as Dagster resources whose settings commits record."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from pydantic import Field
 from typing_extensions import override
@@ -18,10 +18,27 @@ from sda_platform.setting_sections import AlertSettings, ScreeningSettings
 from sda_platform.units import HOUR_NS
 
 
-class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]):
+class RecordedScreening(ScreeningSettings):
+    """What commits record of a screening beside its settings."""
+
+    keeps_markings: bool = Field(
+        default=True,
+        description="Whether assessments keep the marking of their data; earlier releases do not.",
+    )
+
+
+class ScreeningResource(RecordedScreening, RecordedResource["ScreeningResource"]):
     """Who is screened against whom, how far ahead, and how near is near."""
 
     _UNRECORDED = ("objects_per_task", "at_once")
+
+    @override
+    def as_recorded(self, settings: Mapping[str, Any]) -> Self:
+        return super().as_recorded({"keeps_markings": False, **settings})
+
+    @override
+    def as_unrecorded(self) -> Self:
+        return self.as_recorded({})
 
     @override
     def listed(self) -> object:

@@ -57,14 +57,15 @@ RED = {"collision_probability": 1e-3, "risk": "red", "is_2d_valid": True, "mahal
 POLICY = AlertPolicy(AlertSettings())
 
 
-def assessed(lake: Lake) -> dict[str, Any]:
+def assessed(lake: Lake, *, keeps_markings: bool = True) -> dict[str, Any]:
     """The assessment of the pair by the sets in force, made a red one."""
     sets = lake.log(ELEMENT_SETS).head()
     snapshot = TableSnapshot(ELEMENT_SETS.name, sets.version, sets.sequence)
     catalogue = catalogue_ahead(lake, lake.log(ORBITAL_CATALOG).version(), snapshot, after(7200))
     no_track = Tracks.of(TRACKS.arrow_schema.empty_table().select(TRACK_COLUMNS))
     paths, sizes = OperatorEphemerides.none(), ObjectSizes({})
-    (row,) = assess_candidates(pa.table(PAIR), catalogue, no_track, paths, Volume.sphere(50.0), sizes).to_pylist()
+    given = (pa.table(PAIR), catalogue, no_track, paths, Volume.sphere(50.0), sizes)
+    (row,) = assess_candidates(*given, keeps_markings=keeps_markings).to_pylist()
     return {**row, **RED}
 
 
@@ -97,6 +98,8 @@ def test_an_assessment_has_the_marks_of_each_side_and_the_alert_the_highest__44(
     assert (Marking.of(row, "_1"), Marking.of(row, "_2")) == (("U", "REAL"), EXERCISE)
     (alert,) = lake.log(CONJUNCTION_ALERTS).rows().to_pylist()
     assert Marking.of(alert) == EXERCISE
+    earlier = assessed(lake, keeps_markings=False)
+    assert Marking.of(alert_of(earlier)) == (None, None), "as a replay of an earlier release's commit must be"
 
 
 def test_every_answer_of_now_and_of_the_past_is_marked__44(lake: Lake, tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ def test_what_changes_no_row_is_not_recorded_and_stays_as_it_is() -> None:
     assert again.recorded() == then
 
 
+def test_a_commit_from_before_the_markings_is_replayed_without_them__44() -> None:
+    then = ScreeningResource().recorded()
+    assert ScreeningResource().as_recorded(then).keeps_markings
+    del then["keeps_markings"]
+    assert not ScreeningResource().as_recorded(then).keeps_markings
+    assert not ScreeningResource().as_unrecorded().keeps_markings
+
+
 def test_a_fleet_that_was_changed_in_its_place_or_is_gone_cannot_be_replayed(tmp_path: Path) -> None:
     fleet = tmp_path / "fleet.csv"
     fleet.write_text(FLEET)

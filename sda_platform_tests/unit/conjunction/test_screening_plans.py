@@ -116,7 +116,7 @@ def test_every_setting_that_says_what_is_screened_is_a_full_screening_at_once(ch
 def test_every_recorded_setting_is_one_of_these_or_of_the_pace() -> None:
     said = {"lists_sha256", "scope", "fleet_internal", "volumes", "horizon_h", "threshold_km", "sigmas", "reach_km"}
     assert ScreeningResource().recorded().keys() == {
-        *said, "manoeuvre_sigmas", "satellite_catalogue", "fleet", "refresh_h",
+        *said, "manoeuvre_sigmas", "satellite_catalogue", "fleet", "refresh_h", "keeps_markings",
     }  # fmt: skip
 
 
@@ -126,6 +126,8 @@ def test_the_pace_and_a_setting_that_an_upgrade_brings_change_nothing() -> None:
     assert under(older, recorded) is None
     assert under(older, {**recorded, "sigmas": 3.0}) == FULL
     assert under(recorded, {**recorded, "refresh_h": 3.0}) is None
+    unmarked = {name: value for name, value in recorded.items() if name != "keeps_markings"}
+    assert under(unmarked, recorded) is None
 
 
 def test_a_member_more_in_the_fleets_file_is_a_full_screening(tmp_path: Path) -> None:

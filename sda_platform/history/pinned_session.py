@@ -81,6 +81,7 @@ class PinnedSession:
         self._projection = projection
         self._limits = limits or SqlLimits()
         self._sizes: dict[str, dict[str, int]] = {}
+        self._whole: set[str] = set()
 
     def register(self, *names: str) -> None:
         """Make the views of these tables, or of all tables of the vector; a query makes the ones that it names."""
@@ -99,6 +100,10 @@ class PinnedSession:
         views = views_in(words, self.vector.snapshots)
         read = {table.name for view in views for table in view.tables}
         named = sorted(n for n in self.vector.snapshots if n in words or f"{ACTIVE}{n}" in words or n in read)
+        # A view names columns that came later than the moment, where they are null.
+        for name in read - self._whole:
+            self._sizes.pop(name, None)
+        self._whole |= read
         if named:
             self.register(*named)
         for view in views:
@@ -131,7 +136,8 @@ class PinnedSession:
     def _open(self, name: str) -> None:
         table, snapshot, kept = self._tables[name], self.vector.snapshots[name], self.vector.kept.get(name)
         log, version = self._lake.log(table), self._versions.get(name)
-        files = pinned_files(log, snapshot, self._projection, kept)
+        projection = "current" if name in self._whole else self._projection
+        files = pinned_files(log, snapshot, projection, kept)
         self._sizes[name] = {}
         if snapshot.sequence == 0:
             rows = self.session.createDataFrame([], table.schema)

@@ -79,6 +79,7 @@ class PinnedView:
         self._limits = limits or Limits()
         self._files: dict[str, PinnedFiles] = {}
         self._conditions: dict[str, Predicate | None] = {}
+        self._whole: set[str] = set()
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
@@ -156,6 +157,12 @@ class PinnedView:
     def _open(self, sql: str) -> Sequence[str]:
         """Open the tables that ``sql`` names beside each other and the start of DuckDB, and return their names."""
         named = sorted(self._named(sql))
+        # A view names columns that came later than the moment, where they are null.
+        whole = {table.name for view in self._views(sql) for table in view.tables} - self._whole
+        self._whole |= whole
+        for name in whole & self._files.keys():
+            del self._files[name]
+            self._conditions.pop(name, None)
         if missing := [name for name in named if name not in self._files]:
             with ThreadPoolExecutor(len(missing)) as pool:
                 opened = pool.map(self._opened, missing)
@@ -173,7 +180,8 @@ class PinnedView:
 
     def _opened(self, name: str) -> PinnedFiles:
         log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
-        return pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
+        projection = "current" if name in self._whole else self._projection
+        return pinned_files(log, snapshot, projection, self.vector.kept.get(name))
 
     def _show(self, name: str, condition: Predicate | None) -> None:
         """Let the views of a table read the files that may hold rows for which ``condition`` is true."""
@@ -192,8 +200,8 @@ class PinnedView:
         if name not in self._conditions and issubclass(self._tables[name].model, CorrectionLogModel):
             key = self._tables[name].key[0]
             self._connection.execute(
-                f'CREATE VIEW active."{name}" AS SELECT * FROM (SELECT * FROM main."{name}" QUALIFY row_number() OVER '
-                f"(PARTITION BY {key} ORDER BY sequence DESC, op DESC) = 1) WHERE op = '{INSERT}'"
+                f'CREATE OR REPLACE VIEW active."{name}" AS SELECT * FROM (SELECT * FROM main."{name}" QUALIFY '
+                f"row_number() OVER (PARTITION BY {key} ORDER BY sequence DESC, op DESC) = 1) WHERE op = '{INSERT}'"
             )
         self._conditions[name] = condition
 

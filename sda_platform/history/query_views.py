@@ -16,6 +16,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ASSESSMENTS,
 )
 from sda_platform.formats.acknowledgements import ACKNOWLEDGE
+from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.sources import ORBITING
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -86,6 +87,8 @@ ACTIVE_ALERTS: Final = QueryView(
         ("stated_probability", "e.stated_probability", "largest Pc that received messages state"),
         ("stated_by", "e.stated_by", "who states it"),
         ("rule", "e.rule", "rule of the alert policy"),
+        ("classification", "e.classification", "classification; null: not known"),
+        ("data_mode", "e.data_mode", "data mode; null: not known"),
         ("revision", "e.sequence", "revision"),
         ("as_of", "TIME(e.as_of_ns)", "mission time of the revision, UTC"),
         ("acknowledged_by", "k.acknowledged_by", "who acknowledged this revision, last"),
@@ -113,6 +116,11 @@ FLEET_EVENTS: Final = QueryView(
         ("hard_body_radius_m", "e.hard_body_radius_m", "sum of both radii"),
         ("state_source_1", "e.state_source_1", "source of the state of the primary"),
         ("state_source_2", "e.state_source_2", "source of the state of the secondary"),
+        *(
+            (f"{name}_{n}", f"e.{name}_{n}", f"{what} of the data of the {who}; null: not known")
+            for name, what in zip(MARKS, ("classification", "data mode"), strict=True)
+            for n, who in ((1, "primary"), (2, "secondary"))
+        ),
         ("as_of", "TIME(e.as_of_ns)", "mission time of the assessment, UTC"),
     ),
     "active.conjunction_assessments e LEFT JOIN active.conjunction_alerts a ON a.event_id = e.event_id",

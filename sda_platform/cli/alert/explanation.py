@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from sda_platform.cli.listing import cell
+from sda_platform.formats.markings import MARKS
 from sda_platform.history.explanation import Explanation, Known
 
 _SHOWN = {
-    "alert": ("risk", "rule", "collision_probability", "miss_distance_km", "tca_time_ns", "sequence"),
+    "alert": ("risk", "rule", "collision_probability", "miss_distance_km", "tca_time_ns", "sequence",
+              *MARKS),
     "assessment": ("collision_probability", "probability_method", "miss_distance_km", "tca_time_ns", "state_source_1",
-                   "state_source_2"),
+                   "state_source_2", *(f"{name}_{n}" for name in MARKS for n in (1, 2))),
     "candidate": ("miss_distance_km", "elements_epoch_1_ns", "elements_epoch_2_ns"),
     "element set": ("epoch_time_ns", "originator", "segment_name"),
     "track": ("state", "epoch_time_ns", "position_sigma_m", "manoeuvre_time_ns"),

@@ -1,5 +1,6 @@
 """The views of `sda query`: timestamps, one name for an id, and the rows that hold."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,18 @@ def test_active_alerts_have_the_revision_that_holds_and_who_acknowledged_it(view
     assert rows == [{"event_id": "a", "level": "red", "revision": 1, "tca": tca, "acknowledged_by": "bob"}]
     soon = "SELECT count(*) AS n FROM active.alerts WHERE tca < TIMESTAMP '2024-11-04' AND level = 'red'"
     assert view.rows(soon).to_pylist() == [{"n": 1}]
+
+
+def test_a_view_reads_a_lake_from_before_its_columns__44(tmp_path: Path) -> None:
+    lake, earlier = lake_at(tmp_path, now_ns=after(1800)), replace(CONJUNCTION_ALERTS)
+    columns = [c for c in CONJUNCTION_ALERTS.columns if c.name not in ("classification", "data_mode")]
+    vars(earlier)["columns"] = tuple(columns)  # a cached property
+    commit(lake, earlier, [event("a", 0, "insert")])
+    commit(lake, ALERT_ACKNOWLEDGEMENTS)
+    view = PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now"))
+    assert "classification" not in view.rows("FROM conjunction_alerts").column_names
+    rows = view.rows("SELECT event_id, classification, data_mode FROM active.alerts").to_pylist()
+    assert rows == [{"event_id": "a", "classification": None, "data_mode": None}]
 
 
 def test_events_of_the_fleet_are_those_of_alerts_and_those_below_their_levels(view: PinnedView) -> None:

@@ -20,7 +20,7 @@ def long_list(element: pa.DataType) -> list[float] | list[int] | list[str]:
 
 
 def full_rows(table: Table) -> pa.Table:
-    """Five rows with a long value in every column."""
+    """Five rows with a long value in every column: of a choice the longest."""
     values = {
         "string": "x" * 60,
         "int64": 1_730_419_200_000_000_000,
@@ -32,6 +32,10 @@ def full_rows(table: Table) -> pa.Table:
     row = {
         f.name: values.get(str(f.type), some_bytes if pa.types.is_binary(f.type) else None) for f in table.arrow_schema
     }
+    choices = {
+        c.name: rule.statistics["allowed_values"] for c in table.columns for rule in c.rules if rule.name == "isin"
+    }
+    row |= {name: max(allowed, key=lambda each: len(str(each))) for name, allowed in choices.items()}
     lists = {f.name: long_list(f.type.value_type) for f in table.arrow_schema if pa.types.is_list(f.type)}
     return pa.Table.from_pylist([{**row, **lists}] * PREVIEW_ROWS, schema=table.arrow_schema)
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pydantic import Field
 
 from sda_platform.clock import iso
 from sda_platform.lake.errors import Unavailable
+from sda_platform.lake.fencing import while_held
 from sda_platform.lake.lake import Lake
 from sda_platform.replay.history import History
 
@@ -133,6 +135,11 @@ class EtcdLeases:
         """Return whether the holder may still act, by its own clock."""
         return self._clock() < lease.expires_s
 
+    def require(self, lease: Lease) -> None:
+        """Raise LeaseLost unless the holder may still act."""
+        if not self.is_held(lease):
+            raise LeaseLost(f"the lease {lease.name} (token {lease.token}) was lost before its holder was done")
+
     def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         failures = []
         for client in self._clients:
@@ -160,14 +167,16 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
     def guarded(self, store: Lake, name: str) -> Iterator[Lake]:
         """Yield ``store`` under the site lease ``name``: commits carry its token, and it is released afterwards.
 
-        Raises LeaseTaken where another process holds it. A holder that cannot keep its lease is refused at its next
-        plan, once another one has committed.
+        Raises LeaseTaken where another process holds it. A holder that has lost its lease does not write any more: its
+        write raises LeaseLost, and its next plan StaleToken, once another one has committed.
         """
         if not self.endpoints:
             yield store
             return
-        with holding(EtcdLeases(self.endpoints, self.holder), name, self.ttl_s) as lease:
+        leases = EtcdLeases(self.endpoints, self.holder)
+        with holding(leases, name, self.ttl_s) as lease:
             store.fencing_token = lease.token
+            store.engine = while_held(store.engine, partial(leases.require, lease))
             yield store
 
 
@@ -195,7 +204,7 @@ def without_leases(_resources: Mapping[str, Any], _live: Lake, _old: History, _s
 
 
 def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:
-    """Renew until done; a lease that is lost stays lost, and its token is refused once another holder has committed."""
+    """Renew until done; a lease that is lost stays lost."""
     while not done.wait(lease.ttl_s / 3):
         try:
             leases.renew(lease)

@@ -51,6 +51,29 @@ except StaleToken as error:
 """
 
 
+# A holder that planned a commit under its lease, waits for a line, and writes it then.
+WRITER = """
+import sys
+from pathlib import Path
+import sda_platform.definitions
+from sda_platform.lake.commit import append
+from sda_platform.orchestration.leases import LeaseLost, LeaseResource
+from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform_tests.support.delta_tables import lake_at, rows_of, with_delta_rs
+lake = lake_at(Path(sys.argv[2]))
+lake.engine = with_delta_rs
+with LeaseResource(endpoints=[sys.argv[1]], holder="paused", ttl_s=2).guarded(lake, PASS_SCHEDULE.name):
+    plan = lake.plan(PASS_SCHEDULE)
+    print("planned", lake.fencing_token, flush=True)
+    sys.stdin.readline()
+    try:
+        append(lake.log(PASS_SCHEDULE), plan, rows_of(PASS_SCHEDULE, []), is_stamped=True, engine=lake.engine)
+        print("written", flush=True)
+    except LeaseLost as error:
+        print("lost", error, flush=True)
+"""
+
+
 @contextmanager
 def guarded_when_free(leases: LeaseResource, lake: Lake) -> Iterator[None]:
     """As a run that is repeated while another holds the lease."""
@@ -129,6 +152,34 @@ def test_a_holder_that_was_stopped_beyond_its_lease_is_refused_at_the_table__ML2
     lake.fencing_token = None
     with pytest.raises(StaleToken, match="no lease"):
         lake.plan(PASS_SCHEDULE)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_holder_that_was_stopped_between_plan_and_write_does_not_write__46_5(
+    etcd: str, tmp_path: Path, is_stopped: bool
+) -> None:
+    command = [sys.executable, "-c", WRITER, etcd, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    ) as paused:
+        assert paused.stdout and paused.stdin
+        planned, token = paused.stdout.readline().split()
+        assert planned == "planned"
+        if is_stopped:
+            paused.send_signal(signal.SIGSTOP)
+            # The successor holds the lease, but has not committed: no token in the table refuses the first one.
+            with guarded_when_free(LeaseResource(endpoints=[etcd], holder="successor", ttl_s=30), lake_at(tmp_path)):
+                paused.send_signal(signal.SIGCONT)
+                answer, _ = paused.communicate("go\n", 60)
+        else:
+            answer, _ = paused.communicate("go\n", 60)
+    head = lake_at(tmp_path).head(PASS_SCHEDULE)
+    if is_stopped:
+        assert answer.startswith(f"lost the lease pass_schedule (token {token}) was lost before its holder was done")
+        assert head.commit is None
+    else:
+        assert (answer, head.sequence) == ("written\n", 1)
 
 
 def test_holders_that_pause_beyond_their_leases_never_write_stale__ML2_ML5_ML7(etcd: str) -> None:

@@ -6,7 +6,8 @@ them before it acts on them loses nothing in a crash. Delivery to a station is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
@@ -72,27 +73,37 @@ class Transition:
 
 
 class CommandQueue:
-    """At most ``capacity`` commands that are not acknowledged, of which ``reserved`` places are for emergencies."""
+    """At most ``capacity`` commands that are not acknowledged, of which ``reserved`` places are for emergencies.
 
-    def __init__(self, capacity: int, reserved: int, transitions: Iterable[Transition] = ()) -> None:
+    Of commands that are done only the ids are kept: no look costs more for those of the past.
+    """
+
+    def __init__(
+        self, capacity: int, reserved: int, transitions: Iterable[Transition] = (), done: Iterable[str] = ()
+    ) -> None:
+        """``transitions`` of earlier queues, in their order; ``done``: ids of further commands that are done."""
         self._capacity, self._reserved = capacity, reserved
-        self._state: dict[str, tuple[str, Command, int]] = {}
+        self._pending: dict[str, tuple[str, Command, int]] = {}
+        self._done = set(done)
         self._number = 0
         for transition in transitions:
-            self._state[transition.command.command_id] = self._entry(transition)
             self._number = transition.number
+            self._enter(transition)
 
     def push(self, command: Command) -> Transition | None:
         """Accept a command; None for an id that is known, which changes nothing.
 
         Raises QueueFull: at capacity, and for what is no emergency also when only reserved places are left.
         """
-        if command.command_id in self._state:
+        if command.command_id in self._pending or command.command_id in self._done:
             return None
-        room = self._capacity - len(self.pending)
-        if room <= (0 if command.priority >= EMERGENCY_FROM else self._reserved):
-            raise QueueFull(f"no room for {command.kind} {command.command_id}: {len(self.pending)} commands wait")
+        if not self.has_room(command):
+            raise QueueFull(f"no room for {command.kind} {command.command_id}: {len(self._pending)} commands wait")
         return self._change(ACCEPTED, command)
+
+    def has_room(self, command: Command) -> bool:
+        """Return whether a command of this priority can be accepted now."""
+        return self._capacity - len(self._pending) > (0 if command.priority >= EMERGENCY_FROM else self._reserved)
 
     def next(self, now_ns: int) -> tuple[list[Transition], Command | None]:
         """Return the commands expired by ``now_ns``, and the next to send: highest priority, oldest, first accepted.
@@ -106,32 +117,80 @@ class CommandQueue:
 
     def pending_by_urgency(self, now_ns: int) -> tuple[list[Transition], list[Command]]:
         """Return the commands expired by ``now_ns``, and all commands to send, in the order of `next`."""
-        expired = [self._change(EXPIRED, each) for each in self.pending if each.expires_ns <= now_ns]
+        expired = [self.expire(each) for each in self.pending if each.expires_ns <= now_ns]
         return expired, sorted(
-            self.pending, key=lambda each: (-each.priority, each.issued_ns, self._state[each.command_id][2])
+            self.pending, key=lambda each: (-each.priority, each.issued_ns, self._pending[each.command_id][2])
         )
 
     def dispatch(self, command_id: str) -> list[Transition]:
         """A pending command is about to be sent; nothing changes where it was sent before."""
-        state, command, _ = self._state[command_id]
+        state, command, _ = self._pending[command_id]
         return [self._change(DISPATCHED, command)] if state == ACCEPTED else []
 
     def acknowledge(self, command_id: str) -> Transition | None:
         """The station has executed or refused it; None where that is known."""
-        state, command, _ = self._state[command_id]
-        return self._change(ACKNOWLEDGED, command) if state in (ACCEPTED, DISPATCHED) else None
+        found = self._pending.get(command_id)
+        return self._change(ACKNOWLEDGED, found[1]) if found else None
+
+    def expire(self, command: Command) -> Transition:
+        """Its time is over; it need not have been accepted."""
+        return self._change(EXPIRED, command)
 
     @property
     def pending(self) -> list[Command]:
         """Commands that are accepted or dispatched, in the order of their acceptance."""
-        return [command for state, command, _ in self._state.values() if state in (ACCEPTED, DISPATCHED)]
+        return [command for _, command, _ in self._pending.values()]
 
     def _change(self, state: str, command: Command) -> Transition:
         self._number += 1
         transition = Transition(self._number, state, command)
-        self._state[command.command_id] = self._entry(transition)
+        self._enter(transition)
         return transition
 
-    def _entry(self, transition: Transition) -> tuple[str, Command, int]:
-        known = self._state.get(transition.command.command_id)
-        return transition.state, transition.command, known[2] if known else transition.number
+    def _enter(self, transition: Transition) -> None:
+        command_id, known = transition.command.command_id, self._pending.get(transition.command.command_id)
+        if transition.state not in (ACCEPTED, DISPATCHED):
+            self._pending.pop(command_id, None)
+            self._done.add(command_id)
+        elif command_id not in self._done:
+            place = known[2] if known else transition.number
+            self._pending[command_id] = transition.state, transition.command, place
+
+
+class CommandsWithoutRoom:
+    """Issued commands that no queue has accepted yet: the most urgent is first, whatever their number."""
+
+    def __init__(self) -> None:
+        self._commands: dict[str, Command] = {}
+        self._by_urgency: list[tuple[int, int, int, str]] = []
+        self._by_expiry: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def add(self, command: Command) -> None:
+        """Let a command wait, unless it does."""
+        if command.command_id not in self._commands:
+            self._commands[command.command_id] = command
+            urgency = -command.priority, command.issued_ns, len(self._by_urgency), command.command_id
+            heapq.heappush(self._by_urgency, urgency)
+            heapq.heappush(self._by_expiry, (command.expires_ns, command.command_id))
+
+    def take_expired(self, now_ns: int) -> list[Command]:
+        """Remove the commands whose time is over by ``now_ns``, and return them."""
+        found = []
+        while self._by_expiry and self._by_expiry[0][0] <= now_ns:
+            command = self._commands.pop(heapq.heappop(self._by_expiry)[1], None)
+            found += [command] if command else []
+        return found
+
+    def take_while(self, has_room: Callable[[Command], bool]) -> Iterator[Command]:
+        """Remove the most urgent command for as long as there is room for it, and yield it."""
+        while self._by_urgency:
+            command = self._commands.get(self._by_urgency[0][-1])
+            if command is not None and not has_room(command):
+                return
+            heapq.heappop(self._by_urgency)
+            if command is not None:
+                del self._commands[command.command_id]
+                yield command

@@ -45,14 +45,18 @@ class CommandLog:
         After an error the next call returns what this one would have.
         """
         # Pending ones first: a segment that is consumed meanwhile is found in the table, and known by its name.
-        found = self._pending()
+        found, consumed = self._pending(), set[str]()
         head = self._lake.log(GROUND_EVENTS).head().sequence
         if head > self._sequence:
             is_new = (ds.field(COMMIT_SEQUENCE) > self._sequence) & (ds.field("station") == self.station)
             rows = self._lake.log(GROUND_EVENTS).rows([*EVENT_COLUMNS, "segment_name"], is_new).to_pylist()
-            for name in sorted({row["segment_name"] for row in rows} - found.keys() - self._read):
+            consumed = {row["segment_name"] for row in rows}
+            for name in sorted(consumed - found.keys() - self._read):
                 found[name] = [row for row in rows if row["segment_name"] == name]
-        self._read |= found.keys()
+            self._read |= found.keys()
+            # Later looks read later commits: the name of a consumed segment is only needed while it is still pending.
+            self._read -= consumed.difference(self._zone.pending_names())
+        self._read |= found.keys() - consumed
         self._sequence = max(head, self._sequence)
         return [row for rows in found.values() for row in rows if row["station"] == self.station]
 

@@ -14,13 +14,20 @@ from typing import Any
 
 import httpx
 
-from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, LOST, REJECTED, GroundEvent
+from sda_platform.formats.ground_events import (
+    ACKNOWLEDGED,
+    COMMAND_EVENTS,
+    EXPIRED,
+    LOST,
+    REJECTED,
+    GroundEvent,
+)
 from sda_platform.formats.membership_events import ALIVE
-from sda_platform.ground.command_states import command_of, transitions
 from sda_platform.ground.commands import (
     BadDirection,
     Command,
     CommandQueue,
+    CommandsWithoutRoom,
     QueueFull,
     Transition,
     check_direction,
@@ -29,6 +36,7 @@ from sda_platform.ground.failover import Failover, LinkEvent, Path
 from sda_platform.ground.failure_detection import PathClass
 from sda_platform.ground.heartbeat_sender import HeartbeatAnswer, HeartbeatSender
 from sda_platform.ground.heartbeats import HeartbeatRecorders
+from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease
@@ -74,8 +82,8 @@ class Uplink:
     queue: CommandQueue | None = None
     failover: Failover = field(init=False)
     _retries: RetryBudget = field(default_factory=RetryBudget)
-    _events: list[dict[str, Any]] = field(default_factory=list)
-    _refused: set[str] = field(default_factory=set)
+    _known: KnownCommands = field(default_factory=KnownCommands)
+    _without_room: CommandsWithoutRoom = field(default_factory=CommandsWithoutRoom)
     _sent_s: dict[str, float] = field(default_factory=dict)
     _next_send_s: float = 0.0
     _took_over_s: float = 0.0
@@ -120,6 +128,7 @@ class Uplink:
         self._watch()
         self._keep_lease()
         self._take()
+        self._make_use_of_room()
         self._send()
         records = self._recorders.complete(self.monotonic_s())
         self.log.append([self._reports.of_heartbeats(text, self.token) for text in records])
@@ -154,7 +163,7 @@ class Uplink:
 
     def _stop(self, now_s: float) -> None:
         """Command no more under the present token."""
-        self.queue = None
+        self.queue, self._without_room = None, CommandsWithoutRoom()
         if self.lease is not None:
             self.lease.release()
         self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
@@ -184,9 +193,8 @@ class Uplink:
         self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
         # Who acted before has sealed what it sent; what it did not is in the log as issued.
         self._new_events()
-        queue = CommandQueue(self.settings.capacity, self.settings.reserved, transitions(self._events))
-        self.queue, self._sent_s = queue, {}
-        self._accept(self._events)
+        self.queue, self._sent_s = self._known.queue(self.settings.capacity, self.settings.reserved), {}
+        self._accept(self._known.issued())
 
     def _new_token(self) -> int:
         """Return the token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the
@@ -206,31 +214,39 @@ class Uplink:
         return token
 
     def _take(self) -> None:
-        found = self._new_events()
-        if found:
-            self._accept(found)
+        if found := self._new_events():
+            self._accept(self._known.issued(found))
 
     def _new_events(self) -> list[dict[str, Any]]:
-        found = [each for each in self.log.new_events() if each["event"] != HEARTBEATS]
-        self._events += found
-        self._refused |= {each["command_id"] for each in found if each["event"] == REJECTED}
+        found = [each for each in self.log.new_events() if each["event"] in COMMAND_EVENTS]
+        for command_id in self._known.add(found):
+            self._sent_s.pop(command_id, None)
         return found
 
-    def _accept(self, events: list[dict[str, Any]]) -> None:
+    def _accept(self, commands: list[Command]) -> None:
         if self.queue is None:
             return
         changes: list[GroundEvent] = []
-        for event in events:
-            if event["event"] != ISSUED or event["command_id"] in self._refused:
-                continue
-            command = command_of(event)
+        for command in commands:
             try:
                 check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
                 accepted = self.queue.push(command)
                 changes += self._as_events([accepted] if accepted else [])
-            except (BadDirection, QueueFull) as refusal:
+            except BadDirection as refusal:
                 changes.append(self._reports.of_command(command, REJECTED, self.token, str(refusal)))
+            except QueueFull:
+                self._without_room.add(command)
         self.log.append(changes)
+
+    def _make_use_of_room(self) -> None:
+        """Accept what found no room before, the most urgent first; what has expired meanwhile is recorded as such."""
+        queue = self.queue
+        if queue is None or not self._without_room:
+            return
+        changes = [queue.expire(each) for each in self._without_room.take_expired(self.clock_ns())]
+        accepted = (queue.push(each) for each in self._without_room.take_while(queue.has_room))
+        changes += [each for each in accepted if each]
+        self.log.append(self._as_events(changes))
 
     def _send(self) -> None:
         now_s = self.monotonic_s()

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from sda_platform.ground.commands import PRIORITY, Command, CommandQueue, QueueFull, Transition
+from sda_platform.ground.commands import PRIORITY, Command, CommandQueue, CommandsWithoutRoom, QueueFull, Transition
 from sda_platform_tests.models.station import Station
 
 NEVER = 10**18
@@ -43,6 +43,34 @@ def test_a_queue_full_of_housekeeping_still_takes_an_emergency__GC28() -> None:
     queue.push(command("safe-2", "SAFE_MODE"))
     with pytest.raises(QueueFull):
         queue.push(command("safe-3", "SAFE_MODE"))
+
+
+def test_of_commands_without_room_the_most_urgent_comes_first_and_what_expires_goes__46_3() -> None:
+    waiting, queue = CommandsWithoutRoom(), CommandQueue(3, 1)
+    for each in (
+        command("a", issued_ns=2), command("b", issued_ns=1), command("late", expires_ns=5),
+        command("point", "REPOINT", issued_ns=9), command("a", issued_ns=2),
+    ):  # fmt: skip
+        waiting.add(each)
+    assert len(waiting) == 4
+    assert [each.command_id for each in waiting.take_expired(5)] == ["late"]
+    taken = []
+    for each in waiting.take_while(queue.has_room):
+        queue.push(each)
+        taken.append(each.command_id)
+    assert (taken, len(waiting)) == (["point", "b"], 1)
+    queue.acknowledge("b")
+    assert [each.command_id for each in waiting.take_while(queue.has_room)] == ["a"]
+    assert (len(waiting), waiting.take_expired(NEVER)) == (0, [])
+
+
+def test_a_command_that_is_done_stays_done_whatever_comes_late__GC27() -> None:
+    x = command("x")
+    queue = CommandQueue(
+        4, 1, [Transition(1, "accepted", x), Transition(2, "acknowledged", x), Transition(3, "dispatched", x)]
+    )
+    assert (queue.pending, queue.push(x), queue.acknowledge("x")) == ([], None, None)
+    assert CommandQueue(4, 1, done=["x"]).push(x) is None
 
 
 def test_priority_follows_from_the_kind__GC26() -> None:

@@ -184,18 +184,29 @@ def test_events_that_an_error_kept_from_a_reader_come_with_its_next_look(
     assert reader.new_events() == []
 
 
-def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: Ground) -> None:
+def test_what_a_full_queue_has_no_room_for_waits_and_an_emergency_does_not__GC28(ground: Ground) -> None:
     log = ground.log()
     for number in range(6):
         log.issue("HOUSEKEEPING", expires_in_s=60, command_id=f"h{number}")
+    log.issue("HOUSEKEEPING", expires_in_s=0.01, command_id="short")
+    log.issue("REPOINT", expires_in_s=60, command_id="later", azimuth_deg=1.0, elevation_deg=2.0)
     log.issue("SAFE_MODE", expires_in_s=60, command_id="safe")
     ground.uplink("primary", capacity=4, reserved=2)
     ground.run(2)
-    rows = ground.rows()
-    assert sorted(ground.executed()) == ["h0", "h1", "safe"]
-    refused = [row for row in rows.values() if row["state"] == "rejected"]
-    assert len(refused) == 4
-    assert all("no room" in str(row["detail"]) for row in refused)
+    assert ground.executed() == ["safe", "h0", "later", "h1", "h2", "h3", "h4", "h5"], "the most urgent that has room"
+    states = {name: row["state"] for name, row in ground.rows().items()}
+    assert states == dict.fromkeys(ground.executed(), "acknowledged") | {"short": "expired"}
+
+
+def test_what_waits_for_room_is_taken_by_the_uplink_that_takes_over__46_3(ground: Ground) -> None:
+    for number in range(8):
+        ground.log().issue("HOUSEKEEPING", expires_in_s=600, command_id=f"h{number}")
+    first = ground.uplink("primary", capacity=3, reserved=1)
+    ground.run(0.2, "primary")
+    assert first.is_active and 0 < len(ground.executed()) < 8
+    ground.uplink("primary", capacity=3, reserved=1)
+    ground.run(2)
+    assert sorted(ground.executed()) == [f"h{number}" for number in range(8)], "each once"
 
 
 def test_an_uplink_that_crashed_is_started_again_and_goes_on__GF24(ground: Ground) -> None:

@@ -1,0 +1,42 @@
+"""What an uplink has read of its station's commands, whether it commands or not."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sda_platform.formats.ground_events import ISSUED
+from sda_platform.ground.command_states import FINAL, command_of, transitions
+from sda_platform.ground.commands import Command, CommandQueue
+
+
+class KnownCommands:
+    """The events of commands that are not done; of the others the ids alone, so that the past costs nothing."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[Mapping[str, Any]]] = {}
+        self._done: set[str] = set()
+
+    def add(self, events: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Take events of commands from the log, in any order; return the ids of commands that are done by them."""
+        found = list(events)
+        done = [each["command_id"] for each in found if each["event"] in FINAL]
+        self._done.update(done)
+        for command_id in done:
+            self._open.pop(command_id, None)
+        for each in found:
+            if each["command_id"] not in self._done:
+                self._open.setdefault(each["command_id"], []).append(each)
+        return done
+
+    def issued(self, events: Iterable[Mapping[str, Any]] | None = None) -> list[Command]:
+        """Return the commands that ``events`` issue, by default all known ones, without those that are done."""
+        known = (each for of_command in self._open.values() for each in of_command)
+        return [
+            command_of(each)
+            for each in (known if events is None else events)
+            if each["event"] == ISSUED and each["command_id"] not in self._done
+        ]
+
+    def queue(self, capacity: int, reserved: int) -> CommandQueue:
+        """Return a queue with what was accepted and is not done."""
+        known = [each for of_command in self._open.values() for each in of_command]
+        return CommandQueue(capacity, reserved, transitions(known), self._done)

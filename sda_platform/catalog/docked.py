@@ -14,7 +14,8 @@ from sda_platform.catalog.gate import accepted
 from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import MERGE_COLUMNS, best_sets
-from sda_platform.catalog.tables import ELEMENT_SETS, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.object_pairs import ObjectPairs

@@ -13,7 +13,8 @@ from sda_platform.catalog.gate import accepted, held_by
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import RANK_COLUMNS
-from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan

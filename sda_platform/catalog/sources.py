@@ -1,6 +1,6 @@
 """Sources of element sets: how they rank at equal epochs, and which sets assume a manoeuvre that is planned."""
 
-from sda_platform.catalog.tables import OWN_ORIGINATOR
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 
 SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, OWN_ORIGINATOR: 15, "CELESTRAK": 10}
 """Originators by rank: the higher wins at equal epochs; all others have rank 0.

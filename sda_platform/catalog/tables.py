@@ -28,8 +28,6 @@ ELEMENTS = "elements"
 """The attribute that sources of element sets claim; edits claim the others (`formats.edits.ATTRIBUTES`)."""
 IN_FORCE, LOST, CONCURRENT, SUPERSEDED, HELD = "in force", "lost", "concurrent", "superseded", "held"
 """What became of a claim: it holds, a better one holds, other edits contradict it, or an edit had seen it."""
-OWN_ORIGINATOR = "SDA PLATFORM"
-"""Who publishes what the platform determined itself: element sets, ephemerides and conjunction data messages."""
 CAME_INTO_FORCE = "came_into_force"
 """Among the counts of a commit of `orbital_catalog`: usable sets, consumed earlier, whose epoch has come since the last
 commit. If the commit consumed nothing, they are its cause."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.conjunction.data_origins import DataOrigin, Key
 from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.markings import highest, of_pair
 from sda_platform.fusion.tables import covariance_from_lower

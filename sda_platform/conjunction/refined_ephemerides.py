@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.clock import iso
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.markings import MARKS, Marking
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan

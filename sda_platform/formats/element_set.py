@@ -26,6 +26,8 @@ _ONLY: Final = (
 )
 UNKNOWN: Final = "UNKNOWN"
 """What a message states for a name, a designator or an originator that is not known."""
+OWN_ORIGINATOR: Final = "SDA PLATFORM"
+"""Who publishes what the platform determined itself: element sets, ephemerides and conjunction data messages."""
 DECAY_DATE: Final = "DECAY_DATE"
 """Keyword of Space-Track's catalogue, a user-defined one in a message of the standard."""
 DATA_MODE, OWNER, SOURCE = MARKINGS = ("DATA_MODE", "OWNER", "SOURCE")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.lookup import UnknownObject
-from sda_platform.catalog.tables import OWN_ORIGINATOR
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.markings import Marking

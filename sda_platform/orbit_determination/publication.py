@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sda_platform.catalog.sources import OWN_RANK
-from sda_platform.catalog.tables import OWN_ORIGINATOR
-from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.element_set import OWN_ORIGINATOR, ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import Sender, describe_segment
 from sda_platform.lake.lake import Lake

@@ -1,17 +1,14 @@
 """The endpoint's routes, each declared once: the server and the OpenAPI document are made of this list."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
-from sda_platform.serving.answering import answering
-from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, Schema, many, one, schemas
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, many, one
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
-from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT, Handler
+from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT
+from sda_platform.serving.route import PREDICATES, Audience, Route
 from sda_platform.serving.scheduled import FORMATS, FRAME_S
 from sda_platform.serving.source import FEEDS
 from sda_platform.serving.spacetrack_classes import CLASSES
@@ -26,57 +23,6 @@ _TIMES: Final = {"at": instants("An instant, ISO 8601, UTC; may be repeated. Wit
 _SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("Last epoch, ISO 8601.")}
 
 
-class Audience(Enum):
-    """Who may ask."""
-
-    EVERYONE = "everyone"
-    READERS = "who may read: everyone, unless reading needs a login"
-    READERS_OF_SETS = "the same; of element sets each reads those of its sources"
-    CLIENTS = "a client by its token, where clients are declared"
-
-
-@dataclass(frozen=True)
-class Route:
-    """One path and what it answers: ``json`` is the schema of a success in JSON, ``answers`` has all its media types.
-
-    ``takes``: the media types of a body.
-    """
-
-    path: str
-    handler: Handler
-    summary: str
-    json: Schema
-    query: Mapping[str, Parameter] = field(default_factory=dict)
-    method: str = "GET"
-    answers: tuple[str, ...] = ("application/json",)
-    statuses: tuple[int, ...] = (200,)
-    takes: Mapping[str, str] = field(default_factory=dict)
-    audience: Audience = Audience.READERS
-
-    @property
-    def answer(self) -> Handler:
-        """What answers a request, also a wrong one."""
-        return answering(
-            self.handler,
-            self.query,
-            for_readers=self.audience in (Audience.READERS, Audience.READERS_OF_SETS),
-            of_every_source=self.audience is not Audience.READERS_OF_SETS,
-        )
-
-    @property
-    def pattern(self) -> str:
-        """The path as the server matches it."""
-        return self.path.replace(f"{{{_PREDICATES}}}", f"{{{_PREDICATES}:path}}")
-
-
-_PREDICATES: Final = "predicates"
-_LOGIN: Final = "clientToken"
-_IN_PATHS: Final = {
-    "norad_id": number("Catalogue number.", 1),
-    "submission_id": Parameter("The id in the answer to a submission."),
-    "name": choice("Class", tuple(CLASSES)),
-    _PREDICATES: Parameter("class/gp/NORAD_CAT_ID/25544/orderby/EPOCH desc/limit/10/format/json, and such."),
-}
 _ROWS: Final = {"type": "array", "items": {"type": "object"}}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
@@ -242,7 +188,7 @@ ROUTES: Final = (
         audience=Audience.READERS_OF_SETS,
     ),
     Route(
-        f"/basicspacedata/query/{{{_PREDICATES}}}",
+        f"/basicspacedata/query/{{{PREDICATES}}}",
         spacetrack.query,
         f"Space-Track's query of the classes {', '.join(CLASSES)}.",
         {"anyOf": [_ROWS, {"type": "object", "properties": {"data": _ROWS}}]},
@@ -270,46 +216,3 @@ ROUTES: Final = (
         "/ajaxauth/logout", spacetrack.logout, "Space-Track's logout.", {"type": "string"}, audience=Audience.EVERYONE
     ),
 )
-
-
-def openapi(version: str, rows: Mapping[str, Schema], *, reading_needs_login: bool = False) -> dict[str, Any]:
-    """Make the OpenAPI 3.1 document of the routes; ``version`` is the platform's.
-
-    ``rows``: the schemas of table rows by name.
-    """
-    with_login = set(Audience) - {Audience.EVERYONE} if reading_needs_login else {Audience.CLIENTS}
-    paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(
-            route, has_login=route.audience in with_login
-        )
-    about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST."}
-    login = {"type": "http", "scheme": "bearer", "description": "The token of a client, where clients are declared."}
-    components = {"schemas": schemas(rows), "securitySchemes": {_LOGIN: login}}
-    return {"openapi": "3.1.0", "info": about, "paths": paths, "components": components}
-
-
-def _operation(route: Route, *, has_login: bool) -> dict[str, Any]:
-    parameters = [parameter.described(name, "query") for name, parameter in route.query.items()]
-    for name, parameter in _IN_PATHS.items():
-        if f"{{{name}}}" in route.path:
-            parameters.insert(0, {**parameter.described(name, "path"), "required": True})
-    kinds: dict[str, Schema] = {"application/json": route.json}
-    success = {media: {"schema": kinds.get(media, {"type": "string"})} for media in route.answers}
-    operation: dict[str, Any] = {
-        "summary": route.summary,
-        "operationId": route.handler.__name__,
-        "parameters": parameters,
-        "responses": {
-            **{str(status): {"description": "Success.", "content": success} for status in route.statuses},
-            "default": {"description": "What is wrong.", "content": {"application/json": {"schema": one("Error")}}},
-        },
-    }
-    if has_login:
-        operation["security"] = [{_LOGIN: []}, {}]  # without declared clients, no login is needed
-    if route.method == "POST":
-        operation["requestBody"] = {
-            "required": True,
-            "content": {media: {"schema": {"type": "string"}} for media in route.takes},
-        }
-    return operation

@@ -34,9 +34,10 @@ from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.logins import People, Sessions, no_people
+from sda_platform.serving.openapi import openapi
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import AT_ONCE
-from sda_platform.serving.routes import ROUTES, openapi
+from sda_platform.serving.routes import ROUTES
 from sda_platform.serving.submissions import Submissions
 
 FOLLOW_S = 1.0

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.alert.message import alert_message
 from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.tables import (
@@ -23,6 +23,7 @@ from sda_platform.conjunction.tables import (
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.cdm import read_cdm
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS

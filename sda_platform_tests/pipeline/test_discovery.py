@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS

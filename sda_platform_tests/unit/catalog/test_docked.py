@@ -11,7 +11,7 @@ import pytest
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.catalog.docked import PUBLISHED_WITHIN_NS
 from sda_platform.catalog.orbits import Catalogue, catalogue_ahead
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.known_states import KnownStates
@@ -22,6 +22,7 @@ from sda_platform.conjunction.screening_tasks import EVENT, TOGETHER, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.whatif import Scene
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris

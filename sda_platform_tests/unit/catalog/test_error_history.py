@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sda_platform.catalog.error_history import with_error_scales
 from sda_platform.catalog.orbits import catalogue_ahead, propagator_of
-from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, HISTORY_COLUMNS, ORBITAL_CATALOG
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot

@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.catalog.ephemeris_decoding import decode
-from sda_platform.catalog.tables import EPHEMERIDES_FEED, OWN_ORIGINATOR
+from sda_platform.catalog.tables import EPHEMERIDES_FEED
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.segments import describe_segment
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform_tests.support.delta_tables import commit, lake_at

@@ -10,7 +10,8 @@ import pytest
 import sda_platform.definitions  # noqa: F401  # declares what the tables promise
 from sda_platform.catalog.decoding import decode
 from sda_platform.catalog.sources import SOURCE_PRIORITY
-from sda_platform.catalog.tables import ELEMENTS_FEED, OWN_ORIGINATOR
+from sda_platform.catalog.tables import ELEMENTS_FEED
+from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.landing.zone import LandingZone

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 
 from sda_platform.serving.negotiation import best
+from sda_platform.serving.openapi import openapi
 from sda_platform.serving.rendering import RENDERINGS
-from sda_platform.serving.routes import openapi
 from sda_platform_tests.support.sampling import number
 from sda_platform_tests.unit.serving.catalogues import row
 from sda_platform_tests.unit.serving.interleavings import ALERTS, NOW_NS, World, asked, world

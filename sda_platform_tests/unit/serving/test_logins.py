@@ -14,7 +14,8 @@ from starlette.routing import Route
 from sda_platform.serving.access_log import Access, AccessLog, accesses, newest
 from sda_platform.serving.clients import KnownClients
 from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions
-from sda_platform.serving.routes import ROUTES, Audience
+from sda_platform.serving.route import Audience
+from sda_platform.serving.routes import ROUTES
 from sda_platform_tests.unit.serving.client import Client
 from sda_platform_tests.unit.serving.endpoint import TOKENS, clients_of, endpoint_over, plan
 

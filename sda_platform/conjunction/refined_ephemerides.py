@@ -60,21 +60,24 @@ def of_fleet(rows: pa.Table, fleet: npt.ArrayLike) -> pa.Table:
     return own.take(pa.array(np.sort(np.argsort(-gain, kind="stable")[:MOST_SCREENED])))
 
 
-def refined_ephemerides(rows: pa.Table, catalogue: Catalogue, tracks: pa.Table, as_of_ns: int) -> OperatorEphemerides:
+def refined_ephemerides(
+    rows: pa.Table, catalogue: Catalogue | None, tracks: pa.Table, as_of_ns: int
+) -> OperatorEphemerides:
     """Return rows of `refined_ephemerides` as ephemerides that may be used.
 
     Objects that are not in the catalogue are left out. So are those that ``tracks`` (columns norad_id and
     manoeuvre_time_ns) suspect of a manoeuvre at the ephemeris' epoch or later. One ends where a set with a later epoch
-    comes into force, as of a planned manoeuvre.
+    comes into force, as of a planned manoeuvre. Without a catalogue the caller bounds them.
     """
     moved = {row["norad_id"]: row["manoeuvre_time_ns"] or 0 for row in tracks.to_pylist()}
     pairs = zip(rows["norad_id"].to_pylist(), rows["epoch_time_ns"].to_pylist(), strict=True)
     is_valid = np.array([moved.get(number, 0) < epoch_ns for number, epoch_ns in pairs], np.bool_)
-    is_valid &= np.isin(rows["norad_id"].to_numpy(), catalogue.norad_id)
+    if catalogue is not None:
+        is_valid &= np.isin(rows["norad_id"].to_numpy(), catalogue.norad_id)
     used = rows.filter(pa.array(is_valid))
     numbers, epochs_ns = used["norad_id"].to_numpy(), used["epoch_time_ns"].to_numpy()
     until_ns = used["usable_until_ns"].to_numpy()
-    if catalogue.terms is not None and len(numbers):
+    if catalogue is not None and catalogue.terms is not None and len(numbers):
         in_force = catalogue.rows_in_force(numbers, np.full(len(numbers), as_of_ns))
         until_ns = np.minimum(until_ns, catalogue.terms.until_ns[in_force] - 1)
     names = zip(numbers.tolist(), epochs_ns.tolist(), strict=True)

@@ -21,7 +21,13 @@ from sda_platform.orbits.earth_parameters import (
     terrestrial_time,
     ut1_ns,
 )
-from sda_platform.orbits.frames import earth_rotation_cross, itrf_to_teme, teme_to_itrf, velocity_itrf_to_teme
+from sda_platform.orbits.frames import (
+    earth_rotation_cross,
+    itrf_to_teme,
+    teme_to_itrf,
+    velocity_itrf_to_teme,
+    velocity_teme_to_itrf,
+)
 from sda_platform.units import DAY_S, HOUR_NS
 
 _NODE_NS = HOUR_NS
@@ -96,6 +102,32 @@ def covariances_in_teme(
     whole[:, :3, :3] = whole[:, 3:, 3:] = turn = gcrf_to_teme(time_ns) @ to_gcrf(frame, frame_ns)
     if frame == "ITRF":
         whole[:, 3:, :3] = earth_rotation_cross(turn.swapaxes(1, 2)).swapaxes(1, 2)
+    return np.asarray(whole @ covariance @ whole.swapaxes(1, 2))
+
+
+def states_from_teme(
+    frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """States (n, 3), (n, 3), TEME of date at ``time_ns`` (n,), in one of FRAMES: the inverse of `states_in_teme`."""
+    if frame == "TEME":
+        return r_km, v_km_s
+    if frame == "ITRF":
+        require_published(time_ns)
+        return teme_to_itrf(r_km, time_ns), velocity_teme_to_itrf(r_km, v_km_s, time_ns)
+    turn = to_gcrf(frame, time_ns).swapaxes(1, 2) @ to_gcrf("TEME", time_ns)
+    return _turned(turn, r_km), _turned(turn, v_km_s)
+
+
+def covariances_from_teme(frame: str, covariance: FloatArray, time_ns: IntArray) -> FloatArray:
+    """Covariances (n, 6, 6) of states in TEME of date at ``time_ns`` (n,), in one of FRAMES: the inverse of
+    `covariances_in_teme`.
+    """
+    if frame == "TEME":
+        return covariance
+    whole = np.zeros((len(time_ns), 6, 6))
+    whole[:, :3, :3] = whole[:, 3:, 3:] = turn = to_gcrf(frame, time_ns).swapaxes(1, 2) @ to_gcrf("TEME", time_ns)
+    if frame == "ITRF":
+        whole[:, 3:, :3] = -turn @ earth_rotation_cross(np.eye(3)).T
     return np.asarray(whole @ covariance @ whole.swapaxes(1, 2))
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql import types as T
 
 from sda_platform.catalog.gate import are_held, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES
@@ -22,7 +21,6 @@ from sda_platform.catalog.tables import (
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
 )
-from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
@@ -31,34 +29,31 @@ from sda_platform.formats.markings import MARKS, highest, of_pair
 from sda_platform.formats.satcat import FACTS
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.history.errors import VersionExpired
-from sda_platform.history.version_vector import vector_at
 from sda_platform.lake.commit_spans import committed_in
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.ordered_reading import in_order
-from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.elements import FOREVER_NS
-from sda_platform.recovery.verification import current_keys
+from sda_platform.runtime.current_rows import current_rows, row_schema, scheduled_observations
+from sda_platform.runtime.known_paths import known_paths
 from sda_platform.serving import micro_segment
-from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, an_object
+from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION
 from sda_platform.serving.index import IS_HELD, Binding
-from sda_platform.serving.kept_views import NotKept
 from sda_platform.serving.keys import PERIOD_NS
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.satellites import NO_SATELLITES, Satellites
-from sda_platform.serving.source import Rows
-from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
+from sda_platform.serving.source import KnownPath, Rows
+from sda_platform.tasking.tables import PASS_SCHEDULE
 
 _USABLE: Final = ds.field("error_kind").is_null()
 """The condition on `element_sets` for the usable sets."""
 _AT_ONCE: Final = 300_000
 """So many sets of a whole history are read at a time, up to four times as many where files overlap."""
-_LEFT_OUT: Final = {"sequence", "op", COMMIT_SEQUENCE, "state_1", "state_2", "covariance_1", "covariance_2"}
 _FEEDS: Final = {
     "alerts": CONJUNCTION_ALERTS, "conjunctions": CONJUNCTION_ASSESSMENTS, "element_sets": ELEMENT_SETS,
     "tracks": TRACKS,
@@ -68,9 +63,6 @@ _NOT_IN_FEEDS: Final = {
     *(name for name in TRACKS.arrow_schema.names if name.startswith("kept_")),
 }  # fmt: skip
 _OF_SATELLITES: Final = [*FACTS, "received_time_ns"]
-_JSON_TYPES: Final[Mapping[type[T.DataType], str]] = {
-    T.StringType: "string", T.LongType: "integer", T.DoubleType: "number", T.BooleanType: "boolean",
-}  # fmt: skip
 
 
 class LakeSource:
@@ -185,7 +177,7 @@ class LakeSource:
         return found
 
     def row_schemas(self) -> Mapping[str, Mapping[str, Any]]:
-        alert, conjunction = _row_schema(CONJUNCTION_ALERTS), _row_schema(CONJUNCTION_ASSESSMENTS)
+        alert, conjunction = row_schema(CONJUNCTION_ALERTS), row_schema(CONJUNCTION_ASSESSMENTS)
         for schema in (alert, conjunction):
             names = (*origin_columns({}, ""), *MARKS)
             schema["properties"] |= {n: {"type": ["string", "null"]} for n in names if n not in schema["properties"]}
@@ -193,7 +185,7 @@ class LakeSource:
         return {
             ALERT: alert,
             CONJUNCTION: conjunction,
-            SCHEDULED_OBSERVATION: _row_schema(PASS_SCHEDULE),
+            SCHEDULED_OBSERVATION: row_schema(PASS_SCHEDULE),
         }
 
     def feed_heads(self) -> Mapping[str, int]:
@@ -212,12 +204,12 @@ class LakeSource:
 
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
-        found = _current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
+        found = current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
         origins = self._origins(found, as_of_ns)
         return [{**origin_columns(origins, row["event_id"]), **row, **highest(of_pair(row)).columns()} for row in found]
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
-        found = sorted(_current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)
+        found = sorted(current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)
         known = known_acknowledgements(self._lake)
         active = [alert for alert in found if alert["status"] != "closed"]
         origins = self._origins(active, as_of_ns)
@@ -236,6 +228,9 @@ class LakeSource:
     def _origins(self, rows: Rows, as_of_ns: int | None) -> Mapping[Key, DataOrigin]:
         """Return whose data rows of events rest on; of the past that is in their history (`sda alert explain`)."""
         return {} if as_of_ns is not None else origins_of_events(self._lake, [row["event_id"] for row in rows])
+
+    def paths(self, norad_id: int, span_ns: tuple[int, int], as_of_ns: int | None = None) -> Sequence[KnownPath]:
+        return known_paths(self._lake, norad_id, span_ns, as_of_ns)
 
     def schedule(self, as_of_ns: int | None = None) -> Rows:
         return scheduled_observations(self._lake, as_of_ns)
@@ -268,50 +263,5 @@ class LakeSource:
         return {sha256: self.identified(rows)}
 
 
-def scheduled_observations(lake: Lake, as_of_ns: int | None = None) -> Rows:
-    """Return the scheduled observations of `pass_schedule`, by their beginning; of now, or as of a mission time."""
-    rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", as_of_ns)
-    return [row for row in rows if row["status"] == SCHEDULED]
-
-
 def _marked(sets: pa.Table, held: pa.Table) -> pa.Table:
     return sets.append_column(IS_HELD, are_held(sets, held))
-
-
-def _answered(table: Table) -> list[Column]:
-    return [column for column in table.columns if column.name not in _LEFT_OUT]
-
-
-def _row_schema(table: Table) -> dict[str, Any]:
-    """Return the JSON schema of a row as `_current_rows` gives it; a number that is none, or infinite, is null."""
-    columns = {
-        column.name: {"type": [_JSON_TYPES[type(column.data_type)], "null"], "description": column.description}
-        for column in _answered(table)
-    }
-    return an_object(columns, [table.key[0]])
-
-
-def _current_rows(
-    lake: Lake, table: Table, by: str, as_of_ns: int | None = None, where: ds.Expression | None = None
-) -> Rows:
-    """Return the rows of a correction log by a column, current now or at a mission time. Raises NotKept."""
-    if lake.log(table).version() < 0:
-        return []
-    version = None if as_of_ns is None else _version_at(lake, table, as_of_ns)
-    if version is not None and version < 0:
-        return []
-    columns = [column.name for column in _answered(table) if column.name != table.key[0]]
-    found = current_keys(lake.log(table), columns, version, where).drop_columns("op")
-    rows: Rows = found.sort_by([(by, "ascending"), (table.key[0], "ascending")]).to_pylist()
-    return rows
-
-
-def _version_at(lake: Lake, table: Table, as_of_ns: int) -> int:
-    """Return the newest version at a mission time, -1 before the first."""
-    try:
-        vector = vector_at(
-            lake, {table.name: table}, iso(as_of_ns), lambda commit: commit.manifest.as_of_ns <= as_of_ns
-        )
-    except VersionExpired as error:
-        raise NotKept(str(error)) from error
-    return vector.snapshots[table.name].version

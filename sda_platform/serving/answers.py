@@ -36,6 +36,21 @@ _STATE: Final[Mapping[str, Schema]] = {
     **dict.fromkeys(("owner", "source"), _TEXT_OR_NULL),
     **dict.fromkeys(("r_teme_km", "v_teme_km_s"), _VECTOR),
 }
+_TIMES: Final[Schema] = {"type": "array", "items": _WHOLE}
+_ROWS_OF_NUMBERS: Final[Schema] = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
+_SOME_ROWS: Final[Schema] = {"type": "array", "items": {"type": ["array", "null"], "items": _NUMBER}}
+_SEGMENT: Final[Mapping[str, Schema]] = {
+    **dict.fromkeys(("origin", "name"), _TEXT),
+    "error_scales": {"type": "array", "items": _NUMBER},
+    "time_ns": _TIMES,
+    "states": _ROWS_OF_NUMBERS,
+    "covariances": {**_SOME_ROWS, "description": "Lower triangles, row by row; null: not known."},
+}
+_EPHEMERIS: Final[Mapping[str, Schema]] = {
+    "norad_id": _WHOLE,
+    **dict.fromkeys(("object_name", "classification", "data_mode"), _TEXT_OR_NULL),
+    "frame": _TEXT,
+}
 _SUBMISSION: Final[Mapping[str, Schema]] = {
     **dict.fromkeys(("id", "received_utc"), _TEXT),
     "state": {"type": "string", "enum": ["received", "screened", "not_used"]},
@@ -93,6 +108,10 @@ def schemas(rows: Mapping[str, Schema]) -> dict[str, Any]:
         **found["$defs"],
         "ElementSet": an_object(_ELEMENTS, ("NORAD_CAT_ID", "EPOCH")),
         "State": an_object(_STATE, ("norad_id", "time_ns", "frame")),
+        "Ephemeris": an_object(
+            {**_EPHEMERIS, "segments": {"type": "array", "items": an_object(_SEGMENT, tuple(_SEGMENT))}},
+            ("norad_id", "frame", "segments"),
+        ),
         "Submission": an_object({**_SUBMISSION, "conjunctions": many(CONJUNCTION)}, ("id", "state")),
         "Events": an_object({"cursor": _TEXT, "is_complete": {"type": "boolean"}, "events": _EVENTS}, _OF_EVENTS),
         "Error": an_object({"error": _TEXT}, ("error",)),

@@ -7,7 +7,6 @@ unless given. Names and values have any case. An empty result is the text "No GP
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from functools import partial
 from typing import Final
 
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from sda_platform.orbits.element_order import rank
-from sda_platform.orbits.elements import ElementSets, apogee_altitude_km, perigee_altitude_km
+from sda_platform.orbits.elements import apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.serving.conditional import answered, of_view
 from sda_platform.serving.groups import group_of
@@ -24,6 +23,7 @@ from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, chosen, rendered
 from sda_platform.serving.requests import BadRequest, parsed_number, view_of
 from sda_platform.serving.satellites import CataloguedObject
+from sda_platform.serving.states import elements_of
 from sda_platform.serving.view import View
 from sda_platform.units import DAY_NS
 
@@ -150,8 +150,7 @@ def _is_decaying(each: CataloguedObject, time_ns: int) -> bool:
 
 
 def _protected(records: list[StoredElements], *, is_whole: bool) -> list[StoredElements]:
-    columns = {field.name: [getattr(each, field.name) for each in records] for field in fields(ElementSets)}
-    elements = ElementSets.from_columns(columns)
+    elements = elements_of(records)
     perigee_km, apogee_km = perigee_altitude_km(elements), apogee_altitude_km(elements)
     low_km, high_km = _PROTECTED_KM
     stays = (perigee_km >= low_km) & (apogee_km <= high_km) & (elements.inclination_deg <= _PROTECTED_INCLINATION_DEG)

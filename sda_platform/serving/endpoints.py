@@ -27,7 +27,6 @@ from sda_platform.serving.rendering import LEFT_OUT, chosen, json_rows, rendered
 from sda_platform.serving.requests import (
     SNAPSHOT,
     BadRequest,
-    NotFound,
     as_of,
     in_thread,
     instant,
@@ -38,6 +37,7 @@ from sda_platform.serving.requests import (
     place_of,
     quotas_of,
     sender_of,
+    set_of,
     view_of,
     whole_number,
     writer_of,
@@ -69,7 +69,7 @@ async def health(request: Request) -> Response:
 async def one_object(request: Request) -> Response:
     """Return the set in force of an object."""
     number = object_number(request)
-    return _sets(request, lambda view: ([_known(view, number)], None), is_many=False)
+    return _sets(request, lambda view: ([set_of(view, number)], None), is_many=False)
 
 
 async def objects(request: Request) -> Response:
@@ -140,7 +140,7 @@ def _states(request: Request, number: int | None) -> Response:
     def answer() -> Response:
         if wanted is not None:
             if len(wanted) == 1:
-                _known(view, wanted[0])
+                set_of(view, wanted[0])
             return _rows(states(view, wanted, times_ns))
         norad_ids = [each.norad_id for each in islice(view.objects(after), limit + 1)]
         following = norad_ids[limit - 1] if len(norad_ids) > limit else None
@@ -218,13 +218,6 @@ def _live(request: Request) -> LiveCatalogue:
 def _puts(request: Request) -> Puts:
     puts: Puts = request.app.state.puts
     return puts
-
-
-def _known(view: View, number: int) -> StoredElements:
-    found = view.get(number)
-    if found is None:
-        raise NotFound(f"the catalogue has no object {number}")
-    return found
 
 
 def _sets(

@@ -1,8 +1,9 @@
 """Reading a request: its parameters, its sender, and the view that it is answered from."""
 
+import math
 import re
 from asyncio import Semaphore
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from sda_platform.resilience import Quotas
 from sda_platform.serving.clients import Client, KnownClients, Right
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.record import StoredElements
 from sda_platform.serving.view import Place, View
 
 Found = TypeVar("Found")
@@ -105,6 +107,14 @@ def view_of(request: Request) -> Iterator[View]:
         view.has_more = seen.has_more
 
 
+def set_of(view: View, number: int) -> StoredElements:
+    """Return the set in force of an object. Raises NotFound."""
+    found = view.get(number)
+    if found is None:
+        raise NotFound(f"the catalogue has no object {number}")
+    return found
+
+
 def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = GREATEST_ID) -> int:
     """A parameter as a whole number from ``least`` to ``most``. Raises BadRequest."""
     text = request.query_params.get(name)
@@ -116,6 +126,26 @@ def parsed_number(text: str, name: str, *, least: int = 0, most: int = GREATEST_
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
         raise BadRequest(f"{name} is {text[:40]!r}, must be a whole number from {least} to {most}")
     return int(text)
+
+
+def seconds_of(request: Request, name: str, default: float, least: float, most: float) -> float:
+    """A parameter as seconds from ``least`` to ``most``. Raises BadRequest."""
+    text = request.query_params.get(name)
+    try:
+        found = default if text is None else float(text)
+    except ValueError:
+        found = math.nan
+    if not least <= found <= most:
+        raise BadRequest(f"{name} is {(text or '')[:40]!r}, must be {least:g} to {most:g} seconds")
+    return found
+
+
+def word_of(request: Request, name: str, words: Sequence[str]) -> str:
+    """A parameter that is one of ``words``; without it the first. Raises BadRequest."""
+    text = request.query_params.get(name, words[0])
+    if text not in words:
+        raise BadRequest(f"{name} is {text[:40]!r}, must be one of {', '.join(words)}")
+    return text
 
 
 def place_of(request: Request) -> Place | None:

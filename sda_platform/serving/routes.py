@@ -3,7 +3,7 @@
 from typing import Final
 
 from sda_platform.orbits.risk.levels import RISK_LEVELS
-from sda_platform.serving import celestrak, endpoints, events, scheduled, spacetrack, submissions
+from sda_platform.serving import celestrak, endpoints, ephemeris, events, scheduled, spacetrack, submissions
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, many, one
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
@@ -78,6 +78,23 @@ ROUTES: Final = (
         "States of an object by SGP4 from the set in force at each time: km and km/s, TEME.",
         many("State"),
         {**_TIMES, **_AS_OF},
+        audience=Audience.READERS_OF_SETS,
+    ),
+    Route(
+        "/objects/{norad_id}/ephemeris",
+        ephemeris.ephemeris,
+        "States of an object with covariances: by the best ephemeris of each time, else by SGP4. km, km/s, UTC.",
+        one("Ephemeris"),
+        {
+            "from": instant("First time, ISO 8601; without it: now."),
+            "until": instant("Last time, ISO 8601; without it a day after the first."),
+            "step": seconds("Time from state to state, seconds; 60.", *ephemeris.STEP_S),
+            "frame": choice("Frame of states and covariances; TEME unless given", ephemeris.FRAMES),
+            "source": choice("The best ephemeris of each time, or sets alone", ephemeris.SOURCES),
+            "format": choice("Format of the answer instead of the Accept header", tuple(ephemeris.FORMATS)),
+            **_AS_OF,
+        },
+        answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
         audience=Audience.READERS_OF_SETS,
     ),
     Route(

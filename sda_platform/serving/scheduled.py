@@ -10,13 +10,14 @@ from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.conditional import of_content
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.rendering import LEFT_OUT, element_set, json_rows
-from sda_platform.serving.requests import BadRequest, as_of, in_thread, instant, view_of
+from sda_platform.serving.requests import as_of, in_thread, instant, seconds_of, view_of, word_of
 from sda_platform.serving.source import Rows
 from sda_platform.serving.view import View
 
 FORMATS: Final = ("json", "sensorkit")
 FRAME_S: Final = 0.001, 3600.0
 """Shortest and longest exposure, and time from frame to frame."""
+_OF_CAMERA: Final = tuple(Camera.__dataclass_fields__)
 
 
 async def schedule(request: Request) -> Response:
@@ -26,9 +27,7 @@ async def schedule(request: Request) -> Response:
 
 def _schedule(request: Request) -> Response:
     live: LiveCatalogue = request.app.state.live
-    name = request.query_params.get("format", FORMATS[0])
-    if name not in FORMATS:
-        raise BadRequest(f"format is {name[:40]!r}, must be one of {', '.join(FORMATS)}")
+    name = word_of(request, "format", FORMATS)
     camera = _camera(request)
     since_ns, until_ns = instant(request, "since", ALWAYS_NS), instant(request, "until", FOREVER_NS)
     source_id = request.query_params.get("source_id")
@@ -67,15 +66,5 @@ def _fits(task: tuple[ObservingTask, Any], camera: Camera) -> bool:
 
 
 def _camera(request: Request) -> Camera:
-    values = {}
-    for name in Camera.__dataclass_fields__:
-        text = request.query_params.get(name)
-        if text is not None:
-            try:
-                values[name] = float(text)
-            except ValueError:
-                values[name] = 0.0
-            least, most = FRAME_S
-            if not least <= values[name] <= most:
-                raise BadRequest(f"{name} is {text[:40]!r}, must be {least:g} to {most:g} seconds")
-    return Camera(**values)
+    usual = Camera()
+    return Camera(**{name: seconds_of(request, name, getattr(usual, name), *FRAME_S) for name in _OF_CAMERA})

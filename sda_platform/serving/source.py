@@ -1,10 +1,13 @@
 """Where the serving index comes from: the catalogue's tables, and what was acknowledged but is not in them yet."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from sda_platform.formats.markings import UNMARKED, Marking
+from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.serving.index import Binding
 from sda_platform.serving.satellites import Satellites
 
@@ -12,6 +15,20 @@ Rows = list[Mapping[str, Any]]
 ELEMENT_SETS: Final = "element_sets"
 FEEDS: Final = ("alerts", "conjunctions", ELEMENT_SETS, "tracks")
 """What has events, by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPath:
+    """An ephemeris of an object that is better than its element sets. ``origin``: the kind of state that it gives.
+
+    ``is_own``: this platform determined it, without planned manoeuvres.
+    """
+
+    origin: str
+    ephemeris_id: str
+    ephemeris: Ephemeris
+    is_own: bool
+    marking: Marking = UNMARKED
 
 
 class CatalogueSource(Protocol):
@@ -71,3 +88,6 @@ class CatalogueSource(Protocol):
 
     def schedule(self, as_of_ns: int | None = None) -> Rows:
         """Return the scheduled observations of `pass_schedule`, by their beginning."""
+
+    def paths(self, norad_id: int, span_ns: tuple[int, int], as_of_ns: int | None = None) -> Sequence[KnownPath]:
+        """Return the ephemerides of an object that reach into a span, the best one last."""

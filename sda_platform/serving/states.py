@@ -33,16 +33,20 @@ def states(view: View, norad_ids: Sequence[int], times_ns: Sequence[int]) -> lis
     if not wanted:
         return []
     sets, time_ns = [found for found, _ in wanted], np.array([time for _, time in wanted], np.int64)
-    elements = ElementSets.from_columns(
-        {name: [getattr(each, name) for each in sets] for name in ElementSets.__dataclass_fields__}
-    )
-    error, r_teme_km, v_teme_km_s = Propagator(elements).at(np.arange(len(sets)), time_ns)
+    error, r_teme_km, v_teme_km_s = Propagator(elements_of(sets)).at(np.arange(len(sets)), time_ns)
     return [
         _state(found, time, code, r, v)
         for (found, time), code, r, v in zip(
             wanted, error.tolist(), r_teme_km.tolist(), v_teme_km_s.tolist(), strict=True
         )
     ]
+
+
+def elements_of(sets: Sequence[StoredElements]) -> ElementSets:
+    """Return sets as arrays for SGP4, in their order."""
+    return ElementSets.from_columns(
+        {name: [getattr(each, name) for each in sets] for name in ElementSets.__dataclass_fields__}
+    )
 
 
 def _state(found: StoredElements, time_ns: int, code: int, r: list[float], v: list[float]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
     python -m sda_platform_tests.support.orekit_reader FOLDER
 
-A file's name begins with its kind: oem, omm, opm, cdm, tdm, tle. Times are ns of TAI since 2000-01-01T00:00:00 UTC;
+A file's name begins with its kind: oem, ocm, omm, opm, cdm, tdm, tle. Times are ns of TAI from 2000-01-01T00:00:00 UTC;
 all else is in SI units.
 """
 
@@ -38,10 +38,13 @@ def parsers(folder: Path) -> Any:
         f"get{name}": lambda name=name: body(name) for name in [*_PLANETS.split(), "SolarSystemBarycenter"]
     }
     bodies = _proxy("bodies.CelestialBodies", getBody=lambda name: body(str(name)), **named)
+    known = usual.getFrames()
+    # The parser of OCM asks for the frame of the barycentre, which needs ephemerides of planets, and uses it for none.
+    frames = _proxy("frames.Frames", **{**_methods("frames.Frames", known), "getICRF": known.getGCRF})
     context = _proxy(
         "data.DataContext",
         getTimeScales=usual.getTimeScales,
-        getFrames=usual.getFrames,
+        getFrames=lambda: frames,
         getCelestialBodies=lambda: bodies,
     )
     return JClass("org.orekit.files.ccsds.ndm.ParserBuilder")(context).withMu(_MU_M3_S2).withDefaultMass(1000.0)
@@ -60,6 +63,12 @@ def _proxy(interface: str, **methods: Callable[..., Any]) -> Any:
     abstract = {str(each.getName()) for each in JClass(name).class_.getMethods() if not each.isDefault()}
     members = {each: bound(methods.get(each, refuse)) for each in abstract | methods.keys()}
     return JImplements(name)(type("Proxy", (), members))()
+
+
+def _methods(interface: str, of: Any) -> dict[str, Callable[..., Any]]:
+    """The methods of an interface, as an object has them."""
+    names = {str(each.getName()) for each in JClass(f"org.orekit.{interface}").class_.getMethods()}
+    return {name: getattr(of, name) for name in names}
 
 
 def _leap_seconds() -> list[str]:
@@ -115,6 +124,28 @@ class Reader:
             }
             for segment in message.getSegments()
         ]
+
+    def _ocm(self, message: Any) -> dict[str, Any]:
+        metadata, data = message.getMetadata(), message.getData()
+
+        def row(state: Any) -> list[Any]:
+            return [self._ns(state.getDate()), *(float(each) for each in state.getElements())]
+
+        return {
+            "object": str(metadata.getObjectDesignator()),
+            "designator": str(metadata.getInternationalDesignator()),
+            "trajectories": [
+                [str(block.getMetadata().getTrajReferenceFrame().getName()), [*map(row, block.getTrajectoryStates())]]
+                for block in data.getTrajectoryBlocks()
+            ],
+            "covariances": [
+                [
+                    str(block.getMetadata().getCovReferenceFrame().getName()),
+                    [[self._ns(each.getDate()), _triangle(each.getMatrix())] for each in block.getCovariances()],
+                ]
+                for block in data.getCovarianceBlocks()
+            ],
+        }
 
     def _opm(self, message: Any) -> dict[str, Any]:
         data = message.getData()

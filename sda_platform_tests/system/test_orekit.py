@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from math import radians
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,23 @@ from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.ocm_writing import write_ocm
+from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.time_systems import to_utc_ns, utc_to_tai_ns
 from sda_platform.formats.tracking_data import TrackingData
+from sda_platform.serving.ephemeris import FRAMES, PredictedObject, in_frame
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.predictions import predicted as prediction_of
+from sda_platform.serving.record import StoredElements
+from sda_platform.serving.store import IndexStore
 from sda_platform.spark.java import JavaMissing, find_java
 from sda_platform_tests.support.messages import MESSAGES, READERS, format_of, record_format, values_and_errors, write
 from sda_platform_tests.support.sample_inputs import SAMPLES
+from sda_platform_tests.support.served_sets import ISS
+from sda_platform_tests.unit.serving.catalogues import EPOCH_NS
+from sda_platform_tests.unit.serving.source import MemorySource
 
 MILLENNIUM_NS = int(utc_to_tai_ns(946_684_800 * 10**9))
 ALSO_OREKITS = ("omm-kvn", "omm-xml", "oem-kvn", "oem-xml", "opm-kvn", "opm-xml", "tdm-kvn", "tdm-xml", "cdm-kvn",
@@ -68,6 +80,28 @@ CASES = [
 ]
 
 
+def predicted(frame: str) -> tuple[Any, ...]:
+    """Segments of an object's ephemeris, as the endpoint states them."""
+    record = StoredElements(**{**dict.fromkeys(StoredElements._fields), **ISS, "source_name": "celestrak"})
+    times_ns = EPOCH_NS + 60 * 10**9 * np.arange(30, dtype=np.int64)
+    source = MemorySource()
+    source.commit(ISS)
+    with tempfile.TemporaryDirectory() as home:
+        live = LiveCatalogue(source, IndexStore(Path(home)), lambda: EPOCH_NS)
+        live.start()
+        with live.view() as view:
+            found = prediction_of(view, record, times_ns, ())
+        live.close()
+    numbers = tuple(in_frame(frame, each) for each in found.stretches)
+    return tuple(PredictedObject(record, frame, EPOCH_NS, found, numbers).segments())
+
+
+OWN = {f"{name}__{frame}": (name, frame) for name in ("oem", "oem-xml", "ocm") for frame in FRAMES}
+WRITERS: dict[str, Callable[[Sequence[EphemerisSegment]], bytes]] = {
+    "oem": write_oem_kvn, "oem-xml": write_oem_xml, "ocm": lambda segments: write_ocm(segments, "1998-067A")
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def read_by_orekit(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     pytest.importorskip("orekit_jpype", reason="the package orekit-jpype is not installed")
@@ -78,6 +112,8 @@ def read_by_orekit(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("orekit")
     for name, values in CASES:
         (folder / name).write_bytes(write(record_format(name.partition("__")[0]), values))
+    for name, (kind, frame) in OWN.items():
+        (folder / name).write_bytes(WRITERS[kind](predicted(frame)))
     home = {"JAVA_HOME": str(java.executable.resolve().parents[1])}
     done = subprocess.run(
         [sys.executable, "-m", "sda_platform_tests.support.orekit_reader", str(folder)],
@@ -99,6 +135,26 @@ def test_orekit_reads_what_we_write_and_agrees(name: str, values: Values, read_b
     theirs = read_by_orekit[name]
     assert not isinstance(theirs, str), theirs
     AGREES[name[:3]](values, theirs)
+
+
+@pytest.mark.parametrize(("name", "kind", "frame"), [(name, *facts) for name, facts in OWN.items()], ids=list(OWN))
+def test_orekit_agrees_with_an_ephemeris_in_any_frame__44(
+    name: str, kind: str, frame: str, read_by_orekit: dict[str, Any]
+) -> None:
+    theirs, ours = read_by_orekit[name], predicted(frame)
+    assert not isinstance(theirs, str), theirs
+    if kind != "ocm":
+        _oem(list(ours), theirs)
+        return
+    assert (theirs["object"], theirs["designator"]) == ("25544", "1998-067A")
+    for (their_frame, rows), each in zip(theirs["trajectories"], ours, strict=True):
+        assert their_frame == frame
+        same_rows(rows, [[tai_ns(t), *(1e3 * s)] for t, s in zip(each.time_ns.tolist(), each.states, strict=True)])
+    for (their_frame, rows), each in zip(theirs["covariances"], ours, strict=True):
+        assert their_frame == frame
+        assert [row[0] for row in rows] == pytest.approx([tai_ns(t) for t in each.covariance_time_ns.tolist()], abs=1)
+        terms = np.array([row[1] for row in rows])
+        np.testing.assert_allclose(terms, 1e6 * each.covariances, rtol=1e-12, atol=1e-300)
 
 
 def _oem(values: Values, theirs: list[Any]) -> None:

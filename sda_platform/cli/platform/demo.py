@@ -34,7 +34,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
-from sda_platform.runtime.catalogue_source import scheduled_observations
+from sda_platform.runtime.current_rows import scheduled_observations
 from sda_platform.runtime.platform_home import DEMO_HOME, take_lock
 from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running

@@ -14,7 +14,7 @@ from sda_platform.clock import iso
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
 from sda_platform.lake.lake import Lake
 from sda_platform.plain_rows import plain, write_csv
-from sda_platform.runtime.catalogue_source import scheduled_observations
+from sda_platform.runtime.current_rows import scheduled_observations
 from sda_platform.serving.record import COLUMNS as ELEMENT_COLUMNS
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import element_set

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.earth_orientation import in_gcrf
+from sda_platform.orbits.earth_orientation import (
+    FRAMES,
+    covariances_from_teme,
+    covariances_in_teme,
+    in_gcrf,
+    states_from_teme,
+    states_in_teme,
+)
 from sda_platform.orbits.earth_parameters import UnknownOrientation, orientation, require_published
 
 TIME_NS = parse_iso_ns("2004-04-06T07:51:28.386009Z")
@@ -45,3 +52,25 @@ def test_the_earth_s_orientation_does_not_jump_where_utc_does() -> None:
 def test_where_it_is_not_known_it_is_stated(time_ns: int) -> None:
     with pytest.raises(UnknownOrientation, match="is known from 1973-01-02 to 20"):
         require_published(np.array([time_ns]))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_states_and_covariances_leave_teme_as_they_enter_it__44(frame: str) -> None:
+    chance = np.random.default_rng(4)
+    time_ns = 1_730_000_000 * 10**9 + chance.integers(0, 10**16, 5)
+    r, v = chance.normal(0, 7000, (5, 3)), chance.normal(0, 7, (5, 3))
+    factor = chance.normal(0, [[1.0]] * 3 + [[1e-3]] * 3, (5, 6, 6))
+    covariance = factor @ factor.swapaxes(1, 2)
+    left = states_from_teme(frame, r, v, time_ns)
+    for found, expected in zip(states_in_teme(frame, *left, time_ns), (r, v), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    turned = covariances_from_teme(frame, covariance, time_ns)
+    np.testing.assert_allclose(covariances_in_teme(frame, turned, time_ns), covariance, rtol=1e-9, atol=1e-12)
+
+    def moved(component: int, step: float) -> np.ndarray:
+        state = np.concatenate([r, v], axis=1)
+        state[:, component] += step
+        return np.concatenate(states_from_teme(frame, state[:, :3], state[:, 3:], time_ns), axis=1)
+
+    whole = np.stack([(moved(n, 0.5) - moved(n, -0.5)) for n in range(6)], axis=2)
+    np.testing.assert_allclose(turned, whole @ covariance @ whole.swapaxes(1, 2), rtol=1e-6, atol=1e-9)

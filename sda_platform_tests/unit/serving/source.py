@@ -1,7 +1,7 @@
 """A catalogue in memory, as a source of the serving index."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sda_platform.serving.index import Binding
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.satellites import NO_SATELLITES, Satellites
-from sda_platform.serving.source import ELEMENT_SETS, FEEDS, Rows
+from sda_platform.serving.source import ELEMENT_SETS, FEEDS, KnownPath, Rows
 from sda_platform_tests.unit.serving.catalogues import bound_to, table
 
 
@@ -46,6 +46,7 @@ class MemorySource:
         self.waiting: dict[str, pa.Table] = {}
         self.approaches: Rows = []
         self.scheduled: Rows = []
+        self.known_paths: dict[int, list[KnownPath]] = {}
         self.commits: dict[str, list[list[dict[str, Any]]]] = {feed: [] for feed in FEEDS}
         self.known = NO_SATELLITES
         self.version = 0
@@ -113,3 +114,6 @@ class MemorySource:
 
     def schedule(self, as_of_ns: int | None = None) -> Rows:
         return self.scheduled
+
+    def paths(self, norad_id: int, span_ns: tuple[int, int], as_of_ns: int | None = None) -> Sequence[KnownPath]:
+        return self.known_paths.get(norad_id, [])

@@ -38,6 +38,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements.lock"
 ORBIT_TRUTH = ROOT / "setup" / "orbit-truth.txt"
+NODE_CLIENTS = ROOT / "setup" / "clients"
+"""Clients of the catalogue in JavaScript, pinned by their hashes."""
 STAMP = VENV / "set-up.json"
 LOG = VENV / "set-up.log"
 PRODUCTION_EXTRAS = ("nats", "postgres", "s3")
@@ -89,6 +91,7 @@ def main(arguments: list[str]) -> int:
             _serf()
             _prometheus()
             _orbit_truth()
+            _satellite_js()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
         return 1
@@ -248,6 +251,26 @@ def _orbit_truth() -> None:
         _run([*install, *pinned], "installing satkit")
     except SetupFailed:
         _say("satkit cannot be installed here: the tests that compare with its orbits will be skipped")
+
+
+def _satellite_js() -> None:
+    """The client satellite.js, where Node is; npm verifies its hash."""
+    place, npm = VENV / "node", shutil.which("npm")
+    pinned = {name: (NODE_CLIENTS / name).read_bytes() for name in ("package.json", "package-lock.json")}
+    if all((place / name).is_file() and (place / name).read_bytes() == data for name, data in pinned.items()):
+        return
+    _say("satellite.js, a client of the catalogue")
+    place.mkdir(exist_ok=True)
+    lock = place / "package-lock.json"
+    try:
+        for name, data in pinned.items():
+            (place / name).write_bytes(data)
+        if npm is None:
+            raise SetupFailed("there is no npm")
+        _run([npm, "ci", "--prefix", str(place), "--ignore-scripts", "--no-audit", "--no-fund"], "installing it")
+    except SetupFailed:
+        lock.unlink(missing_ok=True)
+        _say("satellite.js cannot be installed here: the tests that point it at the catalogue will be skipped")
 
 
 def _is_current() -> bool:

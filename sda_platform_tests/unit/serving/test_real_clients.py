@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -103,6 +105,38 @@ def test_skyfield_loads_the_answer_and_finds_the_same_state(base: str, tmp_path:
         assert error == 0
         tolerance_km = 5.0 if media == "tle" else 1e-3  # two lines have four digits of an angle
         assert np.linalg.norm(np.subtract(r_km, served_km(base, satellite.model.satnum))) < tolerance_km
+
+
+NODE = Path(__file__).parents[3] / ".venv/node"
+READS = """
+import { json2satrec, propagate, twoline2satrec } from 'satellite.js';
+const [base, at] = process.argv.slice(1);
+const gp = async format => (await fetch(`${base}/NORAD/elements/gp.php?CATNR=25544,41866&FORMAT=${format}`)).text();
+const lines = (await gp('tle')).trim().split(/\\r?\\n/);
+const sets = JSON.parse(await gp('json'));
+const place = satellite => Object.values(propagate(satellite, new Date(at)).position);
+console.log(JSON.stringify({
+  tle: [0, 3].map(n => place(twoline2satrec(lines[n + 1], lines[n + 2]))),
+  json: sets.map(each => place(json2satrec(each))),
+}));
+"""
+"""A program for satellite.js, which fetches the two forms that it reads."""
+
+
+def test_satellite_js_reads_both_forms_and_finds_the_same_states__44(base: str) -> None:
+    node = shutil.which("node")
+    if node is None or not (NODE / "node_modules/satellite.js").is_dir():
+        pytest.skip("no Node here, or no satellite.js: `make setup-test` installs it where npm can")
+    at = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z".format(*AT)
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", READS, base, at],
+        cwd=NODE, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    for form, tolerance_km in (("tle", 5.0), ("json", 1e-3)):
+        for number, r_km in zip((25544, 41866), found[form], strict=True):
+            assert np.linalg.norm(np.subtract(r_km, served_km(base, number))) < tolerance_km, (form, number)
 
 
 def test_a_client_of_the_standard_library_is_told_that_nothing_has_changed(base: str) -> None:

@@ -62,7 +62,7 @@ _NOT_IN_FEEDS: Final = {
     COMMIT_SEQUENCE, "joint_covariance", "innovation", "innovation_size", "unexplained_windows", "streak",
     *(name for name in TRACKS.arrow_schema.names if name.startswith("kept_")),
 }  # fmt: skip
-_OF_SATELLITES: Final = [*FACTS, "received_time_ns"]
+_OF_SATELLITES: Final = [*FACTS, "received_time_ns", COMMIT_SEQUENCE]
 
 
 class LakeSource:
@@ -142,6 +142,12 @@ class LakeSource:
         commit = self._lake.log(ORBITAL_CATALOG).commit_at(binding.version)
         return commit.manifest if commit else None
 
+    def held_between(self, after_sequence: int, upto_sequence: int) -> Sequence[int]:
+        if after_sequence == upto_sequence:
+            return []
+        rows = self._lake.log(HELD_ELEMENT_SETS).rows_of((after_sequence, upto_sequence), ["norad_id"])
+        return sorted(set(rows["norad_id"].to_pylist()))
+
     def identified(self, sets: pa.Table) -> pa.Table:
         return identified(sets, self._identities)
 
@@ -149,7 +155,9 @@ class LakeSource:
         head = self._readable(SATELLITE_CATALOG)
         if head is not None and head.commit is not None and head.manifest_sha256 != self._satellites.identity:
             rows = self._lake.log(SATELLITE_CATALOG).rows(_OF_SATELLITES, version=head.commit_version).to_pylist()
-            self._satellites = Satellites(head.manifest_sha256, {row["norad_id"]: row for row in rows})
+            written = {row["norad_id"]: row.pop(COMMIT_SEQUENCE) for row in rows}
+            facts = {row["norad_id"]: row for row in rows}
+            self._satellites = Satellites(head.manifest_sha256, facts, head.sequence, written)
         return self._satellites
 
     def _readable(self, table: Table) -> Head | None:

@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.elements import apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.serving.changes_since import cursor_headers, may_have_changed
 from sda_platform.serving.conditional import answered, of_view
 from sda_platform.serving.groups import group_of
 from sda_platform.serving.parameters import Parameter
@@ -76,14 +77,15 @@ def _answered(request: Request, searches: Mapping[str, Callable[[str], Search]],
     search, source = searches[given[0]](value), value if given[0] == _SOURCE else None
 
     def answer() -> Response:
-        records = list(choose(view, search(view), source))
+        records = list(filter(may_have_changed(request, view), choose(view, search(view), source)))
+        headers = cursor_headers(view)
         if not records:
-            return PlainTextResponse(_NOTHING)
+            return PlainTextResponse(_NOTHING, headers=headers)
         try:
             body, media_type, left_out = rendered(name, records)
         except NotAcceptable as error:
-            return PlainTextResponse(f"{_NOTHING}: {error}")
-        return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, media_type)
+            return PlainTextResponse(f"{_NOTHING}: {error}", headers=headers)
+        return Response(body, 200, {**headers, **({LEFT_OUT: str(left_out)} if left_out else {})}, media_type)
 
     with view_of(request) as view:
         return of_view(request, view, name, answer)

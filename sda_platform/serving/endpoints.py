@@ -16,6 +16,7 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
+from sda_platform.serving.changes_since import cursor_headers, may_have_changed
 from sda_platform.serving.clients import REFUSED
 from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
 from sda_platform.serving.event_stream import EventPublisher
@@ -97,7 +98,7 @@ def _objects(request: Request) -> Response:
 
     def page(view: View) -> tuple[list[StoredElements], int | None]:
         found = (each for each in selected(view) if after < each.norad_id and first <= each.norad_id <= last)
-        rows = list(islice(found, limit + 1))
+        rows = list(islice(filter(may_have_changed(request, view), found), limit + 1))
         return rows[:limit], rows[limit - 1].norad_id if len(rows) > limit else None
 
     return _sets(request, page)
@@ -232,6 +233,7 @@ def _sets(
         records, following = page(view)
         body, media_type, left_out = rendered(name, records)
         headers = {LEFT_OUT: str(left_out)} if left_out else {}
+        headers |= cursor_headers(view) if is_many else {}
         return Response(body, 200, {**headers, **_next(request, view, following)}, media_type)
 
     with view_of(request) as view:

@@ -5,6 +5,7 @@ from typing import Final
 from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving import celestrak, endpoints, ephemeris, events, scheduled, spacetrack, submissions
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, many, one
+from sda_platform.serving.changes_since import CURSOR, PATTERN, SINCE
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import AS_OF, LONGEST_PAGE, PLACE_SCHEMA, SNAPSHOT
@@ -19,6 +20,12 @@ _LIMIT: Final = {"limit": number(f"Most rows of an answer, up to {LONGEST_PAGE}.
 _SNAPSHOT: Final = {SNAPSHOT: Parameter("The state that the page is of; the Link header of the page before gives it.")}
 _PAGE: Final = {**_LIMIT, "after": number(_AFTER), **_SNAPSHOT}
 _AS_OF: Final = {AS_OF: instant("The catalogue as it was known at this mission time, ISO 8601.")}
+_SINCE: Final = {
+    SINCE: Parameter(
+        f"Only what may have changed since the answer with this {CURSOR}.",
+        {"type": "string", "pattern": f"^{PATTERN}$"},
+    )
+}
 _TIMES: Final = {"at": instants("An instant, ISO 8601, UTC; may be repeated. Without it: now.")}
 _SPAN: Final = {"since": instant("First epoch, ISO 8601."), "until": instant("Last epoch, ISO 8601.")}
 
@@ -48,6 +55,7 @@ ROUTES: Final = (
             "epoch_min": instant("First epoch, ISO 8601."),
             "epoch_max": instant("Last epoch, ISO 8601."),
             **_PAGE,
+            **_SINCE,
             **_AS_OF,
             **_FORMAT,
         },
@@ -191,7 +199,7 @@ ROUTES: Final = (
         celestrak.gp,
         "CelesTrak's query.",
         many("ElementSet"),
-        {**celestrak.GP_QUERY, **{name.upper(): each for name, each in _AS_OF.items()}},
+        {**celestrak.GP_QUERY, **{name.upper(): each for name, each in {**_AS_OF, **_SINCE}.items()}},
         answers=_SETS,
         audience=Audience.READERS_OF_SETS,
     ),
@@ -209,7 +217,7 @@ ROUTES: Final = (
         spacetrack.query,
         f"Space-Track's query of the classes {', '.join(CLASSES)}.",
         {"anyOf": [_ROWS, {"type": "object", "properties": {"data": _ROWS}}]},
-        _AS_OF,
+        {**_AS_OF, **_SINCE},
         answers=_SETS,
         audience=Audience.READERS_OF_SETS,
     ),

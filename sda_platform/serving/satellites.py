@@ -20,10 +20,19 @@ _NOTHING: Final[Facts] = {}
 
 @dataclass(frozen=True)
 class Satellites:
-    """The facts of each object that the satellite catalogue has; ``identity`` differs for each version of it."""
+    """The facts of each object that the satellite catalogue has; ``identity`` differs for each version of it.
+
+    ``sequence``: its commit sequence, and ``written`` that of the commit which wrote each object last.
+    """
 
     identity: str = "none"
     by_number: Mapping[int, Facts] = field(default_factory=dict)
+    sequence: int = 0
+    written: Mapping[int, int] = field(default_factory=dict)
+
+    def changed_since(self, sequence: int) -> list[int]:
+        """Find the objects that commits after ``sequence`` wrote."""
+        return [number for number, written in self.written.items() if written > sequence]
 
     def of(self, norad_id: int) -> Facts:
         """Return the facts of an object, as far as they are known."""

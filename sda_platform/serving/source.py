@@ -58,6 +58,9 @@ class CatalogueSource(Protocol):
         With IS_HELD, and without those among ``new_sets``.
         """
 
+    def held_between(self, after_sequence: int, upto_sequence: int) -> Sequence[int]:
+        """Return the objects of sets that commits of `held_element_sets` after the first up to the last changed."""
+
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
 

@@ -19,6 +19,7 @@ from sda_platform.foreign_text import in_csv
 from sda_platform.formats.satcat import STATUSES
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving.bodies import Bodies, media_type_of
+from sda_platform.serving.changes_since import SINCE, cursor_headers, may_have_changed
 from sda_platform.serving.clients import KnownClients
 from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
 from sda_platform.serving.groups import group_of
@@ -89,13 +90,25 @@ def _query(request: Request) -> Response:
         # "now" is the time of the view: what it answers depends on no clock.
         asked = parsed(_path(request), CLASSES, view.as_of_ns)
         _require_format(asked)
+        if SINCE in request.query_params and asked.name != "gp":
+            raise BadRequest(f"{SINCE} is for class gp, not for {asked.name}")
         if asked.group is not None:
             asked.conditions += group_of(request, asked.group, view.as_of_ns).conditions
         if asked.name == "cdm_public":
             reader_of(request, of_every_source=True)
             live: LiveCatalogue = request.app.state.live
             return of_content(request, _answer(asked, asked.chosen(live.source.alerts(as_of(request)))))
-        return of_view(request, view, asked.format, lambda: _answer(asked, asked.chosen(_rows(asked, view))))
+        return of_view(request, view, asked.format, lambda: _of_view(request, asked, view))
+
+
+def _of_view(request: Request, asked: Query, view: View) -> Response:
+    rows = _rows(asked, view)
+    if asked.name != "gp":
+        return _answer(asked, asked.chosen(rows))
+    may_be_new = may_have_changed(request, view)
+    response = _answer(asked, asked.chosen(each for each in rows if each.record and may_be_new(each.record)))
+    response.headers.update(cursor_headers(view))
+    return response
 
 
 def _path(request: Request) -> list[str]:

@@ -61,6 +61,15 @@ class View:
         """The name by which further pages ask for this state: `identity`, of a past view that of what it is made of."""
         return self.identity
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of all that is known now."""
+        return True
+
+    def waiting_objects(self) -> list[int]:
+        """Find the objects that may have acknowledged sets that the catalogue lacks."""
+        return self._waiting.objects()
+
     def get(self, norad_id: int) -> StoredElements | None:
         """Return the set in force of an object, acknowledged ones included; None where it has none."""
         waiting = self._waiting.of(norad_id)
@@ -174,6 +183,11 @@ class _SelectedView(View):
         self.satellites = satellites
         self.changed_s, self.taken_s, self.has_more = view.changed_s, view.taken_s, False
         self._present, self.as_of_ns = view, as_of_ns
+
+    @property
+    @override
+    def is_whole(self) -> bool:
+        return False
 
     @property
     @override

@@ -50,6 +50,7 @@ class MemorySource:
         self.commits: dict[str, list[list[dict[str, Any]]]] = {feed: [] for feed in FEEDS}
         self.known = NO_SATELLITES
         self.version = 0
+        self.holds_of: list[int] = []
         self.reads: list[str] = []
         self.most = sys.maxsize
 
@@ -61,7 +62,12 @@ class MemorySource:
 
     def newest(self) -> Binding | None:
         return (
-            replace(bound_to(self.version), sequence=self.version, elements_sequence=self.version)
+            replace(
+                bound_to(self.version),
+                sequence=self.version,
+                elements_sequence=self.version,
+                holds_sequence=len(self.holds_of),
+            )
             if self.version
             else None
         )
@@ -86,6 +92,9 @@ class MemorySource:
 
     def changed_holds(self, binding: Binding, after_sequence: int, new_sets: pa.Table) -> pa.Table:
         return table([])
+
+    def held_between(self, after_sequence: int, upto_sequence: int) -> Sequence[int]:
+        return self.holds_of[after_sequence:upto_sequence]
 
     def identified(self, sets: pa.Table) -> pa.Table:
         return sets

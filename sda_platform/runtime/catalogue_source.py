@@ -20,20 +20,21 @@ from sda_platform.catalog.tables import (
     HELD_ELEMENT_SETS,
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
+    SATELLITE_RECORDS,
 )
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.markings import MARKS, highest, of_pair
-from sda_platform.formats.satcat import FACTS
+from sda_platform.formats.satcat import FACTS, PREDICTION
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.commit_spans import committed_in
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
-from sda_platform.lake.manifest import CommitManifest
+from sda_platform.lake.manifest import CommitManifest, TableWindow
 from sda_platform.lake.ordered_reading import in_order
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.listing import bytes_at
@@ -46,7 +47,7 @@ from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATI
 from sda_platform.serving.index import IS_HELD, Binding
 from sda_platform.serving.keys import PERIOD_NS
 from sda_platform.serving.record import COLUMNS
-from sda_platform.serving.satellites import NO_SATELLITES, Satellites
+from sda_platform.serving.satellites import NO_SATELLITES, Facts, Satellites
 from sda_platform.serving.source import KnownPath, Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE
 
@@ -74,6 +75,8 @@ class LakeSource:
         self._hashes: dict[str, str] = {}
         self._edits_sequence, self._identities = 0, NO_IDENTITIES
         self._satellites = NO_SATELLITES
+        self._predicted: dict[tuple[Any, ...], Facts] = {}
+        self._predicted_upto = 0
 
     def newest(self) -> Binding | None:
         head = self._readable(ORBITAL_CATALOG)
@@ -148,6 +151,13 @@ class LakeSource:
         rows = self._lake.log(HELD_ELEMENT_SETS).rows_of((after_sequence, upto_sequence), ["norad_id"])
         return sorted(set(rows["norad_id"].to_pylist()))
 
+    def received_between(self, binding: Binding, span_ns: tuple[int, int], most: int) -> pa.Table:
+        received = ds.field("received_time_ns")
+        where = _USABLE & (received >= span_ns[0]) & (received <= span_ns[1])
+        consumed = (0, binding.elements_sequence)
+        sets = self.identified(self._lake.log(ELEMENT_SETS).some_rows_of(consumed, most, COLUMNS, where))
+        return sets.filter(pc.invert(are_held(sets, held_upto(self._lake, self._manifest(binding)))))
+
     def identified(self, sets: pa.Table) -> pa.Table:
         return identified(sets, self._identities)
 
@@ -157,8 +167,21 @@ class LakeSource:
             rows = self._lake.log(SATELLITE_CATALOG).rows(_OF_SATELLITES, version=head.commit_version).to_pylist()
             written = {row["norad_id"]: row.pop(COMMIT_SEQUENCE) for row in rows}
             facts = {row["norad_id"]: row for row in rows}
-            self._satellites = Satellites(head.manifest_sha256, facts, head.sequence, written)
+            predictions = self._predictions(head.commit.manifest.window(SATELLITE_RECORDS.name))
+            self._satellites = Satellites(head.manifest_sha256, facts, head.sequence, written, predictions)
         return self._satellites
+
+    def _predictions(self, consumed: TableWindow | None) -> tuple[Facts, ...]:
+        """Return every prediction of a decay that the satellite catalogue has consumed, as it came first."""
+        upto = consumed.upto_sequence if consumed else 0
+        is_one = _USABLE & ds.field("predicted_decay_time_ns").is_valid()
+        rows = self._lake.log(SATELLITE_RECORDS).rows_of(
+            (self._predicted_upto, upto), [*FACTS, "received_time_ns"], where=is_one
+        )
+        for row in rows.sort_by("received_time_ns").to_pylist():
+            self._predicted.setdefault((row["norad_id"], *(row[name] for name in PREDICTION)), row)
+        self._predicted_upto = upto
+        return tuple(self._predicted.values())
 
     def _readable(self, table: Table) -> Head | None:
         log = self._lake.log(table)

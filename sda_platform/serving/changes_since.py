@@ -55,7 +55,7 @@ def cursor_headers(view: View) -> dict[str, str]:
 
 
 def may_have_changed(request: Request, view: View) -> Callable[[StoredElements], Any]:
-    """Return what tells of a set in force whether it may differ from what the client has; without `since` each may.
+    """Return the condition of sets in force that may differ from what the client has; without `since` each may.
 
     Raises BadRequest, NotKept, and what `reader_of` does: a reader of some sources sees other sets in force.
     """

@@ -2,12 +2,14 @@
 
 The tag of an answer from the catalogue is a hash of the view, of the request and of the format: equal tags are equal
 bytes, and the answer need not be made to know that a client has it. Answers from the lake's tables have a hash of their
-bytes. The tag of a request is given with a success only, so a client that has it would get no error now.
+bytes, and the time at which these were first seen. The tag of a request is given with a success only, so a client that
+has it would get no error now.
 """
 
 import gzip
 import hashlib
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
@@ -17,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.code_version import code_version
+from sda_platform.serving.first_seen import FirstSeen
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
@@ -86,10 +89,22 @@ def _tagged(request: Request, view: View, tag: str, response: Response) -> Respo
 
 def of_content(request: Request, response: Response) -> Response:
     """``response`` under the tag of its bytes; 304 where the client has them."""
-    content = hashlib.sha256(response.body).hexdigest()
-    response.headers["ETag"] = _tag(content, response.media_type or "", _coding(request))
-    response.headers["Cache-Control"] = "no-cache"
+    response.headers.update({"ETag": _content_tag(request, response), "Cache-Control": "no-cache"})
     return _concluded(request, _compressed(request, response))
+
+
+def of_tables(request: Request, response: Response) -> Response:
+    """``response`` from tables of the lake as `of_content`, with when its bytes were first answered."""
+    seen: FirstSeen = request.app.state.first_seen
+    now_s, tag = time.time(), _content_tag(request, response)
+    changed_s = seen.since_s(f"{_address(request)} {_coding(request)}", tag, now_s)
+    response.headers.update(_stated(tag, changed_s, now_s))
+    return _concluded(request, _compressed(request, response))
+
+
+def _content_tag(request: Request, response: Response) -> str:
+    content = hashlib.sha256(response.body).hexdigest()
+    return _tag(content, response.media_type or "", _coding(request))
 
 
 def of_this_moment(request: Request, response: Response) -> Response:
@@ -99,10 +114,14 @@ def of_this_moment(request: Request, response: Response) -> Response:
 
 
 def _validators(view: View, tag: str) -> dict[str, str]:
+    return _stated(tag, view.changed_s, view.taken_s)
+
+
+def _stated(tag: str, changed_s: float, now_s: float) -> dict[str, str]:
     # The second after the change: at no time of it, or later, was the state before it served. It is not stated before.
-    changed_s = int(view.changed_s) + 1
-    stated = {"Last-Modified": format_datetime(datetime.fromtimestamp(changed_s, UTC), usegmt=True)}
-    return {"ETag": tag, "Cache-Control": "no-cache", **(stated if changed_s <= view.taken_s else {})}
+    after_s = int(changed_s) + 1
+    stated = {"Last-Modified": format_datetime(datetime.fromtimestamp(after_s, UTC), usegmt=True)}
+    return {"ETag": tag, "Cache-Control": "no-cache", **(stated if after_s <= now_s else {})}
 
 
 def _concluded(request: Request, response: Response) -> Response:

@@ -18,7 +18,7 @@ from sda_platform.orbits.risk.levels import RISK_LEVELS
 from sda_platform.serving.bodies import bodies_of, media_type_of
 from sda_platform.serving.changes_since import cursor_headers, may_have_changed
 from sda_platform.serving.clients import REFUSED
-from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
+from sda_platform.serving.conditional import answered, of_tables, of_this_moment, of_view
 from sda_platform.serving.event_stream import EventPublisher
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
@@ -157,7 +157,7 @@ async def conjunctions(request: Request) -> Response:
     """Return the current assessments of an object's conjunctions."""
     number = object_number(request)
     found = await in_thread(request, _live(request).source.conjunctions, number, as_of(request))
-    return of_content(request, _rows(found))
+    return of_tables(request, _rows(found))
 
 
 async def alerts(request: Request) -> Response:
@@ -174,7 +174,7 @@ async def alerts(request: Request) -> Response:
         and number in (0, row["norad_id_1"], row["norad_id_2"])
         and row["tca_time_ns"] < until_ns
     ]
-    return of_content(request, _rows(selected))
+    return of_tables(request, _rows(selected))
 
 
 async def put_elements(request: Request) -> Response:

@@ -8,9 +8,12 @@ file adds lists and groups of one's own:
 
     [groups.old-rocket-bodies]
     query = "OBJECT_TYPE/ROCKET BODY/LAUNCH_DATE/<1980-01-01"
+
+Queries with ` or ` between them make one group of the objects of each.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import unquote
@@ -21,7 +24,7 @@ from starlette.requests import Request
 from sda_platform.formats.element_set import UNKNOWN
 from sda_platform.formats.satcat import DEBRIS, PAYLOAD, TO_BE_ASSIGNED, WORKING
 from sda_platform.serving.errors import ServingError
-from sda_platform.serving.query import NULL, Query, parsed
+from sda_platform.serving.query import NULL, TEXT, FieldCondition, Query, QueryField, parsed
 from sda_platform.serving.requests import BadRequest
 from sda_platform.serving.spacetrack_classes import CLASSES
 from sda_platform.toml_file import read_toml
@@ -60,6 +63,16 @@ _NAMED: Final = {
 }
 """Groups of one operator's satellites, by how their names begin."""
 _IRIDIUM: Final = f"OBJECT_NAME/^IRIDIUM/{_SATELLITES}"
+_WEATHER: Final = (
+    "NOAA ", "GOES ", "METEOSAT", "METEOR-M", "METOP", "FENGYUN", "HIMAWARI", "ELEKTRO-L", "ARKTIKA-M", "DMSP", "JPSS",
+    "SUOMI NPP", "INSAT-3", "GEO-KOMPSAT-2A", "MSG-",
+)  # fmt: skip
+_OR: Final = " or "
+"""Between the queries of a group that has the objects of each."""
+_NAVIGATION: Final = {
+    "gps-ops": f"OBJECT_NAME/^GPS ,^NAVSTAR/MEAN_MOTION/1.9--2.1/{_WORKING}",
+    "glo-ops": f"OBJECT_NAME/^COSMOS/MEAN_MOTION/2.1--2.2/INCLINATION/63--67/{_WORKING}",
+}
 BUILT_IN: Final[Mapping[str, str]] = {
     "all": "",
     "active": _WORKING,
@@ -69,8 +82,11 @@ BUILT_IN: Final[Mapping[str, str]] = {
     # One launch has the first generation, the other the second: their numbers overlap.
     "iridium": f"{_IRIDIUM}/OBJECT_ID/<2017",
     "iridium-next": f"{_IRIDIUM}/OBJECT_ID/>2017",
-    "gps-ops": f"OBJECT_NAME/^GPS ,^NAVSTAR/MEAN_MOTION/1.9--2.1/{_WORKING}",
-    "glo-ops": f"OBJECT_NAME/^COSMOS/MEAN_MOTION/2.1--2.2/INCLINATION/63--67/{_WORKING}",
+    **_NAVIGATION,
+    "gnss": _OR.join(
+        [*_NAVIGATION.values(), f"OBJECT_NAME/^GSAT0,^BEIDOU,^QZS-,^IRNSS,^NVS-/MEAN_MOTION/0.9--2.2/{_WORKING}"]
+    ),
+    "weather": f"OBJECT_NAME/{','.join(f'^{each}' for each in _WEATHER)}/{_WORKING}",
     **{group: f"OBJECT_ID/^{launch}/OBJECT_TYPE/{DEBRIS}" for group, launch in _DEBRIS_OF.items()},
     **{group: f"OBJECT_NAME/{','.join(f'^{each}' for each in names)}/{_SATELLITES}" for group, names in _NAMED.items()},
 }
@@ -117,7 +133,20 @@ def load_groups(path: Path | None) -> Mapping[str, str]:
 
 
 def group_query(text: str, now_ns: int) -> Query:
-    """Read the query of a group. Raises BadRequest."""
+    """Read the query of a group, or its queries with `or` between them. Raises BadRequest."""
+    found = [_one_query(each, now_ns) for each in text.split(_OR)]
+    if len(found) == 1:
+        return found[0]
+    itself = QueryField("any of several", TEXT, lambda each: each)
+    any_of = FieldCondition(
+        itself,
+        lambda row: any(all(each.is_met(each.field.value(row)) for each in one.conditions) for one in found),
+        comparisons=sum(each.comparisons for one in found for each in one.conditions),
+    )
+    return replace(found[0], conditions=[any_of])
+
+
+def _one_query(text: str, now_ns: int) -> Query:
     parts = [unquote(part) for part in text.split("/")] if text else []
     return parsed(["class", "gp", *parts], CLASSES, now_ns)
 

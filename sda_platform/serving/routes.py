@@ -3,7 +3,16 @@
 from typing import Final
 
 from sda_platform.orbits.risk.levels import RISK_LEVELS
-from sda_platform.serving import celestrak, endpoints, ephemeris, events, scheduled, spacetrack, submissions
+from sda_platform.serving import (
+    celestrak,
+    endpoints,
+    ephemeris,
+    events,
+    scheduled,
+    spacetrack,
+    spacetrack_login,
+    submissions,
+)
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION, many, one
 from sda_platform.serving.changes_since import CURSOR, PATTERN, SINCE
 from sda_platform.serving.parameters import Parameter, choice, instant, instants, number, numbers, seconds
@@ -230,14 +239,18 @@ ROUTES: Final = (
     ),
     Route(
         "/ajaxauth/login",
-        spacetrack.login,
-        "Space-Track's login: `identity` is a client's name, `password` its token.",
+        spacetrack_login.login,
+        "Space-Track's login: `identity` is a client's name, `password` its token; with `query` it answers that.",
         {"type": ["string", "object"]},
         method="POST",
-        takes=spacetrack.LOGIN,
+        takes=spacetrack_login.LOGIN,
         audience=Audience.EVERYONE,
     ),
     Route(
-        "/ajaxauth/logout", spacetrack.logout, "Space-Track's logout.", {"type": "string"}, audience=Audience.EVERYONE
+        "/ajaxauth/logout",
+        spacetrack_login.logout,
+        "Space-Track's logout.",
+        {"type": "string"},
+        audience=Audience.EVERYONE,
     ),
 )

@@ -1,9 +1,11 @@
 """What the satellite catalogue knows of each object, beside its element sets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
+
+from typing_extensions import override
 
 from sda_platform.formats.element_set import UNKNOWN, ElementSet
 from sda_platform.formats.omm import omm_values
@@ -23,12 +25,14 @@ class Satellites:
     """The facts of each object that the satellite catalogue has; ``identity`` differs for each version of it.
 
     ``sequence``: its commit sequence, and ``written`` that of the commit which wrote each object last.
+    ``predictions``: every message that predicts a decay, with ``received_time_ns``.
     """
 
     identity: str = "none"
     by_number: Mapping[int, Facts] = field(default_factory=dict)
     sequence: int = 0
     written: Mapping[int, int] = field(default_factory=dict)
+    predictions: Sequence[Facts] = ()
 
     def changed_since(self, sequence: int) -> list[int]:
         """Find the objects that commits after ``sequence`` wrote."""
@@ -95,3 +99,12 @@ class CataloguedObject:
     def is_in_orbit(self, time_ns: int) -> bool:
         """Tell whether it has not decayed at a time."""
         return (self.decay_ns or FOREVER_NS) > time_ns
+
+
+class PredictedDecay(CataloguedObject):
+    """One message that predicts a decay, and its object; whether that has decayed since does not count."""
+
+    @property
+    @override
+    def decay_ns(self) -> int | None:
+        return None

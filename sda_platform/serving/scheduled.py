@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
-from sda_platform.serving.conditional import of_content
+from sda_platform.serving.conditional import of_tables
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.rendering import LEFT_OUT, element_set, json_rows
 from sda_platform.serving.requests import as_of, in_thread, instant, seconds_of, view_of, word_of
@@ -37,11 +37,11 @@ def _schedule(request: Request) -> Response:
         if row["end_time_ns"] > since_ns and row["start_time_ns"] < until_ns and source_id in (None, row["source_id"])
     ]
     if name == "json":
-        return of_content(request, Response(json_rows(rows), 200, media_type="application/json"))
+        return of_tables(request, Response(json_rows(rows), 200, media_type="application/json"))
     with view_of(request) as view:
         body, left_out = sensorkit_tasks(view, rows, camera)
     headers = {LEFT_OUT: str(left_out)} if left_out else {}
-    return of_content(request, Response(body, 200, headers, "application/json"))
+    return of_tables(request, Response(body, 200, headers, "application/json"))
 
 
 def sensorkit_tasks(view: View, rows: Rows, camera: Camera) -> tuple[bytes, int]:

@@ -30,6 +30,7 @@ from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
 from sda_platform.serving.event_stream import Connect, EventPublisher
 from sda_platform.serving.events import Changes
+from sda_platform.serving.first_seen import FirstSeen
 from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
@@ -96,7 +97,7 @@ def application(
         lifespan=_publishing,
     )
     app.state.bodies, app.state.logins, app.state.answers = Bodies(), bodies_of_logins(), KeptAnswers()
-    app.state.turns = PeerTurns(AT_ONCE)
+    app.state.turns, app.state.first_seen = PeerTurns(AT_ONCE), FirstSeen()
     app.state.groups, app.state.changes, app.state.publisher = groups, changes, publisher
     app.state.quotas, app.state.reading_quotas = clients.quota.quotas(), quotas
     app.state.people, app.state.sessions = people, Sessions()

@@ -61,6 +61,9 @@ class CatalogueSource(Protocol):
     def held_between(self, after_sequence: int, upto_sequence: int) -> Sequence[int]:
         """Return the objects of sets that commits of `held_element_sets` after the first up to the last changed."""
 
+    def received_between(self, binding: Binding, span_ns: tuple[int, int], most: int) -> pa.Table:
+        """Return at most so many of the `element_sets` that were received in a span, both ends included."""
+
     def identified(self, sets: pa.Table) -> pa.Table:
         """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
 

@@ -1,72 +1,49 @@
 """Space-Track's API over this catalogue, so that clients written for it need another address only.
 
 `/basicspacedata/query/class/…` takes the query language of `serving.query`, `/basicspacedata/modeldef/class/…` lists
-the fields of a class, and `/ajaxauth/login` takes a client's name and token. As there, every value of JSON is text.
+the fields of a class. As there, every value of JSON is text. `serving.spacetrack_login` has the logins.
 """
 
 import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from sda_platform.foreign_text import in_csv
 from sda_platform.formats.satcat import STATUSES
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
-from sda_platform.serving.bodies import Bodies, media_type_of
 from sda_platform.serving.changes_since import SINCE, cursor_headers, may_have_changed
-from sda_platform.serving.clients import KnownClients
-from sda_platform.serving.conditional import answered, of_content, of_this_moment, of_view
+from sda_platform.serving.conditional import answered, of_content, of_tables, of_view
 from sda_platform.serving.groups import group_of
-from sda_platform.serving.index import GREATEST_ID
+from sda_platform.serving.index import GREATEST_ID, records
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions, reader_of
-from sda_platform.serving.query import Query, parsed
+from sda_platform.serving.logins import reader_of
+from sda_platform.serving.query import FieldCondition, Query, parsed
+from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import LEFT_OUT, NotAcceptable, rendered
 from sda_platform.serving.requests import BadRequest, as_of, view_of
 from sda_platform.serving.satellites import CataloguedObject
-from sda_platform.serving.spacetrack_classes import CLASSES, decay_epoch_ns, has_prediction
-from sda_platform.serving.view import View
+from sda_platform.serving.source import CatalogueSource
+from sda_platform.serving.spacetrack_classes import CLASSES, with_objects
+from sda_platform.serving.view import View, place
 
-LOGIN: Final = {"application/x-www-form-urlencoded": "form"}
 _TABLES: Final = ("json", "csv", "xml")
 _OF_SETS: Final = ("tle", "3le", "kvn", "xml")
 """Formats that write element sets, not rows."""
 _SET_CLASSES: Final = ("gp", "gp_history")
 _MOST_OBJECTS: Final = 1_000
 """Bound of the objects whose history one query reads."""
+_MOST_SETS: Final = 100_000
+"""Bound of the sets of one query by the time of their arrival."""
 _LINES: Final = {"tle": slice(1, 3), "3le": slice(0, 3)}
 _Found = list[Any]
-
-
-async def login(request: Request) -> Response:
-    """Begin a session of a client by its name and token; where no clients are declared, any may read."""
-    clients: KnownClients = request.app.state.clients
-    media_type_of(request, LOGIN)
-    bodies: Bodies = request.app.state.logins
-    async with bodies.received(request) as body:
-        form = parse_qs(body.decode("utf-8", "replace"))
-    identity, password = (form.get(name, [""])[0] for name in ("identity", "password"))
-    client = clients.with_token(password)
-    if clients.by_token and (client is None or client.name != identity):
-        return JSONResponse({"Login": "Failed"}, headers={"Cache-Control": "no-store"})
-    answer = JSONResponse("", headers={"Cache-Control": "no-store"})
-    if client is not None:
-        sessions: Sessions = request.app.state.sessions
-        answer.set_cookie(COOKIE, sessions.begin(client.name), SESSION_S, httponly=True, samesite="strict")
-    return answer
-
-
-async def logout(request: Request) -> Response:
-    """End a session: the client forgets its cookie."""
-    answer = JSONResponse("Successfully logged out")
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
-    return of_this_moment(request, answer)
 
 
 async def model(request: Request) -> Response:
@@ -97,12 +74,16 @@ def _query(request: Request) -> Response:
         if asked.name == "cdm_public":
             reader_of(request, of_every_source=True)
             live: LiveCatalogue = request.app.state.live
-            return of_content(request, _answer(asked, asked.chosen(live.source.alerts(as_of(request)))))
+            return of_tables(
+                request,
+                _answer(asked, asked.chosen(with_objects(each, view) for each in live.source.alerts(as_of(request)))),
+            )
         return of_view(request, view, asked.format, lambda: _of_view(request, asked, view))
 
 
 def _of_view(request: Request, asked: Query, view: View) -> Response:
-    rows = _rows(asked, view)
+    live: LiveCatalogue = request.app.state.live
+    rows = _rows(asked, view, live.source)
     if asked.name != "gp":
         return _answer(asked, asked.chosen(rows))
     may_be_new = may_have_changed(request, view)
@@ -126,7 +107,7 @@ def _require_format(asked: Query) -> None:
         raise BadRequest(f"format is {asked.format[:40]!r}, of class {asked.name} must be one of {', '.join(formats)}")
 
 
-def _rows(asked: Query, view: View) -> Iterable[CataloguedObject]:
+def _rows(asked: Query, view: View, source: CatalogueSource) -> Iterable[CataloguedObject]:
     """Return what a query chooses from; where it names objects, only those."""
     named = asked.condition("NORAD_CAT_ID")
     numbers: Sequence[Any] = [] if named is None else named.values or []
@@ -136,19 +117,37 @@ def _rows(asked: Query, view: View) -> Iterable[CataloguedObject]:
     if asked.name == "satcat":
         return view.every_object()
     if asked.name == "decay":
-        return (each for each in view.every_object() if decay_epoch_ns(each) is not None)
+        return chain((each for each in view.every_object() if each.decay_ns is not None), view.predictions())
     if asked.name == "tip":
-        return (each for each in view.every_object() if has_prediction(each, view.as_of_ns))
+        return view.predictions()
     if asked.name == "gp_history":
-        if not 0 < len(wanted) <= _MOST_OBJECTS:
-            raise BadRequest(f"class gp_history needs NORAD_CAT_ID: one object, or up to {_MOST_OBJECTS:,}")
-        epochs = asked.condition("EPOCH")
-        since_ns, until_ns = (epochs.low, epochs.high) if epochs else (None, None)
-        span_ns = (_bounded(since_ns, ALWAYS_NS), _bounded(until_ns, FOREVER_NS))
-        return (view.known(each) for number in wanted for each in view.history(number, *span_ns))
+        return map(view.known, _history(asked, view, source, wanted))
     if wanted:
         return (view.known(found) for number in wanted if (found := view.get(number)))
     return (view.known(each) for each in view.objects())
+
+
+def _history(asked: Query, view: View, source: CatalogueSource, wanted: Sequence[int]) -> Iterable[StoredElements]:
+    """Return the sets of objects that are named, or those that were received from a time on. Raises BadRequest."""
+    created = asked.condition("CREATION_DATE")
+    if 0 < len(wanted) <= _MOST_OBJECTS:
+        span_ns = _span_ns(asked.condition("EPOCH"))
+        return (each for number in wanted for each in view.history(number, *span_ns))
+    if created is None or created.low is None:
+        raise BadRequest(
+            f"class gp_history needs NORAD_CAT_ID, up to {_MOST_OBJECTS:,} objects, or CREATION_DATE from a time on: "
+            ">now-1 or 2024-11-01--2024-11-02"
+        )
+    span_ns = _span_ns(created)
+    stored = records(source.received_between(view.binding, span_ns, _MOST_SETS + 1)) if view.binding else []
+    if len(stored) > _MOST_SETS:
+        raise BadRequest(f"more than {_MOST_SETS:,} sets were received in that time: ask for a shorter one")
+    seen = {place(each) for each in stored}
+    return [*filter(view.knows, stored), *(each for each in view.waiting_sets() if place(each) not in seen)]
+
+
+def _span_ns(of: FieldCondition | None) -> tuple[int, int]:
+    return (_bounded(of.low, ALWAYS_NS), _bounded(of.high, FOREVER_NS)) if of else (ALWAYS_NS, FOREVER_NS)
 
 
 def _bounded(time_ns: int | None, default: int) -> int:

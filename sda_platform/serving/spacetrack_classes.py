@@ -1,9 +1,10 @@
 """The classes of Space-Track's API: their fields, in its order, each with its type and where its value comes from.
 
 `gp` has the set in force of each object, `gp_history` every set. `satcat` has what is known of each object, `decay` the
-decays and predicted ones, `tip` the predictions of objects in orbit, `cdm_public` the conjunction alerts. Names of
-element sets are those that the writer of OMMs uses. Fields that only their publisher can fill (FILE, GP_ID,
-COMMENTCODE) are not there.
+decays and every prediction of one, `tip` every prediction, `cdm_public` the conjunction alerts. Names of element sets
+are those that the writer of OMMs uses. FILE, which grows with each publication, is the commit sequence: of `gp` that of
+the catalogue, of `gp_history` that of the sets. Fields that only their publisher can fill (GP_ID, COMMENTCODE) are not
+there; the exclusion volumes of `cdm_public` are empty.
 """
 
 import math
@@ -16,6 +17,7 @@ from sda_platform.orbits.dynamics.gravity import GM_KM3_S2
 from sda_platform.orbits.elements import WGS72_RADIUS_KM
 from sda_platform.serving.query import DAY, INSTANT, NUMBER, TEXT, WHOLE, QueryField
 from sda_platform.serving.satellites import CataloguedObject
+from sda_platform.serving.view import View
 from sda_platform.units import DAY_MIN, DAY_S
 
 _NUMBERS: Final = (
@@ -118,6 +120,7 @@ _GP: Final = fields(
     ("DECAY_DATE", DAY, _decay_day_ns),
     ("OPS_STATUS_CODE", TEXT, _fact("operational_status")),
     *((name, TEXT, _of_set(name)) for name in MARKINGS),
+    ("FILE", WHOLE, lambda each: (each.record.commit_sequence or None) if each.record else None),
     ("TLE_LINE0", TEXT, _line(0)),
     ("TLE_LINE1", TEXT, _line(1)),
     ("TLE_LINE2", TEXT, _line(2)),
@@ -159,11 +162,6 @@ def decay_epoch_ns(each: CataloguedObject) -> int | None:
     return predicted if each.decay_ns is None else each.decay_ns
 
 
-def has_prediction(each: CataloguedObject, time_ns: int) -> bool:
-    """Tell whether an object that is in orbit is predicted to decay."""
-    return each.is_in_orbit(time_ns) and each.facts.get("predicted_decay_time_ns") is not None
-
-
 _DECAY: Final = fields(
     ("NORAD_CAT_ID", WHOLE, lambda each: each.norad_id),
     ("OBJECT_NUMBER", WHOLE, lambda each: each.norad_id),
@@ -193,6 +191,16 @@ _TIP: Final = fields(
 )
 
 
+def with_objects(alert: Mapping[str, Any], view: View) -> dict[str, Any]:
+    """Return an alert with the types and sizes of its objects, as they are known now."""
+    found = dict(alert)
+    for number in (1, 2):
+        norad_id = alert[f"norad_id_{number}"]
+        each = CataloguedObject(norad_id, view.get(norad_id), view.satellites.of(norad_id))
+        found |= {f"object_type_{number}": each.kind, f"rcs_size_{number}": each.facts.get("rcs_size")}
+    return found
+
+
 def _of_alert(name: str, scale: float = 1.0) -> Callable[[Mapping[str, Any]], Any]:
     return lambda row: None if (value := row.get(name)) is None else value if scale == 1.0 else value * scale
 
@@ -201,6 +209,9 @@ def _side(number: int) -> tuple[tuple[str, str, Callable[[Mapping[str, Any]], An
     return (
         (f"SAT_{number}_ID", WHOLE, _of_alert(f"norad_id_{number}")),
         (f"SAT_{number}_NAME", TEXT, _of_alert(f"object_name_{number}")),
+        (f"SAT{number}_OBJECT_TYPE", TEXT, _of_alert(f"object_type_{number}")),
+        (f"SAT{number}_RCS", TEXT, _of_alert(f"rcs_size_{number}")),
+        (f"SAT_{number}_EXCL_VOL", TEXT, lambda _: None),
     )
 
 

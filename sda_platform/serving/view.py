@@ -20,7 +20,7 @@ from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.index import GREATEST_ID, Binding, IndexReader
 from sda_platform.serving.pending import Waiting
 from sda_platform.serving.record import StoredElements
-from sda_platform.serving.satellites import NO_SATELLITES, CataloguedObject, Satellites
+from sda_platform.serving.satellites import NO_SATELLITES, CataloguedObject, PredictedDecay, Satellites
 
 
 class Place(NamedTuple):
@@ -95,6 +95,18 @@ class View:
         for number in sorted(sets.keys() | self.satellites.by_number.keys()):
             yield CataloguedObject(number, sets.get(number), self.satellites.of(number))
 
+    def predictions(self) -> Iterator[PredictedDecay]:
+        """Return every message that predicts a decay and was received by the view's time."""
+        for facts in self.satellites.predictions:
+            if facts["received_time_ns"] <= self.as_of_ns:
+                number = facts["norad_id"]
+                stated = {name: value for name, value in facts.items() if value is not None}
+                yield PredictedDecay(number, self.get(number), {**self.satellites.of(number), **stated})
+
+    def waiting_sets(self) -> Iterator[StoredElements]:
+        """Return the acknowledged sets that wait."""
+        return (each for number in self._waiting.objects() for each in self._waiting.of(number) if self.knows(each))
+
     def found(self, search: Mapping[str, str]) -> Iterator[StoredElements]:
         """Return the objects with this ``name`` part or ``designator`` beginning, ascending by number."""
         index = self._indexed()
@@ -122,7 +134,7 @@ class View:
         waiting = sorted((each for each in of_object if since_ns <= each.epoch_time_ns <= until_ns), key=place)
         before: Place | None = None
         for each in merge(self._indexed().history(norad_id, since_ns, until_ns), waiting, key=place):
-            if place(each) != before and self._is_known(each):  # the index may hold what waits as well
+            if place(each) != before and self.knows(each):  # the index may hold what waits as well
                 yield each
             before = place(each)
 
@@ -156,13 +168,14 @@ class View:
         """Return this view of what ``sources`` have brought; None: all of it."""
         return self if sources is None else ReleasedView(self, sources)
 
-    def _is_known(self, record: StoredElements) -> bool:  # noqa: ARG002 (a past view does not know all)
+    def knows(self, record: StoredElements) -> bool:  # noqa: ARG002 (a past view does not know all)
+        """Return whether a set that was received belongs to this view."""
         return True
 
     def _last_epoch(self, norad_id: int, upto_ns: int) -> int | None:
         indexed = self._indexed().history(norad_id, until_ns=upto_ns, descending=True)
-        known = islice(filter(self._is_known, indexed), 1)
-        waiting = filter(self._is_known, self._waiting.of(norad_id))
+        known = islice(filter(self.knows, indexed), 1)
+        waiting = filter(self.knows, self._waiting.of(norad_id))
         epochs_ns = (each.epoch_time_ns for each in chain(known, waiting))
         return max((each for each in epochs_ns if each <= upto_ns), default=None)
 
@@ -227,8 +240,8 @@ class PastView(_SelectedView):
         return f"{self._present.identity}-{self.as_of_ns}"
 
     @override
-    def _is_known(self, record: StoredElements) -> bool:
-        return record.received_time_ns <= self.as_of_ns and self._present._is_known(record)
+    def knows(self, record: StoredElements) -> bool:
+        return record.received_time_ns <= self.as_of_ns and self._present.knows(record)
 
 
 class ReleasedView(_SelectedView):
@@ -246,10 +259,10 @@ class ReleasedView(_SelectedView):
     @override
     def get(self, norad_id: int) -> StoredElements | None:
         present = self._present.get(norad_id)
-        return present if present is None or self._is_known(present) else super().get(norad_id)
+        return present if present is None or self.knows(present) else super().get(norad_id)
 
     @override
-    def _is_known(self, record: StoredElements) -> bool:
+    def knows(self, record: StoredElements) -> bool:
         return record.source_name in self._sources
 
 

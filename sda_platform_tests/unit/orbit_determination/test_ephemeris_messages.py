@@ -1,7 +1,6 @@
 """Refined ephemerides as messages: the platform itself reads from them what the table has."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,43 +13,16 @@ from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.segments import describe_segment
 from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform_tests.support.delta_tables import commit, lake_at
-from sda_platform_tests.support.scenes import SECOND_NS, START_NS
+from sda_platform_tests.support.refined_paths import refined_row
+from sda_platform_tests.support.scenes import START_NS
 
 SAME = ("norad_id", "object_name", "usable_from_ns", "usable_until_ns", "state_time_ns", "covariance_time_ns")
-
-
-def row(norad_id: int = 25544, **changed: Any) -> dict[str, Any]:
-    times = [START_NS + n * 60 * SECOND_NS + 1 for n in range(5)]
-    states = [[7000.1 + n, 450 * n - 1 / 3 * n, 12.5, 0.1, 7.5, 1e-3 * n] for n in range(5)]
-    lower = [[float(1 + i) if i == j else 1e-4 * (i + j) / 3 for i in range(6) for j in range(i + 1)]] * 2
-    facts = {
-        "norad_id": norad_id,
-        "object_name": "ISS (ZARYA)",
-        "international_designator": "1998-067A",
-        "epoch_time_ns": times[0],
-        "usable_from_ns": times[0],
-        "usable_until_ns": times[3],
-        "state_time_ns": times,
-        "state": [value for state in states for value in state],
-        "covariance_time_ns": [times[0], times[4]],
-        "covariance": [value for each in lower for value in each],
-        "position_sigma_m": 12.25,
-        "published_epoch_ns": START_NS,
-        "published_sigma_m": 900.0,
-        "windows": 20,
-        "arc_s": 600.0,
-        "held_back_windows": 3,
-        "held_back_rms": 1.04,
-        "published_held_back_rms": 9.5,
-        "as_of_ns": times[4],
-    }
-    return {**facts, **changed}
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     MissionClock(START_NS, 0, 0.0).save(tmp_path)
-    commit(lake_at(tmp_path / "lake"), REFINED_EPHEMERIDES, [row(), row(5, object_name=None)])
+    commit(lake_at(tmp_path / "lake"), REFINED_EPHEMERIDES, [refined_row(), refined_row(5, object_name=None)])
     return tmp_path
 
 
@@ -65,7 +37,7 @@ def test_what_is_written_is_read_with_every_digit(home: Path, name: str, segment
     )
     (read,) = decode(data, meta).to_pylist()
     assert read["error_kind"] is None, read["error"]
-    expected = row()
+    expected = refined_row()
     assert {column: read[column] for column in SAME} == {column: expected[column] for column in SAME}
     assert read["originator"] == OWN_ORIGINATOR
     assert read["reference_frame"] == "TEME"

@@ -96,6 +96,10 @@ class MemorySource:
     def held_between(self, after_sequence: int, upto_sequence: int) -> Sequence[int]:
         return self.holds_of[after_sequence:upto_sequence]
 
+    def received_between(self, binding: Binding, span_ns: tuple[int, int], most: int) -> pa.Table:
+        first, last = span_ns
+        return table([row for row in self.sets if first <= row["received_time_ns"] <= last][:most])
+
     def identified(self, sets: pa.Table) -> pa.Table:
         return sets
 

@@ -391,6 +391,8 @@ def test_groups_hold_satellites_of_their_generation_and_debris_in_its_own_groups
         ("noaa", [104]),
         ("globalstar", []),
         ("gps-ops", [106]),
+        ("gnss", [106]),
+        ("weather", [104, 41866]),
         ("mine", [5, 6]),
     ):
         answer = gp(served, f"GROUP={group}&FORMAT=json")

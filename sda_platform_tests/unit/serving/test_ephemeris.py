@@ -14,8 +14,8 @@ from sda_platform.orbit_determination.tables import REFINED_EPHEMERIDES
 from sda_platform.orbits.ephemerides import covariances_from_lower
 from sda_platform.serving.ephemeris import FRAMES, MOST_STATES
 from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.refined_paths import refined_row
 from sda_platform_tests.support.segments import START_NS, after, described
-from sda_platform_tests.unit.orbit_determination.test_ephemeris_messages import row as refined_row
 from sda_platform_tests.unit.serving.client import Client
 from sda_platform_tests.unit.serving.endpoint import TOKENS, clients_of, endpoint_over, plan
 

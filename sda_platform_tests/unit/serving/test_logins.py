@@ -145,6 +145,19 @@ def test_a_session_of_space_track_reads_and_does_not_write__44(endpoint: Endpoin
     assert put.status_code == 401
 
 
+def test_one_request_logs_in_and_asks__44(endpoint: Endpoint) -> None:
+    address = "https://www.space-track.org/basicspacedata/query/class/gp/NORAD_CAT_ID/25544"
+    form = {"identity": "aurora", "password": AURORA, "query": address}
+    answer = endpoint.client.post("/ajaxauth/login", data=form)
+    assert [each["NORAD_CAT_ID"] for each in answer.json()] == ["25544"]
+    assert COOKIE in answer.headers["set-cookie"]
+    assert answer.headers["cache-control"] == "no-store"
+    wrong = endpoint.client.post("/ajaxauth/login", data={**form, "password": "wrong"})
+    assert wrong.json() == {"Login": "Failed"}
+    for text in ("https://[", "/objects/25544", "/basicspacedata/query/class/gp/COLOUR/red"):
+        assert endpoint.client.post("/ajaxauth/login", data={**form, "query": text}).status_code == 400, text
+
+
 def test_a_session_ends_and_cannot_be_made_up() -> None:
     now_s = 0.0
     sessions = Sessions(lambda: now_s)

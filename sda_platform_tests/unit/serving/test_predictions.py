@@ -13,7 +13,7 @@ from sda_platform.serving.predictions import ELEMENT_SET, error_scales, predicte
 from sda_platform.serving.source import KnownPath
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.delta_tables import commit, lake_at
-from sda_platform_tests.unit.catalog.test_error_history import newest, rated, sets
+from sda_platform_tests.support.sets_with_history import newest, rated, sets
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
 from sda_platform_tests.unit.serving.source import MemorySource
 

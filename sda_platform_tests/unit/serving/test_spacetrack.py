@@ -32,10 +32,21 @@ FACTS = {
 }
 
 
+PREDICTIONS: list[dict[str, Any]] = [
+    {"norad_id": 4, "predicted_decay_time_ns": NOW_NS + 3 * DAY_NS, "prediction_window_min": 900.0,
+     "received_time_ns": NOW_NS - 2 * DAY_NS},
+    {"norad_id": 4, "predicted_decay_time_ns": NOW_NS + DAY_NS, "prediction_window_min": 120.0,
+     "reentry_latitude_deg": -12.5, "received_time_ns": NOW_NS - DAY_NS},
+    {"norad_id": 4, "predicted_decay_time_ns": NOW_NS, "received_time_ns": NOW_NS + DAY_NS},
+]  # fmt: skip
+"""Messages about one object; the last one has not been received yet."""
+
+
 @pytest.fixture
 def place() -> Iterator[World]:
     with world() as found:
-        found.source.known = Satellites("1", {number: {"norad_id": number, **each} for number, each in FACTS.items()})
+        known = {number: {"norad_id": number, **each} for number, each in FACTS.items()}
+        found.source.known = Satellites("1", known, predictions=PREDICTIONS)
         older = row(7, epoch_time_ns=EPOCH_NS - DAY_NS, record_number=3)
         found.source.commit(older, row(8, object_name="COSMOS 1/2 R/B"))
         found.live.refresh()
@@ -106,6 +117,23 @@ def test_history_has_every_set_of_the_objects_that_are_named(place: World) -> No
     assert query(place, "class/gp_history/EPOCH/>now-7").status == 400
 
 
+def test_history_has_the_sets_that_were_received_in_a_time__44(place: World) -> None:
+    every = rows(place, "class/gp_history/CREATION_DATE/>now-3/orderby/NORAD_CAT_ID")
+    assert [int(each["NORAD_CAT_ID"]) for each in every].count(7) == 2
+    place.write("put")
+    (new,) = rows(place, "class/gp_history/CREATION_DATE/>now-0.5")
+    assert new["OBJECT_NAME"] == "OBJECT 1", "what waits is there as well"
+    assert rows(place, "class/gp_history/CREATION_DATE/now-9--now-3") == []
+    assert query(place, "class/gp_history/CREATION_DATE/<now").status == 400
+
+
+def test_a_client_asks_for_what_a_later_file_has__44(place: World) -> None:
+    newest = max(int(each["FILE"]) for each in rows(place, "class/gp"))
+    assert rows(place, f"class/gp/FILE/>{newest}") == []
+    place.write("commit")
+    assert ids(place, f"class/gp/FILE/>{newest}") == [7]
+
+
 def test_a_satellite_without_a_set_is_in_satcat_and_among_the_decays(place: World) -> None:
     (gone,) = rows(place, "class/satcat/NORAD_CAT_ID/90")
     assert (gone["SATNAME"], gone["DECAY"], gone["PERIOD"], gone["COUNTRY"]) == ("GONE 90", "1969-12-31", None, "CIS")
@@ -113,10 +141,15 @@ def test_a_satellite_without_a_set_is_in_satcat_and_among_the_decays(place: Worl
     assert (third["RCSVALUE"], third["LAUNCH_YEAR"], third["LAUNCH_NUM"], third["LAUNCH_PIECE"]) == (
         "0.05", "1998", "3", "A",
     )  # fmt: skip
-    (tip,) = rows(place, "class/tip/predicates/NORAD_CAT_ID,DECAY_EPOCH,WINDOW,LAT,LON")
+    first, tip = rows(place, "class/tip/predicates/NORAD_CAT_ID,DECAY_EPOCH,WINDOW,LAT,LON")
     assert [tip["NORAD_CAT_ID"], tip["WINDOW"], tip["LAT"], tip["LON"]] == ["4", "120.0", "-12.5", None]
+    assert (first["WINDOW"], first["DECAY_EPOCH"] > tip["DECAY_EPOCH"]) == ("900.0", True)
     decays = rows(place, "class/decay/orderby/NORAD_CAT_ID/predicates/NORAD_CAT_ID,MSG_TYPE")
-    assert [list(each.values()) for each in decays] == [["2", "Historical"], ["4", "Prediction"], ["90", "Historical"]]
+    assert [list(each.values()) for each in decays] == [
+        ["2", "Historical"], ["4", "Prediction"], ["4", "Prediction"], ["90", "Historical"],
+    ]  # fmt: skip
+    past = asked(place.app, f"/basicspacedata/query/class/tip?as_of={iso(NOW_NS - 2 * DAY_NS)}")
+    assert [each["WINDOW"] for each in json.loads(past.body)] == ["900.0"], "of the past are the messages of then"
 
 
 def test_a_catalogue_of_satellites_changes_the_tag_of_answers(place: World) -> None:
@@ -134,7 +167,8 @@ def test_alerts_are_the_public_conjunctions(place: World) -> None:
         {**alert, "miss_distance_km": 0.25, "collision_probability": 1e-3, "as_of_ns": NOW_NS},
         {**alert, "event_id": "e2", "risk": "yellow", "miss_distance_km": 3.0, "collision_probability": None},
     ]
-    (found,) = rows(place, "class/cdm_public/PC/>1e-4")
+    (found,) = rows(place, "class/cdm_public/PC/>1e-4/SAT2_OBJECT_TYPE/ROCKET BODY")
+    assert {"SAT1_OBJECT_TYPE", "SAT1_RCS", "SAT_1_EXCL_VOL", "SAT_2_EXCL_VOL"} <= set(found)
     assert (found["CDM_ID"], found["MIN_RNG"], found["EMERGENCY_REPORTABLE"], found["SAT_2_ID"]) == (
         "e1", "250.0", "Y", "8",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from threading import Lock
 from time import monotonic
-from typing import TypeVar
+from typing import Final, TypeVar
 
 _Answer = TypeVar("_Answer")
 
@@ -161,16 +161,22 @@ class OverQuota(Exception):
         self.wait_s = wait_s
 
 
+MOST_ACCOUNTS: Final = 10_000
+"""Bound of the accounts in memory: senders may be any."""
+
+
 class Quotas:
     """What each sender may use of each resource in a minute. It pays afterwards.
 
     A sender within its quota is served, whatever the request turns out to cost: nothing that was begun is refused. Then
     it waits until no more than a minute's use is unpaid. What is unpaid falls by the quota each minute. ``now_s`` is
-    monotonic. Senders are configured ones, so the memory is bounded.
+    monotonic. ``most``: of so many accounts the one that was used longest ago is forgotten.
     """
 
-    def __init__(self, per_minute: Mapping[str, float], now_s: Callable[[], float] = monotonic) -> None:
-        self._per_minute, self._now_s = per_minute, now_s
+    def __init__(
+        self, per_minute: Mapping[str, float], now_s: Callable[[], float] = monotonic, most: int = MOST_ACCOUNTS
+    ) -> None:
+        self._per_minute, self._now_s, self._most = per_minute, now_s, most
         self._unpaid: dict[tuple[str, str], tuple[float, float]] = {}
         self._lock = Lock()
 
@@ -187,7 +193,11 @@ class Quotas:
         """Account for what ``sender`` has used, by resource."""
         with self._lock:
             for name, amount in used.items():
-                self._unpaid[sender, name] = (self._left(sender, name) + amount, self._now_s())
+                unpaid = self._left(sender, name) + amount
+                self._unpaid.pop((sender, name), None)
+                self._unpaid[sender, name] = unpaid, self._now_s()
+                if len(self._unpaid) > self._most:
+                    del self._unpaid[next(iter(self._unpaid))]
 
     def _wait_s(self, sender: str, name: str) -> float:
         excess = self._left(sender, name) - self._per_minute[name]

@@ -13,6 +13,7 @@ from typing import Final
 
 from starlette.requests import Request
 
+from sda_platform.fair_share import peer_of
 from sda_platform.http_gate import basic_login
 from sda_platform.resilience import Quotas
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, Right
@@ -20,6 +21,9 @@ from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, Righ
 COOKIE: Final = "sda_session"
 SESSION_S: Final = 7200
 """How long a session lasts, as at Space-Track."""
+MOST_FAILED: Final = 10
+"""So many wrong logins a peer may send in a minute."""
+_FAILED: Final = "failed logins"
 People = Callable[[str], str | None]
 """Returns the name of the user of the UI whose login a header `Authorization` is; None: of no user."""
 _READER: Final = frozenset({Right.READ})
@@ -76,8 +80,36 @@ def reader_of(request: Request, *, of_every_source: bool) -> Client:
     return found
 
 
+def failed_logins() -> Quotas:
+    """Return the accounts of peers that fail to log in."""
+    return Quotas({_FAILED: MOST_FAILED})
+
+
+def require_few_failures(request: Request) -> None:
+    """Raise OverQuota where the peer of a request with a login has failed too often: before the login is verified."""
+    failures: Quotas = request.app.state.failed_logins
+    failures.require(peer_of(request.client))
+
+
+def count_failure(request: Request) -> None:
+    """Account for a login that was wrong."""
+    failures: Quotas = request.app.state.failed_logins
+    failures.spend(peer_of(request.client), **{_FAILED: 1})
+
+
 def _identified(request: Request, clients: KnownClients) -> Client | None:
+    """Return who sends a request. A cookie is no attempt: one of a session that has ended is no wrong login."""
     authorization = request.headers.get("authorization", "")
+    is_attempt = bool(authorization) and bool(clients.reading.needs_login)
+    if is_attempt:
+        require_few_failures(request)
+    found = _known(request, clients, authorization)
+    if is_attempt and found is None:
+        count_failure(request)
+    return found
+
+
+def _known(request: Request, clients: KnownClients, authorization: str) -> Client | None:
     scheme, _, token = authorization.partition(" ")
     if scheme == "Bearer":
         return clients.with_token(token)

@@ -16,9 +16,10 @@ from sda_platform.fair_share import PeerTurns, peer_of
 from sda_platform.formats.segments import Sender
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.resilience import Quotas
-from sda_platform.serving.clients import Client, KnownClients, Right
+from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, Right
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.logins import count_failure, require_few_failures
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.view import Place, View
 
@@ -60,9 +61,17 @@ def turn_of(request: Request) -> Semaphore:
 
 
 def client_of(request: Request) -> Client:
-    """Identify the client that sends the request. Raises LoginNeeded and NotAllowed."""
+    """Identify the client that sends the request. Raises LoginNeeded, NotAllowed and OverQuota."""
     clients: KnownClients = request.app.state.clients
-    client = clients.of(request)
+    is_attempt = bool(clients.by_token) and "authorization" in request.headers
+    if is_attempt:
+        require_few_failures(request)
+    try:
+        client = clients.of(request)
+    except LoginNeeded:
+        if is_attempt:
+            count_failure(request)
+        raise
     request.state.client = client.name
     return client
 

@@ -241,7 +241,7 @@ ROUTES: Final = (
         "/ajaxauth/login",
         spacetrack_login.login,
         "Space-Track's login: `identity` is a client's name, `password` its token; with `query` it answers that.",
-        {"type": ["string", "object"]},
+        {"type": ["string", "object", "array"]},
         method="POST",
         takes=spacetrack_login.LOGIN,
         audience=Audience.EVERYONE,

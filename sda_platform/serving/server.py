@@ -34,7 +34,7 @@ from sda_platform.serving.first_seen import FirstSeen
 from sda_platform.serving.groups import BUILT_IN
 from sda_platform.serving.kept_answers import KeptAnswers
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.logins import People, Sessions, no_people
+from sda_platform.serving.logins import People, Sessions, failed_logins, no_people
 from sda_platform.serving.openapi import openapi
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import AT_ONCE
@@ -100,7 +100,7 @@ def application(
     app.state.turns, app.state.first_seen = PeerTurns(AT_ONCE), FirstSeen()
     app.state.groups, app.state.changes, app.state.publisher = groups, changes, publisher
     app.state.quotas, app.state.reading_quotas = clients.quota.quotas(), quotas
-    app.state.people, app.state.sessions = people, Sessions()
+    app.state.people, app.state.sessions, app.state.failed_logins = people, Sessions(), failed_logins()
     app.state.live, app.state.puts, app.state.submissions, app.state.clients = live, puts, submissions, clients
     return app
 

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from sda_platform.resilience import OverQuota, Quotas
 from sda_platform.serving.access_log import Access, AccessLog, accesses, newest
-from sda_platform.serving.clients import KnownClients
-from sda_platform.serving.logins import COOKIE, SESSION_S, Sessions
+from sda_platform.serving.clients import KnownClients, ReadingConfig
+from sda_platform.serving.logins import COOKIE, MOST_FAILED, SESSION_S, Sessions
 from sda_platform.serving.route import Audience
 from sda_platform.serving.routes import ROUTES
 from sda_platform_tests.unit.serving.client import Client
@@ -262,3 +263,35 @@ def test_the_log_of_accesses_is_bounded_and_survives_a_torn_line(tmp_path: Path)
     again.close()
     assert [int(each.target[1:]) for each in accesses(tmp_path)][-2:] == [99, 100]
     assert json.loads((tmp_path / "access.jsonl").read_bytes().splitlines()[-1])["target"] == "/100"
+
+
+def test_a_peer_that_guesses_waits__44(endpoint: Endpoint) -> None:
+    now_s = 0.0
+    failures = endpoint.client.app.state.failed_logins = Quotas({"failed logins": MOST_FAILED}, lambda: now_s)
+    guesses: list[Callable[[], httpx.Response]] = [
+        lambda: endpoint.get("/objects/5", authorization="Bearer wrong"),
+        lambda: endpoint.get("/objects/5", authorization="Basic YTpi"),
+        lambda: endpoint.client.post("/elements", content=b"x", headers={"authorization": "Bearer wrong"}),
+        lambda: endpoint.client.post("/ajaxauth/login", data={"identity": "aurora", "password": "wrong"}),
+    ]
+    for guess in guesses:
+        now_s += 3_600
+        answers = [guess() for _ in range(MOST_FAILED + 2)]
+        assert [each.status_code == 429 for each in answers] == [False] * (MOST_FAILED + 1) + [True]
+        assert 0 < int(answers[-1].headers["retry-after"]) <= 60
+        assert endpoint.get("/objects/5", authorization=f"Bearer {AURORA}").status_code == 429, "not even verified"
+        assert endpoint.get("/health").status_code == 200
+        assert endpoint.get("/objects/5").status_code == 401, "who sends no login is no guess"
+        now_s += 60
+        assert endpoint.get("/objects/5", authorization=f"Bearer {AURORA}").status_code == 200
+    failures.require("192.0.2.1")
+
+
+def test_accounts_of_peers_are_bounded() -> None:
+    quotas = Quotas({"failed logins": 1}, lambda: 0.0, most=2)
+    for peer in ("a", "b", "c"):
+        quotas.spend(peer, **{"failed logins": 5})
+    quotas.require("a")
+    for peer in ("b", "c"):
+        with pytest.raises(OverQuota):
+            quotas.require(peer)

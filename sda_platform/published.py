@@ -5,6 +5,7 @@ The supervisor's own file (`platform.json`) also says whether the platform stops
 
 import json
 import os
+import ssl
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +14,13 @@ CATALOGUE: Final = "catalogue"
 PLATFORM: Final = "platform"
 
 
-def publish(home: Path, service: str, address: str) -> None:
-    """Write that ``service`` of ``home``, which is this process, answers at ``address`` (host:port)."""
+def publish(home: Path, service: str, address: str, certificate: str = "") -> None:
+    """Write that ``service`` of ``home``, which is this process, answers at ``address`` (host:port).
+
+    ``certificate``: the file of its certificate, where it answers by TLS.
+    """
     partial = home / f".{service}.json.{os.getpid()}.tmp"
-    partial.write_text(json.dumps({"address": address, "pid": os.getpid()}))
+    partial.write_text(json.dumps({"address": address, "pid": os.getpid(), "certificate": certificate}))
     partial.replace(home / f"{service}.json")
 
 
@@ -30,6 +34,26 @@ def published(home: Path, service: str) -> str | None:
     """Where ``service`` of ``home`` answers; None where none runs."""
     address = _content(home, service).get("address")
     return None if address is None else str(address)
+
+
+def url_of(home: Path, service: str) -> str | None:
+    """Return the address of ``service`` of ``home`` as a URL; None where none runs."""
+    address, scheme = published(home, service), "https" if _content(home, service).get("certificate") else "http"
+    return None if address is None else f"{scheme}://{address}"
+
+
+def trust_of(home: Path, service: str) -> ssl.SSLContext | None:
+    """Return what accepts the very certificate of a service, by whatever name it is reached; None: it has no TLS.
+
+    Raises OSError where the certificate cannot be read.
+    """
+    certificate = _content(home, service).get("certificate")
+    if not certificate:
+        return None
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False  # a service of this home is asked by its address
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def is_stopping(home: Path) -> bool:

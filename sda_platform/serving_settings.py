@@ -19,6 +19,18 @@ class ServingSettings(SettingsSection):
         "SERVING_CLIENTS",
         is_file=True,
     )
+    open: bool = setting(
+        False,
+        "Whether everyone may read the catalogue without a login where it listens beyond loopback.",
+        "SERVING_OPEN",
+    )
+    certificate: str = setting(
+        "",
+        "Certificate of the catalogue's endpoint, with its chain (PEM); with it and its key the endpoint speaks TLS.",
+        "SERVING_CERTIFICATE",
+        is_file=True,
+    )
+    key: str = setting("", "Private key of that certificate (PEM).", "SERVING_KEY", is_file=True, repr=False)
     groups: str = setting("", "Own groups of objects (TOML).", "SERVING_GROUPS", is_file=True)
     event_stream: str = setting(
         "",

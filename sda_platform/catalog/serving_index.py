@@ -12,7 +12,7 @@ from sda_platform.lake.log_commits import Head
 from sda_platform.orchestration.external_reports import ExternalState, external_sensor
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.published import CATALOGUE, published
+from sda_platform.published import CATALOGUE, published, trust_of
 from sda_platform.serving.health_client import NoHealth, fetch_health
 
 MOST_LAG_S: Final = 5.0
@@ -62,8 +62,8 @@ def served_state(home: Path, store: Lake) -> ExternalState | None:
     if address is None:
         return None
     try:
-        health = fetch_health(address)
-    except NoHealth as error:
+        health = fetch_health(address, trust_of(home, CATALOGUE))
+    except (NoHealth, OSError) as error:
         return ExternalState(_KEY, _CHECK, "", problems=[str(error)])
     head = store.readable(ORBITAL_CATALOG).head
     rows = store.log(ORBITAL_CATALOG).row_count() if head.commit else 0

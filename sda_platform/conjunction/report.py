@@ -24,7 +24,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
 from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.published import CATALOGUE, published
+from sda_platform.published import CATALOGUE, url_of
 from sda_platform.recovery.verification import current_keys
 
 SHOWN = 5
@@ -50,14 +50,14 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
     the catalogue is served, `console`, `what_waits` and `alert_…_page` lead to the pages of the console.
     """
     home = Path(lake.home)
-    return report(lake.open(), home / "reports" / "alerts", published(home, CATALOGUE))
+    return report(lake.open(), home / "reports" / "alerts", url_of(home, CATALOGUE))
 
 
 def report(store: Lake, pages: Path, console: str | None = None) -> dg.MaterializeResult[Any]:
     """Return the list of current alerts and pictures of the first of them as metadata, highest level first; received
     CDMs.
 
-    The alerts' reports are written below ``pages``. ``console``: the address (host:port) at which it is served.
+    The alerts' reports are written below ``pages``. ``console``: the URL at which it is served.
     """
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.alert_page import AlertReport
@@ -70,8 +70,8 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
     worst = most_urgent(assessed, SHOWN)[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
     if console:
-        facts["console"] = dg.MetadataValue.url(f"http://{console}/")
-        facts["what_waits"] = dg.MetadataValue.url(f"http://{console}/waiting")
+        facts["console"] = dg.MetadataValue.url(f"{console}/")
+        facts["what_waits"] = dg.MetadataValue.url(f"{console}/waiting")
     if alerts:
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
@@ -95,7 +95,7 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
         path = pages / f"{event_id}.html"
         path.write_text(page.html(), encoding="utf-8")
         if console:
-            facts[f"alert_{place}_page"] = dg.MetadataValue.url(f"http://{console}/conjunctions/{event_id}")
+            facts[f"alert_{place}_page"] = dg.MetadataValue.url(f"{console}/conjunctions/{event_id}")
         facts[f"alert_{place}_report"] = dg.MetadataValue.path(path.absolute())
     return dg.MaterializeResult(asset_key=CONJUNCTION_REPORT, metadata=facts)
 

@@ -1,11 +1,11 @@
 """The HTTP services of a home, the collector and the lookup endpoint, and their health reports."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sda_platform.edge.report_client import NoReport, fetch_report
-from sda_platform.published import CATALOGUE, COLLECTOR, published
+from sda_platform.published import CATALOGUE, COLLECTOR, published, trust_of, url_of
 from sda_platform.serving.health_client import NoHealth, fetch_health
 
 
@@ -18,18 +18,24 @@ class ServiceState:
     summary: str
     problems: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    scheme: str = "http"
 
 
 def service_states(home: Path) -> list[ServiceState]:
     """Every service that has published its address in ``home``, with its answer now."""
-    describe = {CATALOGUE: _catalogue, COLLECTOR: _collector}
-    return [describe[name](address) for name in describe if (address := published(home, name))]
+    found = []
+    if address := published(home, CATALOGUE):
+        scheme = (url_of(home, CATALOGUE) or "http").partition(":")[0]
+        found.append(replace(_catalogue(home, address), scheme=scheme))
+    if address := published(home, COLLECTOR):
+        found.append(_collector(address))
+    return found
 
 
-def _catalogue(address: str) -> ServiceState:
+def _catalogue(home: Path, address: str) -> ServiceState:
     try:
-        facts = fetch_health(address)
-    except NoHealth as error:
+        facts = fetch_health(address, trust_of(home, CATALOGUE))
+    except (NoHealth, OSError) as error:
         return ServiceState(CATALOGUE, address, "does not answer", (str(error),))
     stream, problems = facts["event_stream"], tuple[str, ...]()
     if stream and stream["problem"]:

@@ -15,7 +15,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.number_rules import FINITE
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
-from sda_platform.published import CATALOGUE, published
+from sda_platform.published import CATALOGUE, url_of
 
 PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
@@ -34,12 +34,10 @@ _SIGNS = {
 
 def with_console(result: dg.MaterializeResult[Any], home: str, path: str) -> dg.MaterializeResult[Any]:
     """Add a link to the page ``path`` of the console, while the catalogue of ``home`` is served."""
-    address = published(Path(home), CATALOGUE)
-    if address is None:
+    url = url_of(Path(home), CATALOGUE)
+    if url is None:
         return result
-    return result._replace(
-        metadata={"console": dg.MetadataValue.url(f"http://{address}/{path}"), **(result.metadata or {})}
-    )
+    return result._replace(metadata={"console": dg.MetadataValue.url(f"{url}/{path}"), **(result.metadata or {})})
 
 
 def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:

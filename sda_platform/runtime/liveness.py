@@ -9,6 +9,7 @@ import base64
 import http.client
 import json
 import math
+import ssl
 import threading
 import time
 import urllib.request
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import grpc
 
-from sda_platform.published import CATALOGUE, COLLECTOR, published
+from sda_platform.published import CATALOGUE, COLLECTOR, trust_of, url_of
 from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
 from sda_platform.runtime.ui_roles import PROBES
@@ -167,18 +168,22 @@ def catalogue_answers(home: Path) -> Question:
 
 def _published_answers(home: Path, service: str) -> Question:
     def ask(deadline_s: float) -> bool:
-        address = published(home, service)
-        return address is not None and bool(page_answers(f"http://{address}/health")(deadline_s))
+        url = url_of(home, service)
+        try:
+            trust = trust_of(home, service)
+        except OSError:
+            return False
+        return url is not None and bool(page_answers(f"{url}/health", trust)(deadline_s))
 
     return ask
 
 
-def page_answers(url: str) -> Question:
-    """Return whether the server of this machine at ``url`` answers, with any content."""
+def page_answers(url: str, trust: ssl.SSLContext | None = None) -> Question:
+    """Return whether the server of this machine at ``url`` answers, with any content; with TLS by ``trust``."""
 
     def ask(deadline_s: float) -> bool:
         try:
-            urllib.request.urlopen(url, timeout=deadline_s).close()  # noqa: S310
+            urllib.request.urlopen(url, timeout=deadline_s, context=trust).close()  # noqa: S310
         except urllib.error.HTTPError:
             return True
         except (OSError, ValueError, http.client.HTTPException):

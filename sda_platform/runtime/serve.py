@@ -3,6 +3,7 @@
 import fcntl
 import secrets
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
 from sda_platform.private_home import make_private
-from sda_platform.published import CATALOGUE, publish, published, withdraw
+from sda_platform.published import CATALOGUE, publish, url_of, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.runtime.nats_server import connect_to
 from sda_platform.runtime.platform_home import running_platform
@@ -39,8 +40,9 @@ from sda_platform.serving.groups import load_groups
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.logins import People, no_people
 from sda_platform.serving.puts import Puts, accepted_sets
-from sda_platform.serving.server import application, serve
+from sda_platform.serving.server import Tls, application, serve
 from sda_platform.serving.store import IndexStore
+from sda_platform.serving_settings import ServingSettings
 from sda_platform.settings import Settings
 
 
@@ -51,10 +53,10 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
     Misconfigured for an unusable stream of events, and OSError for a busy port.
     """
     is_open = Address(host, port).is_loopback
-    clients = (
-        load_clients(Path(settings.serving.clients)) if settings.serving.clients else KnownClients(is_open=is_open)
-    )
+    named = load_clients(Path(settings.serving.clients)) if settings.serving.clients else KnownClients()
+    clients = named.reached(by_others=not is_open, is_declared_open=settings.serving.open)
     groups = load_groups(Path(settings.serving.groups) if settings.serving.groups else None)
+    tls = _tls(settings.serving)
     home = settings.home.absolute()
     make_private(home)
     with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
@@ -80,7 +82,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
                 log=AccessLog(home / DIRECTORY) if has_log else None,
                 event_stream=_event_stream(settings),
             )
-            serve(app, listening, lambda: publish(home, CATALOGUE, address))
+            serve(app, listening, lambda: publish(home, CATALOGUE, address, tls.certificate if tls else ""), tls)
         finally:
             withdraw(home, CATALOGUE)
 
@@ -98,6 +100,21 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
         origins = [Sender(user()).origin(len(sets))]
         _source(settings, clock).land(micro_segment.segment_name(data), data, origins)
     return len(sets), [asdict(each) for each in refused]
+
+
+def _tls(serving: ServingSettings) -> Tls | None:
+    """Return the certificate and the key of the endpoint. Raises ServingError: one is missing, or they do not fit."""
+    if not serving.certificate and not serving.key:
+        return None
+    if not serving.certificate or not serving.key:
+        raise ServingError("TLS needs both: SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY")
+    found = Tls(str(Path(serving.certificate).absolute()), str(Path(serving.key).absolute()))
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(found.certificate, found.key)
+    except OSError as error:  # also what OpenSSL cannot read
+        reason = error.strerror or str(error)
+        raise ServingError(f"SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY cannot be used: {reason}") from None
+    return found
 
 
 def _console(settings: Settings, clock: MissionClock, reader: Callable[[str], ConsoleReader]) -> ConsoleContext:
@@ -180,8 +197,8 @@ def _one_of(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            where = published(home, CATALOGUE)
-            raise AlreadyServed(f"the catalogue of {home} is served already at http://{where}: use that one") from None
+            where = url_of(home, CATALOGUE)
+            raise AlreadyServed(f"the catalogue of {home} is served already at {where}: use that one") from None
         yield
 
 

@@ -18,15 +18,15 @@ Without ``may`` a client may do both; with ``sources`` it reads only element set
 lower ``rank``; without one it is 0. ``quota`` is what each may write in a minute: ``bytes``, ``records``, and records
 that are ``refused``; beyond, requests are answered 429 for a while.
 
-Everyone reads, unless ``reading`` has ``needs_login``; it then also has what each client may read in a minute. Secrets
-are not in the file: it names the environment variables that hold them. Without a file every request may write, if only
-this machine can reach the endpoint.
+Where only this machine can reach the endpoint, everyone reads, and without a file writes. Where others can, reading
+needs a login, unless ``reading`` has ``needs_login = false``. It also has what each client may read in a minute.
+Secrets are not in the file: it names the environment variables that hold them.
 """
 
 import hmac
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -91,10 +91,10 @@ class QuotaConfig(BaseModel):
 
 
 class ReadingConfig(BaseModel):
-    """Whether reading needs a login, and what one client may read in a minute then."""
+    """Whether reading needs a login, None: where other machines reach it; and what one client may read in a minute."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    needs_login: bool = False
+    needs_login: bool | None = None
     requests: int = Field(60_000, gt=0)
     bytes: int = Field(2**33, gt=0)
 
@@ -155,6 +155,16 @@ class KnownClients:
     is_open: bool = True
     quota: QuotaConfig = field(default_factory=QuotaConfig)
     reading: ReadingConfig = field(default_factory=ReadingConfig)
+
+    def reached(self, *, by_others: bool, is_declared_open: bool) -> "KnownClients":
+        """Return the clients of an endpoint that this machine alone reaches, or ``by_others`` as well.
+
+        Others log in to read, unless the file or a setting declares that everyone may read, and to write.
+        """
+        stated = self.reading.needs_login
+        needs_login = by_others and not is_declared_open if stated is None else stated
+        reading = self.reading.model_copy(update={"needs_login": needs_login})
+        return replace(self, is_open=not by_others, reading=reading)
 
     def with_token(self, token: str) -> Client | None:
         """Return the client that has ``token``, if there is one; the time that this takes reveals no token."""

@@ -1,5 +1,6 @@
 """The health report of a running lookup endpoint."""
 
+import ssl
 from typing import Any, Final
 
 import httpx
@@ -11,10 +12,14 @@ class NoHealth(Exception):
     """The endpoint does not answer or its answer is no health report; the text has the reason."""
 
 
-def fetch_health(address: str) -> dict[str, Any]:
-    """Return the answer of the endpoint at ``address`` (host:port) to ``/health``. Raises NoHealth."""
+def fetch_health(address: str, trust: ssl.SSLContext | None = None) -> dict[str, Any]:
+    """Return the answer of the endpoint at ``address`` (host:port) to ``/health``; with TLS by ``trust``.
+
+    Raises NoHealth.
+    """
     try:
-        answer = httpx.get(f"http://{address}/health", timeout=_TIMEOUT_S)
+        scheme = "https" if trust else "http"
+        answer = httpx.get(f"{scheme}://{address}/health", timeout=_TIMEOUT_S, verify=trust or True)
         answer.raise_for_status()
         health = dict(answer.json())
         if "catalogue" not in health:

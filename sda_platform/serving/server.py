@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 
 import uvicorn
@@ -72,7 +73,7 @@ def application(
     users of the UI, who may read as clients may. ``log`` records every request. ``event_stream`` connects to the server
     that gets the events.
     """
-    needs_login = clients.reading.needs_login
+    needs_login = bool(clients.reading.needs_login)
     document = openapi(version("sda-platform"), live.source.row_schemas(), reading_needs_login=needs_login)
     changes = Changes(live.source)
     publisher = EventPublisher(changes, event_stream) if event_stream else None
@@ -162,10 +163,18 @@ class Follower:
         return True
 
 
-def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]) -> None:
+@dataclass(frozen=True)
+class Tls:
+    """The files of a certificate, with those between it and its issuer, and of its key (PEM)."""
+
+    certificate: str
+    key: str
+
+
+def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None], tls: Tls | None = None) -> None:
     """Serve the `application` at the socket ``listening`` until a signal ends it; what was put is committed before.
 
-    ``announce`` is called once the index is open.
+    ``announce`` is called once the index is open. With ``tls`` nothing is answered in plain text.
     """
     live, puts = app.state.live, app.state.puts
     sys.setswitchinterval(_MOST_WAIT_S)
@@ -174,6 +183,7 @@ def serve(app: Starlette, listening: socket.socket, announce: Callable[[], None]
     config = uvicorn.Config(
         app, http=DeadlineProtocol, limit_concurrency=MOST_REQUESTS, log_level="warning", access_log=False,
         proxy_headers=False,  # who sends is who connects, not who a header names
+        ssl_certfile=tls.certificate if tls else None, ssl_keyfile=tls.key if tls else None,
     )  # fmt: skip
     server = uvicorn.Server(config)
     # The server waits for its answers to end, and a stream has no end of its own.

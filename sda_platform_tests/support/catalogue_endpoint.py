@@ -2,6 +2,7 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -30,7 +31,10 @@ class Endpoint:
         environment = {**os.environ, **injections.armed(self.injection_file), **variables}
         self._log = (home / "serve.log").open("ab")
         self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        certificate = variables.get("SDA_SERVING_CERTIFICATE")
+        verify = ssl.create_default_context(cafile=certificate) if certificate else True
+        scheme = "https" if certificate else "http"
+        self.client = httpx.Client(base_url=f"{scheme}://127.0.0.1:{port}", timeout=30, verify=verify)
         deadline = time.monotonic() + ENDPOINT_TIMEOUT_S
         while not self._answers():
             assert self.process.poll() is None, (home / "serve.log").read_text()
@@ -70,9 +74,9 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint(home: Path) -> Iterator[Endpoint]:
+def endpoint(home: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[Endpoint]:
     """An endpoint that is ended at the end of the block."""
-    running = Endpoint(home)
+    running = Endpoint(home, variables=variables)
     try:
         yield running
     finally:

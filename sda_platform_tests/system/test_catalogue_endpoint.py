@@ -5,6 +5,7 @@ import signal
 import threading
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -12,9 +13,11 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.recovery.review import review
+from sda_platform.runtime.liveness import catalogue_answers
 from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support import injections
 from sda_platform_tests.support.catalogue_endpoint import ENDPOINT_TIMEOUT_S, Endpoint, endpoint
+from sda_platform_tests.support.certificates import make_certificates
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import small_catalogue
@@ -51,6 +54,24 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
         sealed = [running.served(80_000 + number) is not None for number in range(len(points))]
         assert sealed == [False, False, True, True, True], "what was sealed is served, though it was not acknowledged"
         assert [each["NORAD_CAT_ID"] for each in running.client.get("/objects?id_max=30000").json()] == [5, 11, 25544]
+
+
+def test_beyond_loopback_it_speaks_tls_and_readers_log_in__44(home: Path) -> None:
+    make_certificates(home)
+    certificate, key = home / "right.crt", home / "right.key"
+    tls = {"SDA_SERVING_CERTIFICATE": str(certificate), "SDA_SERVING_KEY": str(key)}
+    with endpoint(home, {**tls, "SDA_SERVING_HOST": "0.0.0.0"}) as running:
+        assert running.client.get("/objects/5").status_code == 401, "no clients are declared: none may read"
+        plain = str(running.client.base_url).replace("https", "http")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{plain}/health")
+        status = CliRunner().invoke(main, ["--home", str(home), "status"]).output
+        assert "catalogue at https://0.0.0.0" in status and "3 objects, up to date" in status
+        assert catalogue_answers(home)(5.0)
+    wrong = CliRunner().invoke(
+        main, ["--home", str(home), "catalog", "serve"], env={**tls, "SDA_SERVING_KEY": str(certificate)}
+    )
+    assert wrong.exit_code == 1 and "SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY cannot be used" in wrong.output
 
 
 def test_an_open_stream_of_events_does_not_hold_up_the_end__44_7(home: Path) -> None:

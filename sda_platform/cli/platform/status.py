@@ -25,7 +25,7 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
     console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
     for each in services:
-        console.print(f"{each.service} at http://{each.address}: {each.summary}")
+        console.print(f"{each.service} at {each.scheme}://{each.address}: {each.summary}")
         for problem in each.problems:
             console.print(f"  {problem}", style="red")
     console.print(f"lake {last_verification(settings.home)}\n")

@@ -15,7 +15,7 @@ from sda_platform_tests.support.segments import after
 
 
 def metadata_of(lake: Lake) -> Mapping[str, Any]:
-    return report(lake, Path(lake.uri) / "pages", "127.0.0.1:3100").metadata or {}
+    return report(lake, Path(lake.uri) / "pages", "http://127.0.0.1:3100").metadata or {}
 
 
 @pytest.mark.parametrize("assessments", [1, 3])

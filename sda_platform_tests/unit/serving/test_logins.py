@@ -295,3 +295,22 @@ def test_accounts_of_peers_are_bounded() -> None:
     for peer in ("b", "c"):
         with pytest.raises(OverQuota):
             quotas.require(peer)
+
+
+@pytest.mark.parametrize(
+    ("stated", "by_others", "is_declared_open", "needs_login"),
+    [
+        (None, False, False, False),
+        (None, True, False, True),
+        (None, True, True, False),
+        (False, True, False, False),
+        (True, True, True, True),
+        (True, False, False, True),
+    ],
+)
+def test_reading_needs_a_login_where_others_reach_the_endpoint__44(
+    stated: bool | None, by_others: bool, is_declared_open: bool, needs_login: bool
+) -> None:
+    named = KnownClients(reading=ReadingConfig(needs_login=stated))
+    found = named.reached(by_others=by_others, is_declared_open=is_declared_open)
+    assert (found.reading.needs_login, found.is_open) == (needs_login, not by_others)

@@ -132,6 +132,10 @@ class Client:
                 "source: it is for clients without `sources` in the file of clients"
             )
 
+    def may_write_for(self, norad_id: int) -> bool:
+        """Return whether an object is one of the client's."""
+        return self.norad_ids is None or norad_id in self.norad_ids
+
     def require_right(self, right: Right) -> None:
         """Raise NotAllowed unless the client may do that."""
         if right not in self.may:

@@ -18,6 +18,7 @@ from sda_platform.formats.predicted_ephemeris import predicted_ephemeris
 from sda_platform.orbits.earth_orientation import covariances_from_teme, states_from_teme
 from sda_platform.orbits.earth_parameters import UnknownOrientation
 from sda_platform.orbits.elements import FOREVER_NS
+from sda_platform.serving.clients import Client, KnownClients
 from sda_platform.serving.conditional import of_content, of_this_moment
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
@@ -135,6 +136,7 @@ def _ephemeris(request: Request, number: int) -> Response:
         is_by_sets = source == BY_SETS or request.state.sources is not None
         span_ns = int(times_ns[0]), int(times_ns[-1])
         paths = [] if is_by_sets else live.source.paths(number, span_ns, as_of(request))
+        paths = [each for each in paths if each.is_own or _may_see_plans(request, number)]
         found = predicted(view, record, times_ns, paths)
         created_ns = view.as_of_ns
     if not found.stretches:
@@ -148,6 +150,18 @@ def _ephemeris(request: Request, number: int) -> Response:
     headers = {LEFT_OUT: str(found.missing)} if found.missing else {}
     response = Response(body, 200, headers, media_type)
     return of_content(request, response) if "from" in request.query_params else of_this_moment(request, response)
+
+
+def _may_see_plans(request: Request, number: int) -> bool:
+    """Return whether the ephemerides of operators, which have their plans, are for the reader.
+
+    A client gets those of the objects for which it may write. Who is no client gets none, unless all may write.
+    """
+    clients: KnownClients = request.app.state.clients
+    reader: Client | None = request.state.reader
+    if reader is None:
+        return clients.is_open and not clients.by_token
+    return reader.may_write_for(number)
 
 
 def _format(request: Request) -> str:

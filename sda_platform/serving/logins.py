@@ -66,7 +66,7 @@ def reader_of(request: Request, *, of_every_source: bool) -> Client:
     request.state.sources = None
     clients: KnownClients = request.app.state.clients
     found = _identified(request, clients)
-    request.state.client = found.name if found else None
+    request.state.client, request.state.reader = found.name if found else None, found
     if not clients.reading.needs_login:
         return found or Client("anyone", may=_READER)
     if found is None:

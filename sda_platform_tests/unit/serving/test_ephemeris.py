@@ -17,7 +17,7 @@ from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.refined_paths import refined_row
 from sda_platform_tests.support.segments import START_NS, after, described
 from sda_platform_tests.unit.serving.client import Client
-from sda_platform_tests.unit.serving.endpoint import TOKENS, clients_of, endpoint_over, plan
+from sda_platform_tests.unit.serving.endpoint import FILE, TOKENS, clients_of, endpoint_over, plan
 
 HOUR = f"from={iso(START_NS)}&until={iso(after(3600))}&step=300"
 ISS = "/objects/25544/ephemeris"
@@ -92,6 +92,26 @@ def test_a_submitted_ephemeris_counts_where_it_reaches_and_from_when_it_came__44
         assert first["name"] in client.get(f"{ISS}?{query}&format=oem").text
         for more in ("source=element_sets", f"as_of={iso(START_NS - 1)}"):
             assert {each["origin"] for each in stretches(client, f"{query}&{more}")} == {"element_set"}
+
+
+def test_an_operators_ephemeris_is_for_those_who_may_write_for_its_object__44(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, token in TOKENS.items():
+        monkeypatch.setenv(name, token)
+    clients = clients_of(tmp_path, FILE.replace("norad_ids = [25544]", "norad_ids = [5]"))
+    with endpoint_over(tmp_path / "served", clients) as (client, lake):
+        data = plan(25544)
+        (row,) = decode(data, described(data, EPHEMERIDES_FEED, segment_format="oem-kvn")).to_pylist()
+        commit(lake, EPHEMERIDES, [{**row, "received_time_ns": START_NS}])
+        for token, origin in (
+            ("", "element_set"),
+            ("AURORA_TOKEN", "element_set"),
+            ("SURVEY_TOKEN", "operator_ephemeris"),
+        ):
+            login = {"Authorization": f"Bearer {TOKENS[token]}"} if token else {}
+            found = client.get(f"{ISS}?{HOUR}", headers=login).json()["segments"]
+            assert [each["origin"] for each in found] == [origin], token
 
 
 def test_a_refined_ephemeris_counts_below_one_of_an_operator__44(tmp_path: Path) -> None:

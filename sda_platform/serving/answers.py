@@ -79,6 +79,7 @@ class Health:
     pending_sets: int
     damage: str | None
     engine: dict[str, int] | None
+    event_stream: dict[str, str | int | None] | None
 
 
 @dataclass(frozen=True)

@@ -466,6 +466,7 @@ def test_every_answer_in_json_fits_its_schema_which_names_all_that_it_has(served
         "/health": "", "/objects": "", "/objects/{norad_id}": "", "/objects/{norad_id}/history": "",
         "/objects/{norad_id}/states": "", "/states": "?at=1990-01-01T00:00:00Z&at=2024-11-01T00:00:00Z",
         "/NORAD/elements/gp.php": "?CATNR=60&FORMAT=json", "/events": "?since=first",
+        "/objects/{norad_id}/ephemeris": "?from=2024-10-28T00:00:00Z&step=3600",
     }  # fmt: skip
     answers = {path: served.get(path.replace("{norad_id}", "60") + query) for path, query in asked.items()}
     for path, answer in [*answers.items(), ("/elements", put(served))]:

@@ -10,8 +10,8 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as ops  # type: ignore[attr-defined, unused-ignore]
+from re import _parser as parser  # type: ignore[attr-defined, unused-ignore]
 from typing import Any
 
 import pytest

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -88,8 +88,8 @@ def main(arguments: list[str]) -> int:
             _postgres()
             _etcd()
             _nginx()
-            _serf()
-            _prometheus()
+            _fetched("Serf", "serf", ["serf"], "tests of membership")
+            _fetched("Prometheus", "prometheus", ["prometheus", "promtool"], "tests of alarms")
             _orbit_truth()
             _satellite_js()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
@@ -221,23 +221,16 @@ def _nginx() -> None:
         _say("no nginx here and none could be installed: the tests of separate services will be skipped")
 
 
-def _serf() -> None:
-    from sda_platform_tests.support.programs import program
+def _fetched(what: str, package: str, names: Sequence[str], tests: str) -> None:
+    """Fetch programs of a package into the environment, where `sda_platform_tests.support.programs` finds them."""
 
-    if program("serf") is None:
-        fetch_programs(_say, "Serf, for the tests of membership", "serf", ["serf"], PYTHON.parent)
-    if program("serf") is None:
-        _say("no Serf here and none could be fetched: the tests of membership will be skipped")
+    def are_missing() -> bool:
+        return not all(shutil.which(name) or (PYTHON.parent / name).exists() for name in names)
 
-
-def _prometheus() -> None:
-    from sda_platform_tests.support.programs import program
-
-    names = ["prometheus", "promtool"]
-    if None in map(program, names):
-        fetch_programs(_say, "Prometheus, for the tests of alarms", "prometheus", names, PYTHON.parent)
-    if None in map(program, names):
-        _say("no Prometheus here and none could be fetched: the tests of alarms will be skipped")
+    if are_missing():
+        fetch_programs(_say, f"{what}, for the {tests}", package, names, PYTHON.parent)
+    if are_missing():
+        _say(f"no {what} here and none could be fetched: the {tests} will be skipped")
 
 
 def _orbit_truth() -> None:

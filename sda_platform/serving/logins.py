@@ -85,15 +85,13 @@ def failed_logins() -> Quotas:
     return Quotas({_FAILED: MOST_FAILED})
 
 
-def require_few_failures(request: Request) -> None:
-    """Raise OverQuota where the peer of a request with a login has failed too often: before the login is verified."""
+def count_failure(request: Request) -> None:
+    """Account for a login that was wrong. Raises OverQuota where its peer has sent too many.
+
+    A right login is never held up: behind a proxy all readers are one peer, and tokens are too long to be guessed.
+    """
     failures: Quotas = request.app.state.failed_logins
     failures.require(peer_of(request.client))
-
-
-def count_failure(request: Request) -> None:
-    """Account for a login that was wrong."""
-    failures: Quotas = request.app.state.failed_logins
     failures.spend(peer_of(request.client), **{_FAILED: 1})
 
 
@@ -101,8 +99,6 @@ def _identified(request: Request, clients: KnownClients) -> Client | None:
     """Return who sends a request. A cookie is no attempt: one of a session that has ended is no wrong login."""
     authorization = request.headers.get("authorization", "")
     is_attempt = bool(authorization) and bool(clients.reading.needs_login)
-    if is_attempt:
-        require_few_failures(request)
     found = _known(request, clients, authorization)
     if is_attempt and found is None:
         count_failure(request)

@@ -19,7 +19,7 @@ from sda_platform.resilience import Quotas
 from sda_platform.serving.clients import Client, KnownClients, LoginNeeded, Right
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.logins import count_failure, require_few_failures
+from sda_platform.serving.logins import count_failure
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.view import Place, View
 
@@ -64,8 +64,6 @@ def client_of(request: Request) -> Client:
     """Identify the client that sends the request. Raises LoginNeeded, NotAllowed and OverQuota."""
     clients: KnownClients = request.app.state.clients
     is_attempt = bool(clients.by_token) and "authorization" in request.headers
-    if is_attempt:
-        require_few_failures(request)
     try:
         client = clients.of(request)
     except LoginNeeded:

@@ -23,6 +23,7 @@ from sda_platform.formats.segments import Sender
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
+from sda_platform.orchestration.webhooks import secret_content
 from sda_platform.private_home import make_private
 from sda_platform.published import CATALOGUE, publish, url_of, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
@@ -103,12 +104,16 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
 
 
 def _tls(serving: ServingSettings) -> Tls | None:
-    """Return the certificate and the key of the endpoint. Raises ServingError: one is missing, or they do not fit."""
+    """Return the certificate and the key of the endpoint.
+
+    Raises ServingError where one is missing or they do not fit, Misconfigured where others may use the key.
+    """
     if not serving.certificate and not serving.key:
         return None
     if not serving.certificate or not serving.key:
         raise ServingError("TLS needs both: SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY")
     found = Tls(str(Path(serving.certificate).absolute()), str(Path(serving.key).absolute()))
+    secret_content(Path(found.key), "SDA_SERVING_KEY")
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(found.certificate, found.key)
     except OSError as error:  # also what OpenSSL cannot read

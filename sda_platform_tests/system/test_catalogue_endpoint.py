@@ -59,6 +59,7 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
 def test_beyond_loopback_it_speaks_tls_and_readers_log_in__44(home: Path) -> None:
     make_certificates(home)
     certificate, key = home / "right.crt", home / "right.key"
+    key.chmod(0o600)
     tls = {"SDA_SERVING_CERTIFICATE": str(certificate), "SDA_SERVING_KEY": str(key)}
     with endpoint(home, {**tls, "SDA_SERVING_HOST": "0.0.0.0"}) as running:
         assert running.client.get("/objects/5").status_code == 401, "no clients are declared: none may read"
@@ -68,10 +69,15 @@ def test_beyond_loopback_it_speaks_tls_and_readers_log_in__44(home: Path) -> Non
         status = CliRunner().invoke(main, ["--home", str(home), "status"]).output
         assert "catalogue at https://0.0.0.0" in status and "3 objects, up to date" in status
         assert catalogue_answers(home)(5.0)
-    wrong = CliRunner().invoke(
-        main, ["--home", str(home), "catalog", "serve"], env={**tls, "SDA_SERVING_KEY": str(certificate)}
-    )
-    assert wrong.exit_code == 1 and "SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY cannot be used" in wrong.output
+    for file, mode, reason in (
+        (certificate, 0o600, "SDA_SERVING_CERTIFICATE and SDA_SERVING_KEY cannot be used"),
+        (key, 0o644, f"SDA_SERVING_KEY: others may use {key}"),
+    ):
+        file.chmod(mode)
+        wrong = CliRunner().invoke(
+            main, ["--home", str(home), "catalog", "serve"], env={**tls, "SDA_SERVING_KEY": str(file)}
+        )
+        assert wrong.exit_code == 1 and reason in wrong.output.replace("\n", " ")
 
 
 def test_an_open_stream_of_events_does_not_hold_up_the_end__44_7(home: Path) -> None:

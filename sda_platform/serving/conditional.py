@@ -157,8 +157,8 @@ def _changed(response: Response) -> datetime | None:
 
 def _not_modified(headers: dict[str, str]) -> Response:
     kept = {name.lower() for name in _KEPT}
-    headers = {name: value for name, value in headers.items() if name.lower() in kept}
-    return Response(status_code=304, headers={"Vary": _VARY, **headers})
+    headers = {name.lower(): value for name, value in headers.items() if name.lower() in kept}
+    return Response(status_code=304, headers={"vary": _VARY, **headers})
 
 
 def _named(request: Request, name: str, *, is_strong: bool = False) -> set[str]:

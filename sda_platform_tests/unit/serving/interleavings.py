@@ -70,6 +70,7 @@ def asked(app: Starlette, path: str, headers: Mapping[str, str] | None = None) -
         if message["type"] == "http.response.start":
             answer.status = message["status"]
             answer.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            assert len(answer.headers) == len(message["headers"]), f"{path}: a header twice in {message['headers']}"
         else:
             answer.body += message.get("body", b"")
 

@@ -84,18 +84,24 @@ class SigningKeys:
 UNSIGNED: Final = SigningKeys()
 
 
-def require_tls(url: str, variable: str, *, is_plain_allowed: bool = False) -> None:
-    """Raise Misconfigured for what is no URL, and for plain HTTP to another machine, unless that is allowed."""
+def require_tls(
+    url: str, variable: str, *, is_plain_allowed: bool = False, schemes: tuple[str, str] = ("http", "https")
+) -> None:
+    """Raise Misconfigured for what is no URL, and for another machine without TLS, unless that is allowed.
+
+    ``schemes``: that without TLS, and that with it.
+    """
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:  # the reason may hold a part of the password
         raise Misconfigured(
             f"{variable} is not a URL that can be read: are special characters of the password written as %XX?"
         ) from None
-    is_plain = parts.scheme == "http" and not Address(parts.host, 0).is_loopback
+    plain, secure = schemes
+    is_plain = parts.scheme == plain and not Address(parts.host, 0).is_loopback
     if is_plain and not is_plain_allowed:
         raise Misconfigured(
-            f"{variable}: anybody between here and {parts.host} could read and alter what is sent: write https://, "
+            f"{variable}: anybody between here and {parts.host} could read and alter what is sent: write {secure}://, "
             "or set SDA_WEBHOOK_PLAIN_HTTP=true where that network is trusted"
         )
 

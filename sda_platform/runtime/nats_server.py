@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sda_platform.edge.address import Address
 from sda_platform.lake.errors import Misconfigured
-from sda_platform.orchestration.webhooks import secret_content
+from sda_platform.orchestration.webhooks import require_tls, secret_content
 from sda_platform.serving.event_stream import TIMEOUT_S, Connect
 
 if TYPE_CHECKING:
@@ -33,18 +33,16 @@ def connect_to(server: str, credentials: str = "", *, is_plain_allowed: bool = F
         host = None
     if host is None or parts.scheme not in ("nats", "tls"):
         raise Misconfigured("SDA_EVENT_STREAM: write nats://host:port or tls://host:port, special characters as %XX")
+    require_tls(server, "SDA_EVENT_STREAM", is_plain_allowed=is_plain_allowed, schemes=("nats", "tls"))
     address = Address(host, port)
-    if parts.scheme == "nats" and not (address.is_loopback or is_plain_allowed):
-        raise Misconfigured(
-            f"SDA_EVENT_STREAM: anybody between here and {host} could read and alter what is sent: write tls://, or "
-            "set SDA_WEBHOOK_PLAIN_HTTP=true where that network is trusted"
-        )
     if credentials:
         secret_content(Path(credentials), "SDA_EVENT_STREAM_CREDENTIALS")
 
     async def connected() -> "Client":
-        async def ignored(_: Exception) -> None:
-            """What fails is raised where it was asked for."""
+        reasons: list[Exception] = []
+
+        async def note(reason: Exception) -> None:
+            reasons[:] = reasons or [reason]
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
         try:
@@ -53,10 +51,15 @@ def connect_to(server: str, credentials: str = "", *, is_plain_allowed: bool = F
                 name="sda-catalogue",
                 connect_timeout=round(TIMEOUT_S),
                 allow_reconnect=False,
-                error_cb=ignored,
+                # By default it would try for two minutes before it says that no server answers.
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                error_cb=note,
                 **options,
             )
         except (OSError, TimeoutError, nats.errors.Error, json.JSONDecodeError) as error:
-            raise ConnectionError(f"the server of the stream at {address} does not take it: {error}") from None
+            raise ConnectionError(
+                f"the server of the stream at {address} does not take it: {[*reasons, error][0]}"
+            ) from None
 
     return connected

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sda_platform.serving.events import LOOK_S, Changes, FeedCursor, FeedEvent
 from sda_platform.serving.source import FEEDS
+from sda_platform.units import DAY_S
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -25,7 +26,7 @@ CURSOR: Final = "Sda-Cursor"
 """The header with the cursor that ends with its message: `GET /events?since=` goes on from there."""
 _EXPECTED: Final = "Nats-Expected-Last-Sequence"
 _WRONG_LAST_SEQUENCE: Final = 10_071
-_KEPT_S: Final = 30 * 86_400.0
+_KEPT_S: Final = 30 * DAY_S
 """How long a stream that is made here keeps messages; one that exists stays as its operator made it."""
 _PLACE_S: Final = 3_600.0
 _AT_ONCE: Final = 100
@@ -54,7 +55,7 @@ class EventPublisher:
 
     @property
     def behind_commits(self) -> int:
-        """How many commits wait, as of the last look; those since the last message where no server answers."""
+        """How many commits wait, as of the last look; until a server has answered, those since the start."""
         upto = self._changes.known_heads
         return sum(max(0, upto[feed] - sequence) for feed, sequence in self._cursor.commits.items())
 
@@ -67,6 +68,8 @@ class EventPublisher:
         """Publish until the server ends; a failure is logged once, and tried again."""
         while not self._changes.is_over():
             try:
+                heads = await self._changes.heads()
+                self._cursor = self._cursor if self._cursor.commits else FeedCursor(dict(heads))
                 connection = await self._connect()
                 try:
                     await self._follow(connection)

@@ -123,6 +123,34 @@ async def cancelled(task: asyncio.Task[None]) -> None:
         await asyncio.sleep(0.01)
 
 
+def test_commits_count_as_waiting_though_no_server_has_ever_answered__44_7(tmp_path: Path) -> None:
+    away, source, looks = NatsServer(tmp_path / "nats"), MemorySource(), 0
+
+    def clock_s() -> float:
+        nonlocal looks
+        looks += 1
+        return float(looks)
+
+    async def pause(_: float) -> None:
+        await asyncio.sleep(0.001)
+
+    async def waiting() -> list[int]:
+        changes = Changes(source, pause, clock_s)
+        publisher = EventPublisher(changes, connect_to(away.url), pause)
+        running, found = asyncio.create_task(publisher.run()), []
+        async with asyncio.timeout(_TIMEOUT_S):
+            for number in range(3):
+                while publisher.behind_commits != number or not changes.known_heads:
+                    await asyncio.sleep(0.01)
+                found.append(publisher.behind_commits)
+                add(source, "alerts", 1)
+        assert "does not take it" in str((await publisher.health())["problem"])
+        await cancelled(running)
+        return found
+
+    assert asyncio.run(waiting()) == [0, 1, 2]
+
+
 def test_a_lake_that_was_built_anew_is_published_from_the_first_event_on__44_7(server: NatsServer) -> None:
     before, after = MemorySource(), MemorySource()
 

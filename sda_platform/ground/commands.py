@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from math import isfinite
 from typing import Final
 
@@ -95,11 +96,15 @@ class CommandQueue:
 
         Raises QueueFull: at capacity, and for what is no emergency also when only reserved places are left.
         """
-        if command.command_id in self._pending or command.command_id in self._done:
+        if self.knows(command.command_id):
             return None
         if not self.has_room(command):
             raise QueueFull(f"no room for {command.kind} {command.command_id}: {len(self._pending)} commands wait")
         return self._change(ACCEPTED, command)
+
+    def knows(self, command_id: str) -> bool:
+        """Return whether a command was accepted, or is done."""
+        return command_id in self._pending or command_id in self._done
 
     def has_room(self, command: Command) -> bool:
         """Return whether a command of this priority can be accepted now."""
@@ -164,6 +169,7 @@ class CommandsWithoutRoom:
         self._commands: dict[str, Command] = {}
         self._by_urgency: list[tuple[int, int, int, str]] = []
         self._by_expiry: list[tuple[int, str]] = []
+        self._places = count()
 
     def __len__(self) -> int:
         return len(self._commands)
@@ -172,7 +178,7 @@ class CommandsWithoutRoom:
         """Let a command wait, unless it does."""
         if command.command_id not in self._commands:
             self._commands[command.command_id] = command
-            urgency = -command.priority, command.issued_ns, len(self._by_urgency), command.command_id
+            urgency = -command.priority, command.issued_ns, next(self._places), command.command_id
             heapq.heappush(self._by_urgency, urgency)
             heapq.heappush(self._by_expiry, (command.expires_ns, command.command_id))
 

@@ -1,6 +1,7 @@
 """What an uplink has read of its station's commands, whether it commands or not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from sda_platform.formats.ground_events import ISSUED
@@ -29,14 +30,15 @@ class KnownCommands:
 
     def issued(self, events: Iterable[Mapping[str, Any]] | None = None) -> list[Command]:
         """Return the commands that ``events`` issue, by default all known ones, without those that are done."""
-        known = (each for of_command in self._open.values() for each in of_command)
         return [
             command_of(each)
-            for each in (known if events is None else events)
+            for each in (self._events() if events is None else events)
             if each["event"] == ISSUED and each["command_id"] not in self._done
         ]
 
     def queue(self, capacity: int, reserved: int) -> CommandQueue:
         """Return a queue with what was accepted and is not done."""
-        known = [each for of_command in self._open.values() for each in of_command]
-        return CommandQueue(capacity, reserved, transitions(known), self._done)
+        return CommandQueue(capacity, reserved, transitions(self._events()), self._done)
+
+    def _events(self) -> Iterator[Mapping[str, Any]]:
+        return chain.from_iterable(self._open.values())

@@ -28,7 +28,6 @@ from sda_platform.ground.commands import (
     Command,
     CommandQueue,
     CommandsWithoutRoom,
-    QueueFull,
     Transition,
     check_direction,
 )
@@ -128,7 +127,6 @@ class Uplink:
         self._watch()
         self._keep_lease()
         self._take()
-        self._make_use_of_room()
         self._send()
         records = self._recorders.complete(self.monotonic_s())
         self.log.append([self._reports.of_heartbeats(text, self.token) for text in records])
@@ -216,6 +214,7 @@ class Uplink:
     def _take(self) -> None:
         if found := self._new_events():
             self._accept(self._known.issued(found))
+        self._make_use_of_room()
 
     def _new_events(self) -> list[dict[str, Any]]:
         found = [each for each in self.log.new_events() if each["event"] in COMMAND_EVENTS]
@@ -226,20 +225,19 @@ class Uplink:
     def _accept(self, commands: list[Command]) -> None:
         if self.queue is None:
             return
-        changes: list[GroundEvent] = []
+        refused: list[GroundEvent] = []
         for command in commands:
+            if self.queue.knows(command.command_id):
+                continue
             try:
                 check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
-                accepted = self.queue.push(command)
-                changes += self._as_events([accepted] if accepted else [])
-            except BadDirection as refusal:
-                changes.append(self._reports.of_command(command, REJECTED, self.token, str(refusal)))
-            except QueueFull:
                 self._without_room.add(command)
-        self.log.append(changes)
+            except BadDirection as refusal:
+                refused.append(self._reports.of_command(command, REJECTED, self.token, str(refusal)))
+        self.log.append(refused)
 
     def _make_use_of_room(self) -> None:
-        """Accept what found no room before, the most urgent first; what has expired meanwhile is recorded as such."""
+        """Accept issued commands, the most urgent first, new or not; what has expired is recorded as such."""
         queue = self.queue
         if queue is None or not self._without_room:
             return

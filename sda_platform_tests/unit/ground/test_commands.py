@@ -193,9 +193,21 @@ def test_what_a_full_queue_has_no_room_for_waits_and_an_emergency_does_not__GC28
     log.issue("SAFE_MODE", expires_in_s=60, command_id="safe")
     ground.uplink("primary", capacity=4, reserved=2)
     ground.run(2)
-    assert ground.executed() == ["safe", "h0", "later", "h1", "h2", "h3", "h4", "h5"], "the most urgent that has room"
+    assert ground.executed() == ["safe", "later", "h0", "h1", "h2", "h3", "h4", "h5"], "the most urgent first"
     states = {name: row["state"] for name, row in ground.rows().items()}
     assert states == dict.fromkeys(ground.executed(), "acknowledged") | {"short": "expired"}
+
+
+def test_a_new_command_does_not_take_the_room_that_a_more_urgent_one_waits_for__46_3(ground: Ground) -> None:
+    log = ground.log()
+    for number in range(3):
+        log.issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"t{number}")
+    ground.uplink("primary", capacity=2, reserved=1)
+    for number in range(8):
+        log.issue("HOUSEKEEPING", expires_in_s=600, command_id=f"h{number}")
+        ground.run(0.05, "primary")
+    ground.run(2)
+    assert ground.executed() == ["t0", "t1", "t2", *(f"h{number}" for number in range(8))]
 
 
 def test_what_waits_for_room_is_taken_by_the_uplink_that_takes_over__46_3(ground: Ground) -> None:

@@ -12,7 +12,7 @@ from sda_platform.lake.log_commits import Head
 from sda_platform.orchestration.external_reports import ExternalState, external_sensor
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
-from sda_platform.published import CATALOGUE, published, trust_of
+from sda_platform.published import CATALOGUE, trust_of, url_of
 from sda_platform.serving.health_client import NoHealth, fetch_health
 
 MOST_LAG_S: Final = 5.0
@@ -58,11 +58,11 @@ index_sensor = external_sensor(
 
 def served_state(home: Path, store: Lake) -> ExternalState | None:
     """Compare what the endpoint of ``home`` serves with the catalogue's log; None where no endpoint runs."""
-    address = published(home, CATALOGUE)
-    if address is None:
+    url = url_of(home, CATALOGUE)
+    if url is None:
         return None
     try:
-        health = fetch_health(address, trust_of(home, CATALOGUE))
+        health = fetch_health(url, trust_of(home, CATALOGUE))
     except (NoHealth, OSError) as error:
         return ExternalState(_KEY, _CHECK, "", problems=[str(error)])
     head = store.readable(ORBITAL_CATALOG).head

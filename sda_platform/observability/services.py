@@ -1,6 +1,6 @@
 """The HTTP services of a home, the collector and the lookup endpoint, and their health reports."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,17 @@ class ServiceState:
     summary: str
     problems: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
-    scheme: str = "http"
 
 
 def service_states(home: Path) -> list[ServiceState]:
     """Every service that has published its address in ``home``, with its answer now."""
-    found = []
-    if address := published(home, CATALOGUE):
-        scheme = (url_of(home, CATALOGUE) or "http").partition(":")[0]
-        found.append(replace(_catalogue(home, address), scheme=scheme))
-    if address := published(home, COLLECTOR):
-        found.append(_collector(address))
-    return found
+    describe = {CATALOGUE: _catalogue, COLLECTOR: _collector}
+    return [describe[name](home, address) for name in describe if (address := published(home, name))]
 
 
 def _catalogue(home: Path, address: str) -> ServiceState:
     try:
-        facts = fetch_health(address, trust_of(home, CATALOGUE))
+        facts = fetch_health(str(url_of(home, CATALOGUE)), trust_of(home, CATALOGUE))
     except (NoHealth, OSError) as error:
         return ServiceState(CATALOGUE, address, "does not answer", (str(error),))
     stream, problems = facts["event_stream"], tuple[str, ...]()
@@ -49,7 +43,7 @@ def _catalogue(home: Path, address: str) -> ServiceState:
     return ServiceState(CATALOGUE, address, summary, problems, facts)
 
 
-def _collector(address: str) -> ServiceState:
+def _collector(_home: Path, address: str) -> ServiceState:
     try:
         report = fetch_report(address)
     except NoReport as error:

@@ -42,7 +42,7 @@ from sda_platform.orchestration.jobs import (
     TELEMETRY_TO_FRAMES,
 )
 from sda_platform.orchestration.zone_asset import landing_sensor_name
-from sda_platform.published import CATALOGUE, published
+from sda_platform.published import CATALOGUE, published, url_of
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
@@ -306,12 +306,12 @@ def engines_outcome(remote: str) -> str:
 
 
 def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) -> None:
-    address = published(platform.home, CATALOGUE)
-    assert address is not None
-    assert eventually(lambda: not fetch_health(address)["is_behind"], TIMEOUT_S)
-    served = fetch_health(address)["catalogue"]
+    url = url_of(platform.home, CATALOGUE)
+    assert url is not None
+    assert eventually(lambda: not fetch_health(url)["is_behind"], TIMEOUT_S)
+    served = fetch_health(url)["catalogue"]
     assert served["objects"] == platform.rows(ORBITAL_CATALOG, "norad_id").num_rows
-    assert f"catalogue at http://{address}: version {served['version']}" in platform.sda("status")
+    assert f"catalogue at {url}: version {served['version']}" in platform.sda("status")
     with platform.instance as instance:
         key = dg.AssetKey("catalog_index")
         assert eventually(lambda: instance.get_latest_materialization_event(key) is not None, TIMEOUT_S)

@@ -14,6 +14,7 @@ from sda_platform.observability.services import ServiceState
 from sda_platform.observability.status import PlatformStatus
 from sda_platform.observability.vitals.faults import Reading, VitalState
 from sda_platform.observability.vitals.past_faults import past_faults
+from sda_platform.published import url_of
 from sda_platform.settings import Settings
 
 
@@ -25,7 +26,7 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
     console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
     for each in services:
-        console.print(f"{each.service} at {each.scheme}://{each.address}: {each.summary}")
+        console.print(f"{each.service} at {url_of(settings.home, each.service)}: {each.summary}")
         for problem in each.problems:
             console.print(f"  {problem}", style="red")
     console.print(f"lake {last_verification(settings.home)}\n")

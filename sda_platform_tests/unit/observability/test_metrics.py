@@ -36,7 +36,7 @@ from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
-from sda_platform.telemetry import METRICS, MetricKind
+from sda_platform.telemetry import COLLECTOR_METRICS, METRICS, SERVING_METRICS, MetricKind
 from sda_platform.units import DAY_NS, SECOND_NS
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
@@ -223,6 +223,16 @@ def test_dashboard_and_rules_name_metrics_and_labels_of_the_catalogue_only(place
             label.strip() for labels in re.findall(r"\bby\s*\(([^)]*)\)", expression) for label in labels.split(",")
         }
         assert used <= {*METRICS[base].labels, "le"}, f"{place}: {used}"
+
+
+def test_each_metric_of_the_rules_is_of_a_process_that_prometheus_scrapes() -> None:
+    chosen = Settings()
+    scraped = set(re.findall(r'targets: \["127\.0\.0\.1:(\d+)"\]', (MONITORING / "prometheus.yml").read_text()))
+    rules = set(re.findall(r"\w+", (MONITORING / "rules.yml").read_text()))
+    ports = {chosen.serving.port: SERVING_METRICS, 9100: COLLECTOR_METRICS, chosen.health_port: METRICS}
+    for port, metrics in ports.items():
+        assert rules & {*metrics}, port
+        assert str(port) in scraped
 
 
 def test_every_alert_of_the_rules_has_a_test_that_it_fires_and_one_that_it_is_silent() -> None:

@@ -281,8 +281,8 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What each source and each edit claims of an object, and why it does not hold where it does not.
 
     Of several sources of element sets one is in force, by the catalogue's total order; the others have lost, each with
-    its reason. Edits that were made apart and differ are concurrent: none wins until a person decides
-    (`sda catalog resolve`).
+    its reason. A source is who brought the sets, whatever originator they name. Edits that were made apart and differ
+    are concurrent: none wins until a person decides (`sda catalog resolve`).
     """
     store = lake.open()
     plan = store.plan(CATALOG_CONFLICTS)
@@ -293,7 +293,7 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     current = store.current_rows(plan)
     edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
     is_of_elements = pc.equal(current["attribute"], ELEMENTS)
-    again = objects_with_other_holds(store, plan)
+    again = objects_with_other_holds(store, plan) | conflicts.objects_of_earlier_claims(current)
     known, moved = moved_entries(current.filter(is_of_elements), identities, before, again)
     claims = partial(conflicts.element_claims, as_of_ns=plan.as_of_ns)
     elements = _applied(store, plan, claims, conflicts.SET_COLUMNS, known, (before, identities), again)

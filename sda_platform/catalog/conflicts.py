@@ -19,12 +19,12 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema
-CLAIMANT = "claimant"
 _FROM_SETS = (
     "norad_id", "segment_sha256", "segment_name", "record_number", "received_time_ns", "epoch_time_ns",
     "element_set_number", "source_priority",
 )  # fmt: skip
-SET_COLUMNS = (*_FROM_SETS, "originator", "error_kind")
+_NAMES = ("claimant", "originator")
+SET_COLUMNS = (*_FROM_SETS, "source_name", "originator", "error_kind")
 """The columns of `element_sets` that `element_claims` takes."""
 
 
@@ -34,13 +34,15 @@ def element_claims(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) 
     ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: the rows of
     `catalog_conflicts` about elements of their objects. Of each source of an affected object the best set is a claim;
     the best of these is in force, and the others have lost, each with the first part of the order in which it is below.
+    A source is the sender of a set, not the originator that the set names.
     """
     usable = element_sets.filter(pc.is_null(element_sets["error_kind"]))
-    # A claimant is the originator of the set that it claims.
-    fresh = usable.select(_FROM_SETS).append_column(CLAIMANT, pc.fill_null(usable["originator"], ""))
+    fresh = usable.select(_FROM_SETS)
+    for name, given in zip(_NAMES, ("source_name", "originator"), strict=True):
+        fresh = fresh.append_column(name, pc.fill_null(usable[given], ""))
     is_affected = pc.is_in(current["norad_id"], value_set=pc.unique(fresh["norad_id"]))
-    known = current.select([*_FROM_SETS, CLAIMANT]).filter(is_affected)
-    claims = pa.concat_tables([known, fresh], promote_options="permissive").rename_columns([*_FROM_SETS, "originator"])
+    known = current.select(fresh.column_names).filter(is_affected)
+    claims = pa.concat_tables([known, fresh], promote_options="permissive")
     sources = claims.take(pa.array(best_sets(claims, as_of_ns, _groups(claims))))
     numbers = sources["norad_id"].to_numpy()
     best = best_sets(sources, as_of_ns)
@@ -48,14 +50,13 @@ def element_claims(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) 
     rows = np.arange(len(numbers))
     reasons = reasons_lost(sources, rows, winners, as_of_ns)
     added = {
-        CLAIMANT: sources["originator"],
         "attribute": pa.repeat(ELEMENTS, len(rows)),
         "outcome": pa.array([IN_FORCE if row == winner else LOST for row, winner in zip(rows, winners, strict=True)]),
         "reason": pa.array(reasons, pa.string()),
     }
     columns = [
         added[field.name] if field.name in added
-        else sources[field.name] if field.name in _FROM_SETS
+        else sources[field.name] if field.name in sources.column_names
         else pa.nulls(len(rows), field.type)
         for field in _SCHEMA
     ]  # fmt: skip
@@ -63,9 +64,15 @@ def element_claims(element_sets: pa.Table, current: pa.Table, *, as_of_ns: int) 
     return judged.filter(pa.array(_is_new(judged, current)))
 
 
+def objects_of_earlier_claims(current: pa.Table) -> set[int]:
+    """Return the objects with claims on elements by originators, as earlier releases recorded them."""
+    is_earlier = pc.and_(pc.equal(current["attribute"], ELEMENTS), pc.is_null(current["originator"]))
+    return set(current["norad_id"].filter(is_earlier).to_pylist())
+
+
 def _groups(claims: pa.Table) -> IntArray:
     """A number for the object and source of each claim, equal for equal ones."""
-    sources = claims["originator"].combine_chunks().dictionary_encode()
+    sources = claims["claimant"].combine_chunks().dictionary_encode()
     numbers: IntArray = claims["norad_id"].to_numpy()
     groups: IntArray = numbers * len(sources.dictionary) + sources.indices.to_numpy()
     return groups
@@ -74,7 +81,7 @@ def _groups(claims: pa.Table) -> IntArray:
 def _is_new(judged: pa.Table, current: pa.Table) -> BoolArray:
     """Return whether each claim differs from the current one of its object and source, or there is none."""
     keys = [
-        pc.binary_join_element_wise(pc.cast(each["norad_id"], pa.string()), each[CLAIMANT], "/").combine_chunks()
+        pc.binary_join_element_wise(pc.cast(each["norad_id"], pa.string()), each["claimant"], "/").combine_chunks()
         for each in (judged, current)
     ]
     place = pc.index_in(keys[0], value_set=keys[1])

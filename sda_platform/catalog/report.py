@@ -20,7 +20,7 @@ def conflict_facts(log: TableLog) -> dict[str, Any]:
     by_source: dict[str, Counter[str]] = {}
     for row in sources:
         if contested[row["norad_id"]] > 1:
-            by_source.setdefault(row["claimant"] or "not named", Counter())[row["outcome"]] += 1
+            by_source.setdefault(row["claimant"] or "not recorded", Counter())[row["outcome"]] += 1
     waiting = [row for row in claims if row["outcome"] in (CONCURRENT, HELD)]
     lines = [
         {"source": name, "in force": found.total() - found[LOST], "lost": found[LOST]}

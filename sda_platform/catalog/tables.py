@@ -154,7 +154,12 @@ class Claim(Provenance):
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
     attribute: T.StringType = pa.Field(isin=[ELEMENTS, *ATTRIBUTES], description="What is claimed.")
-    claimant: T.StringType = pa.Field(description="Of elements the originator, empty: none is named; else the edit.")
+    claimant: T.StringType = pa.Field(
+        description="Of elements who brought the sets to us, empty: not recorded; else the edit."
+    )
+    originator: T.StringType = pa.Field(
+        nullable=True, description="Of elements: who published the claimant's best set, empty: it names none."
+    )
     origin: T.StringType = pa.Field(nullable=True, description="Of an edit: the site that made it.")
     value: T.StringType = pa.Field(nullable=True, description="Of an edit: what it sets.")
     lamport: T.LongType = pa.Field(nullable=True, ge=1, description="Of an edit: Lamport time, for display only.")
@@ -267,7 +272,8 @@ CATALOG_CONFLICTS = Table(
     "received_time_ns",
     lineage={
         **{name: [("element_sets", name)] for name in ("epoch_time_ns", "element_set_number", "source_priority")},
-        "claimant": [("element_sets", "originator"), ("catalog_edits", "edit_id")],
+        "claimant": [("element_sets", "source_name"), ("catalog_edits", "edit_id")],
+        "originator": [("element_sets", "originator")],
         **{name: [("catalog_edits", name)] for name in ("origin", "value", "lamport", "vector", "editor")},
     },
     replaces_rows=True,

@@ -25,12 +25,13 @@ class Tie:
     """Why the set with the lower value has lost."""
 
 
+_BY_RECORD: Final = "equal rank, decided by segment and record"
 TIES: Final = (
     Tie("source_priority", 0, "lower source priority"),
     Tie("element_set_number", 0, "lower set number"),
-    Tie("originator", "", "source later in the alphabet wins"),
-    Tie("segment_sha256", "", "same set from the same source"),
-    Tie("record_number", 0, "same set from the same source"),
+    Tie("originator", "", "originator later in the alphabet wins"),
+    Tie("segment_sha256", "", _BY_RECORD),
+    Tie("record_number", 0, _BY_RECORD),
 )
 """What decides between sets of one epoch, the most significant first."""
 AHEAD: Final = "its epoch is ahead"

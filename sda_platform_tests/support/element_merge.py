@@ -12,9 +12,9 @@ _REASONS: Final = (
     "older epoch",
     "lower source priority",
     "lower set number",
-    "source later in the alphabet wins",
-    "same set from the same source",
-    "same set from the same source",
+    "originator later in the alphabet wins",
+    "equal rank, decided by segment and record",
+    "equal rank, decided by segment and record",
 )
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import shutil
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -157,6 +158,23 @@ def test_a_set_of_another_object_is_held_and_the_object_goes_on__44(merging: Mer
     assert {key(row) for row in claims if row["outcome"] == IN_FORCE and row["attribute"] == ELEMENTS} == set(
         before.values()
     )
+
+
+def test_claims_by_originators_of_an_earlier_release_become_claims_of_sources__44(merging: Merging) -> None:
+    """All are judged again with the next set, also those of objects without a new one."""
+    one, other = ([{**row, "source_name": "spacetrack"} for row in rows] for rows in histories()[:2])
+    merging.deliver([*one[:-1], *other])
+    lake = merging.open()
+    (first,) = lake.log(CATALOG_CONFLICTS).commits()
+    claims = lake.log(CATALOG_CONFLICTS).rows().to_pylist()
+    shutil.rmtree(lake.log(CATALOG_CONFLICTS).uri)
+    earlier = [{**row, "claimant": "18 SDS", "originator": None} for row in claims]
+    commit(merging.open(), CATALOG_CONFLICTS, earlier, windows=first.manifest.windows)
+    merging.deliver([one[-1]])
+    found = merging.open().log(CATALOG_CONFLICTS).rows().to_pylist()
+    assert {(row["norad_id"], row["claimant"], row["originator"], key(row)) for row in found} == {
+        (rows[-1]["norad_id"], "spacetrack", rows[-1]["originator"] or "", key(rows[-1])) for rows in (one, other)
+    }
 
 
 def test_a_manoeuvre_is_held_until_the_next_set_agrees__44(merging: Merging) -> None:

@@ -14,7 +14,8 @@ from sda_platform_tests.support.delta_tables import rows_of
 from sda_platform_tests.support.element_merge import merge_sorted_sources, reason_against
 from sda_platform_tests.support.segments import START_NS
 
-SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", None)
+SOURCES = ("spacetrack", "esa", "exoanalytic", "leolabs", None)
+ORIGINATORS = ("18 SDS", "ESA SST", None)
 
 
 def five_sources(seed: int) -> list[dict[str, Any]]:
@@ -26,7 +27,8 @@ def five_sources(seed: int) -> list[dict[str, Any]]:
             "epoch_time_ns": START_NS + chance.choice([-3, -2, -2, -1, 5]) * 3600 * 10**9,
             "source_priority": chance.choice([0, 20]),
             "element_set_number": chance.choice([None, 1, 999]),
-            "originator": chance.choice(SOURCES),
+            "source_name": chance.choice(SOURCES),
+            "originator": chance.choice(ORIGINATORS),
             "segment_sha256": f"{chance.randrange(4):064x}",
             "record_number": number,
             "error_kind": None,
@@ -40,9 +42,9 @@ def oracle(sets: Iterable[dict[str, Any]]) -> tuple[dict[int, dict[str, Any]], d
     """The set in force of each object, and the best set of each source, by the merge in plain Python."""
     by_source: dict[tuple[int, str], dict[str, Any]] = {}
     for each in sorted(sets, key=lambda r: rank(r, START_NS)):
-        by_source[each["norad_id"], each["originator"] or ""] = each
+        by_source[each["norad_id"], each["source_name"] or ""] = each
     streams = [
-        sorted((r for r in sets if r["originator"] == source), key=lambda r: r["norad_id"]) for source in SOURCES
+        sorted((r for r in sets if r["source_name"] == source), key=lambda r: r["norad_id"]) for source in SOURCES
     ]
     return {best["norad_id"]: dict(best) for best, _ in merge_sorted_sources(streams, START_NS)}, by_source
 
@@ -94,3 +96,27 @@ def test_sets_that_are_in_force_already_change_nothing() -> None:
         conflicts.element_claims(landed, rows_of(CATALOG_CONFLICTS, claims.to_pylist()), as_of_ns=START_NS).num_rows
         == 0
     )
+
+
+def test_the_name_of_another_takes_no_claim_of_its_source__44() -> None:
+    """A partner names the originator of another source's sets: first with an equal epoch, then with a later one."""
+    common = {"norad_id": 5, "originator": "18 SDS", "record_number": 0, "epoch_time_ns": START_NS}
+    true = common | {"source_name": "spacetrack", "segment_sha256": "a" * 64, "source_priority": 20}
+    copied = common | {"source_name": "partner", "segment_sha256": "b" * 64, "source_priority": 0}
+
+    def claims(*sets: dict[str, Any]) -> set[tuple[Any, ...]]:
+        landed = rows_of(ELEMENT_SETS, sets)
+        found = conflicts.element_claims(landed, rows_of(CATALOG_CONFLICTS, []), as_of_ns=START_NS)
+        names = ("claimant", "originator", "outcome", "reason")
+        return {tuple(row[name] for name in names) for row in found.to_pylist()}
+
+    assert claims(true, copied) == {
+        ("spacetrack", "18 SDS", IN_FORCE, None), ("partner", "18 SDS", LOST, "lower source priority"),
+    }  # fmt: skip
+    assert claims(true, copied | {"epoch_time_ns": START_NS + 1}) == {
+        ("spacetrack", "18 SDS", LOST, "older epoch"), ("partner", "18 SDS", IN_FORCE, None),
+    }  # fmt: skip
+    assert claims(true, copied | {"source_priority": 20, "originator": None}) == {
+        ("spacetrack", "18 SDS", IN_FORCE, None),
+        ("partner", "", LOST, "originator later in the alphabet wins"),
+    }

@@ -46,8 +46,8 @@ def test_the_merge_depends_on_no_order_of_arrival_and_loses_no_object__CM4_CM6_C
         (row(1, 20_000), row(1, 200), "its epoch is ahead"),
         (row(1, 100, source_priority=10), row(1, 100, source_priority=20), "lower source priority"),
         (row(1, 100, element_set_number=7), row(1, 100, element_set_number=8), "lower set number"),
-        (row(1, 100, originator="A"), row(1, 100, originator="B"), "source later in the alphabet wins"),
-        (row(1, 100, record_number=1), row(1, 100, record_number=2), "same set from the same source"),
+        (row(1, 100, originator="A"), row(1, 100, originator="B"), "originator later in the alphabet wins"),
+        (row(1, 100, record_number=1), row(1, 100, record_number=2), "equal rank, decided by segment and record"),
     ],
 )
 def test_a_loser_has_the_first_reason_of_the_order__CM6(

@@ -11,7 +11,7 @@ from sda_platform.conjunction.stated_objects import StatedObjects
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.instants import format_epoch
-from sda_platform.formats.markings import highest, of_pair
+from sda_platform.formats.markings import of_event
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
@@ -55,7 +55,7 @@ def assessment_message(
         "COLLISION_PROBABILITY": f"{assessment['collision_probability']:.9e}",
         "COLLISION_PROBABILITY_METHOD": assessment["probability_method"],
     }
-    comments = [*highest(of_pair(assessment)).comments(), f"HBR = {assessment['hard_body_radius_m']:g} [m]"]
+    comments = [*of_event(assessment).comments(), f"HBR = {assessment['hard_body_radius_m']:g} [m]"]
     if assessment["radius_source_1"]:
         parts = [f"{assessment[f'radius_{n}_m']:g} m ({assessment[f'radius_source_{n}']})" for n in (1, 2)]
         comments.append(f"RADII OF OBJECT1 AND OBJECT2: {', '.join(parts)}")

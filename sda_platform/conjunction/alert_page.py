@@ -18,7 +18,7 @@ from sda_platform.conjunction.globe import ORBIT_VIEW, orbit_viewer
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import Html
-from sda_platform.formats.markings import Marking, highest, of_pair
+from sda_platform.formats.markings import Marking, of_event
 from sda_platform.html_elements import element, joined, section, table
 from sda_platform.orbits.risk.levels import probability_text
 
@@ -86,7 +86,7 @@ class AlertReport:
     @property
     def marking(self) -> Marking:
         """What marks the data of the last assessment, and of the message that the alert names."""
-        return highest([*of_pair(self.history.last), *map(Marking.of, self.entries_in_order[-1:])])
+        return of_event(self.history.last, *self.entries_in_order[-1:])
 
     @property
     def entries_in_order(self) -> list[Row]:

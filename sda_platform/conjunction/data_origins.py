@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
-from sda_platform.formats.markings import MARKS, UNMARKED, Marking, highest, of_pair
+from sda_platform.formats.markings import MARKS, UNMARKED, Marking, of_event
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.window_observations import observations_of
 from sda_platform.lake.correction_log import INSERT
@@ -93,7 +93,7 @@ def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str
 def with_markings(assessments: pa.Table) -> pa.Table:
     """Return rows of `conjunction_assessments` with the marking of the data of both states, as alerts have it."""
     of_both = assessments.select([f"{name}_{n}" for name in MARKS for n in (1, 2)]).to_pylist()
-    found = [highest(of_pair(row)) for row in of_both]
+    found = [of_event(row) for row in of_both]
     for name in MARKS:
         assessments = assessments.append_column(name, pa.array([getattr(each, name) for each in found], pa.string()))
     return assessments

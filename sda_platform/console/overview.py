@@ -22,7 +22,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
 )
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
-from sda_platform.formats.markings import Marking, highest, of_pair
+from sda_platform.formats.markings import of_event
 from sda_platform.lake.correction_log import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -69,7 +69,7 @@ class Overview:
                 **row,
                 **_judged(alerts.get(row["event_id"]), level),
                 **_data(origins, row["event_id"]),
-                **_marking(row, alerts.get(row["event_id"])),
+                **of_event(row, *filter(None, [alerts.get(row["event_id"])])).columns(),
             }
             for row, level in zip(assessed, levels, strict=True)
         ]
@@ -112,11 +112,6 @@ def _data(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, Any]:
     data: dict[str, Any] = {f"data_of_{n}": each.data for n, each in known.items()}
     data |= {f"data_time_{n}_ns": each.time_ns for n, each in known.items()}
     return data
-
-
-def _marking(row: Row, alert: Row | None) -> dict[str, str | None]:
-    """Return the marking of an assessment, and of the message whose Pc its alert states."""
-    return highest([*of_pair(row), *([Marking.of(alert)] if alert else [])]).columns()
 
 
 def _levels(lake: Lake, assessed: Sequence[Row], now_ns: int) -> Sequence[int]:

@@ -65,6 +65,11 @@ def highest(markings: Iterable[Marking]) -> Marking:
     return _highest(tuple(markings))
 
 
+def of_event(assessment: Mapping[str, Any], *alerts: Mapping[str, Any]) -> Marking:
+    """Return what marks a conjunction: the data of both states, and what rows of its alert rest on."""
+    return highest([*of_pair(assessment), *map(Marking.of, alerts)])
+
+
 def of_groups(rows: "pa.Table", group: IntArray, count: int) -> list[Marking]:
     """Return the marking of what follows from each of ``count`` groups of rows with MARKS.
 

@@ -26,7 +26,7 @@ from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
-from sda_platform.formats.markings import MARKS, highest, of_pair
+from sda_platform.formats.markings import MARKS, of_event
 from sda_platform.formats.satcat import FACTS, PREDICTION
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
@@ -237,7 +237,7 @@ class LakeSource:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
         found = current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
         origins = self._origins(found, as_of_ns)
-        return [{**origin_columns(origins, row["event_id"]), **row, **highest(of_pair(row)).columns()} for row in found]
+        return [{**origin_columns(origins, row["event_id"]), **row, **of_event(row).columns()} for row in found]
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
         found = sorted(current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)

@@ -19,7 +19,7 @@ from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture, risks_picture
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.state_choice import why_state
-from sda_platform.formats.markings import Marking, highest, of_pair
+from sda_platform.formats.markings import Marking, of_event
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace
@@ -41,7 +41,7 @@ def alert_lines(
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     shown = reported({**newest, "collision_probability": last["collision_probability"]})
     yield f"alert {trace.alert_id}: {status}, {shown}"
-    yield from _marks([*of_pair(last), Marking.of(newest)])
+    yield _marks(of_event(last, newest))
     if newest["op"] == INSERT and (why := why_level(newest)):
         yield f"  level      {status} {why}"
     for place, role in ((1, "primary"), (2, "secondary")):
@@ -80,7 +80,7 @@ def stated_lines(trace: Trace, most: int | None = None) -> Iterator[str | Grid]:
     newest = trace.alerts[-1]
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
-    yield from _marks([Marking.of(newest)])
+    yield _marks(Marking.of(newest))
     for place, role in ((1, "primary"), (2, "secondary")):
         yield f"  {role:<10} {newest[f'norad_id_{place}'] or ''} {newest[f'object_name_{place}']} (not screened here)"
     yield f"  TCA        {iso(newest['tca_time_ns'])}"
@@ -90,9 +90,9 @@ def stated_lines(trace: Trace, most: int | None = None) -> Iterator[str | Grid]:
     yield _opinions_grid(trace.messages, newest["tca_time_ns"], most)
 
 
-def _marks(markings: Sequence[Marking]) -> Iterator[str]:
-    classification, data_mode = (mark or "not known" for mark in highest(markings))
-    yield f"  marked     classification {classification}, data mode {data_mode}"
+def _marks(marking: Marking) -> str:
+    classification, data_mode = (mark or "not known" for mark in marking)
+    return f"  marked     classification {classification}, data mode {data_mode}"
 
 
 def held_lines(lake: Lake, last: Mapping[str, Any]) -> Iterator[str]:

@@ -40,15 +40,24 @@ class FolderConfig(_FilesConfig):
 
     kind: Literal["folder"]
     path: Path = Field(description="The folder.")
+    done: Path | None = Field(
+        None, description="Where files go once they were landed or refused: outside the folder. By default PATH-done."
+    )
     interval_s: float = Field(1.0, gt=0.0, description="Time between two scans, seconds.")
     settle_s: float = Field(2.0, ge=0.0, description="How long a file must be unchanged before it lands, seconds.")
     rank: Rank = None
 
+    @model_validator(mode="after")
+    def _keeps_done_files_from_partners(self) -> Self:
+        if self.done and self.done.resolve().is_relative_to(self.path.resolve()):
+            raise ValueError(f"done = {str(self.done)!r} lies in the folder, where partners can write")
+        return self
+
     def build(self, name: str, services: Services) -> Source:
         """Return the source that this describes."""
         return FolderSource(
-            name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s, zones=self.zones,
-            rank=self.rank,
+            name, services, path=self.path, done=self.done, interval_s=self.interval_s, settle_s=self.settle_s,
+            zones=self.zones, rank=self.rank,
         )  # fmt: skip
 
 

@@ -6,8 +6,10 @@ files with one name are taken: no link, FIFO or device, and no hard link, which 
 partner's name.
 """
 
+import errno
 import os
 import random
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -42,14 +44,16 @@ class DroppedFile:
 
 
 class DropFolder:
-    """The directories of ``path``, open while the context lasts; makes ``landed/`` and ``refused/``.
+    """The directories of ``path``, open while the context lasts; makes ``landed/`` and ``refused/`` below ``done``.
 
+    ``done`` is the folder's name with ``-done``, beside it, unless it is given: partners cannot write there.
     ``foreign`` has the names of entries that are no files of a partner; they stay. ``is_crowded``: a directory had more
     entries than a scan looks at. Raises OSError, also where ``landed`` or ``refused`` is a link.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.foreign, self.is_crowded = path, set[str](), False
+    def __init__(self, path: Path, done: Path | None = None) -> None:
+        self.path, self.done = path, done or path.with_name(f"{path.name}-done")
+        self.foreign, self.is_crowded = set[str](), False
         self._open = ExitStack()
         self._zones: Mapping[str, int] = {}
         self._places: Mapping[str, int] = {}
@@ -57,9 +61,13 @@ class DropFolder:
     def __enter__(self) -> Self:
         self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as opened:
-            root = os.open(self.path.resolve(), _DIRECTORY)
-            opened.callback(os.close, root)
-            self._places = {name: _opened(opened, name, root, make=True) for name in (LANDED, REFUSED)}
+            root = _opened(opened, self.path.resolve())
+            self.done.mkdir(parents=True, exist_ok=True)
+            done = _opened(opened, self.done.resolve())
+            for name in (LANDED, REFUSED):
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=done)
+            self._places = {name: _opened(opened, name, done) for name in (LANDED, REFUSED)}
             self._zones = {"": root}
             for zone in ZONES:
                 try:
@@ -123,7 +131,7 @@ class DropFolder:
         """Move a file to ``place``; an earlier one of its name is kept, and the later one numbered. Raises OSError."""
         directory = self._places[place]
         target = _free_name(file.name, directory)
-        os.rename(file.name, target, src_dir_fd=self._zones[file.zone], dst_dir_fd=directory)
+        _move(file.name, self._zones[file.zone], target, directory)
         if reason:
             # The reason names the file, whose name may be no text, or control a terminal.
             shown = printable(reason).encode(errors="backslashreplace")
@@ -131,13 +139,25 @@ class DropFolder:
                 text.write(shown + b"\n")
 
 
-def _opened(opened: ExitStack, name: str, root: int, *, make: bool = False) -> int:
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=root)
+def _opened(opened: ExitStack, name: str | Path, root: int | None = None) -> int:
     directory = os.open(name, _DIRECTORY, dir_fd=root)
     opened.callback(os.close, directory)
     return directory
+
+
+def _move(name: str, directory: int, target: str, place: int) -> None:
+    """Rename a file; to another file system it is copied, then removed, so that an interruption loses nothing."""
+    try:
+        os.rename(name, target, src_dir_fd=directory, dst_dir_fd=place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with (
+            os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as source,
+            os.fdopen(os.open(target, _NEW, 0o644, dir_fd=place), "wb") as copy,
+        ):
+            shutil.copyfileobj(source, copy)
+        os.unlink(name, dir_fd=directory)
 
 
 def _is_partners_file(found: os.stat_result) -> bool:

@@ -1,5 +1,7 @@
 """A watched folder: partner files that are copied there are landed, then moved to ``landed/`` or ``refused/``.
 
+Both lie outside the folder, where partners cannot write: what was landed, and why a file was refused, stays as it is.
+
 A file is landed once it has not changed for ``settle_s`` seconds, because copying takes time. Names that begin with a
 dot or end in .tmp or .part are left alone: rsync and others write so. Files come from below ``<folder>/<zone>/`` or,
 if the name determines the format, from the folder itself. The reason for a refusal is in ``<name>.reason.txt`` next to
@@ -47,13 +49,14 @@ class FolderSource(Source):
         services: Services,
         *,
         path: Path,
+        done: Path | None = None,
         interval_s: float = 1.0,
         settle_s: float = 2.0,
         zones: Sequence[str] = PARTNER_ZONES,
         rank: int | None = None,
     ) -> None:
         super().__init__(name, services, rank)
-        self._path, self._interval_s, self._settle_s = path, interval_s, settle_s
+        self._path, self._done, self._interval_s, self._settle_s = path, done, interval_s, settle_s
         self._lander = Lander(
             services.landing_root,
             services.clock,
@@ -74,10 +77,10 @@ class FolderSource(Source):
 
     async def run(self) -> None:
         """See `Source.run`. Raises OSError where the folder cannot be used."""
-        with DropFolder(self._path):
+        with DropFolder(self._path, self._done):
             self.works()
         while True:
-            with DropFolder(self._path) as folder:
+            with DropFolder(self._path, self._done) as folder:
                 if await self._scan(folder):
                     return
             if not self._later:

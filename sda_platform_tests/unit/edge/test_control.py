@@ -117,6 +117,7 @@ def test_with_a_token_nothing_is_answered_without_it(tmp_path: Path, path: str) 
             "carries cdm-json, cdm-kvn",
         ),
         ("[sources.a]\nkind = 'upload'\nbind = '[::]:80'", "can be reached from other machines"),
+        ("[sources.a]\nkind = 'folder'\npath = 'in'\ndone = 'in/done'", "lies in the folder, where partners can write"),
     ],
 )
 def test_a_wrong_configuration_names_file_option_and_reason(tmp_path: Path, text: str, reason: str) -> None:

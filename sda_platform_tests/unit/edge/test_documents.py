@@ -215,14 +215,14 @@ def test_below_the_floor_files_and_documents_wait_and_live_records_are_sealed(
                 await sealed(collector, "links", 3)
                 writer.close()
                 free[0] = 10**6
-                await until(lambda: (tmp_path / "drop" / "landed" / "a.tle").exists())
+                await until(lambda: (tmp_path / "drop-done" / "landed" / "a.tle").exists())
                 await until(lambda: not (tmp_path / "collector" / "sets.document").exists())
                 assert len(remote.asked) == 1  # the document was kept: its host was not asked again
                 assert (await post(collector, "/land/elements?name=b.tle")).status_code == 200
 
     asyncio.run(scenario())
     assert set(payloads(tmp_path, "elements")) == {SETS.strip()}
-    assert list((tmp_path / "drop" / "refused").iterdir()) == []
+    assert list((tmp_path / "drop-done" / "refused").iterdir()) == []
 
 
 def test_what_a_killed_collector_left_is_swept_at_the_start(tmp_path: Path) -> None:

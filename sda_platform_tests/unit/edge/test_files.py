@@ -23,10 +23,10 @@ def test_a_file_that_is_copied_into_the_folder_lands_and_is_put_away(tmp_path: P
             (drop / "sets.tle.part").write_bytes(SETS[:10])
             (drop / ".hidden.tle").write_bytes(SETS)
             (drop / "sets.tle").write_bytes(SETS)
-            await until(lambda: (drop / "landed" / "sets.tle").exists())
+            await until(lambda: (drop.with_name("drop-done") / "landed" / "sets.tle").exists())
             assert collector.ledger.of_source("partners").sealed == 1
             (drop / "sets.tle").write_bytes(SETS)  # the same again: nothing new, and put away next to the first
-            await until(lambda: (drop / "landed" / "sets.tle.2").exists())
+            await until(lambda: (drop.with_name("drop-done") / "landed" / "sets.tle.2").exists())
 
     asyncio.run(scenario())
     assert len(landed(tmp_path, "elements")) == 1
@@ -40,12 +40,14 @@ def test_a_file_that_is_no_source_is_put_aside_with_its_reason(tmp_path: Path) -
         async with collecting(tmp_path, folder(drop)) as collector:
             (drop / "notes.xyz").write_text("hello")
             (drop / "torn.tle").write_bytes(SETS[:-20])
-            await until(lambda: len(list((drop / "refused").glob("*.reason.txt"))) == 2)
+            await until(lambda: len(list((drop.with_name("drop-done") / "refused").glob("*.reason.txt"))) == 2)
             assert collector.supervised["partners"].source.errors["refused_file"] == 2
             assert collector.health == []
 
     asyncio.run(scenario())
-    assert "breaks off in its last record" in (drop / "refused" / "torn.tle.reason.txt").read_text()
+    assert (
+        "breaks off in its last record" in (drop.with_name("drop-done") / "refused" / "torn.tle.reason.txt").read_text()
+    )
     assert payloads(tmp_path, "elements") == []
 
 
@@ -72,7 +74,7 @@ def test_a_source_beyond_its_quota_is_refused_and_named_and_others_are_not__S6(t
             assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
             assert "upload uses more than 1 records a minute" in refused.json()["error"]
             (drop / "c.tle").write_bytes(SETS * 4)
-            await until(lambda: (drop / "landed" / "c.tle").exists())
+            await until(lambda: (drop.with_name("drop-done") / "landed" / "c.tle").exists())
             assert [each.partition(":")[0] for each in collector.health] == ["source upload"]
             (drop / "d.tle").write_bytes(SETS)
             partners = collector.supervised["partners"].source
@@ -250,7 +252,9 @@ def test_files_that_command_and_decide_reach_no_zone_unless_their_source_names_i
             for name, content in ACTS.items():
                 (drop / name).write_bytes(content)
                 (drop / "ground" / name).write_bytes(content)
-            await until(lambda: len(list((drop / "refused").glob("*.reason.txt"))) == 2 * len(ACTS))
+            await until(
+                lambda: len(list((drop.with_name("drop-done") / "refused").glob("*.reason.txt"))) == 2 * len(ACTS)
+            )
             for zone in OWN_ZONES:
                 assert (await post(collector, f"/land/{zone}?name=x", ACTS["x.edits"])).status_code == 404
 
@@ -259,7 +263,7 @@ def test_files_that_command_and_decide_reach_no_zone_unless_their_source_names_i
     assert len(ACTS) == len(OWN_ZONES)
     assert (
         "its source brings no files to zone ground, only to "
-        in (drop / "refused" / "atlantic-x.ground.reason.txt").read_text()
+        in (drop.with_name("drop-done") / "refused" / "atlantic-x.ground.reason.txt").read_text()
     )
     assert [zone for zone in ZONES if landed(tmp_path, zone)] == []
 
@@ -272,7 +276,12 @@ def test_a_source_brings_edits_of_a_site_where_its_configuration_names_their_zon
         async with collecting(tmp_path, trusted):
             (drop / "x.edits").write_bytes(ACTS["x.edits"])
             (drop / "sets.tle").write_bytes(SETS)
-            await until(lambda: (drop / "landed" / "x.edits").exists() and (drop / "refused" / "sets.tle").exists())
+            await until(
+                lambda: (
+                    (drop.with_name("drop-done") / "landed" / "x.edits").exists()
+                    and (drop.with_name("drop-done") / "refused" / "sets.tle").exists()
+                )
+            )
 
     asyncio.run(scenario())
     assert len(landed(tmp_path, "edits")) == 1

@@ -193,13 +193,13 @@ def test_a_file_stays_while_our_disk_refuses_and_lands_when_it_is_over(
                 (problem,) = collector.health
                 assert "sets.tle.gz: not landed yet" in problem
                 assert errno.errorcode[number] in problem
-            await reached(lambda: (drop / "landed" / "sets.tle.gz").exists())
+            await reached(lambda: (drop.with_name("drop-done") / "landed" / "sets.tle.gz").exists())
             await reached(lambda: source.state is SourceState.RUNNING)
             assert collector.health == []
 
     run_warped(scenario())
     assert payloads(tmp_path, "elements") == [SETS.strip()]
-    assert list((drop / "refused").iterdir()) == []
+    assert list((drop.with_name("drop-done") / "refused").iterdir()) == []
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, monkeypatc
         async with collecting(tmp_path, folder(drop)) as collector:
             for name in ("a.tle", "b.tle", "c.tle"):
                 (drop / name).write_bytes(SETS)
-            await reached(lambda: (drop / "landed" / "c.tle").exists())
+            await reached(lambda: (drop.with_name("drop-done") / "landed" / "c.tle").exists())
             await asyncio.sleep(60.0)
             assert {path.name for path in drop.glob("*.tle")} == {"a.tle", "b.tle"}
             (problem,) = collector.health
@@ -249,12 +249,12 @@ def test_a_file_that_its_sender_takes_back_or_still_writes_is_no_failure(
         async with collecting(tmp_path, folder(drop)) as collector:
             (drop / "gone.tle").write_bytes(SETS)
             (drop / "grows.tle").write_bytes(SETS)
-            await reached(lambda: (drop / "landed" / "grows.tle").exists())
+            await reached(lambda: (drop.with_name("drop-done") / "landed" / "grows.tle").exists())
             assert collector.supervised["partners"].source.errors == {}
             assert collector.health == []
 
     run_warped(scenario())
-    assert list((drop / "refused").iterdir()) == []
+    assert list((drop.with_name("drop-done") / "refused").iterdir()) == []
 
 
 @pytest.mark.parametrize(

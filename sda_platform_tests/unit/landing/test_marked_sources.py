@@ -101,7 +101,7 @@ def test_a_collector_states_what_its_configuration_does__44(tmp_path: Path, kind
                 assert (await post(collector, "/land/elements?name=a.tle", SETS)).status_code == 201
             else:
                 (drop / "a.tle").write_bytes(SETS)
-                await until(lambda: (drop / "landed" / "a.tle").exists())
+                await until(lambda: (drop.with_name("drop-done") / "landed" / "a.tle").exists())
 
     asyncio.run(scenario())
     ((meta, _),) = arrived(tmp_path, "isl" if kind == "links" else "elements")

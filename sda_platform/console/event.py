@@ -34,6 +34,10 @@ PICTURES: Final[Mapping[str, Callable[[EventHistory], str]]] = {
     "dilution": dilution_figure,
 }
 """Pictures of an assessed conjunction by name."""
+_OF_TASKS: Final = (
+    "begins (UTC)", "sensor", "object", "class", "state", "detail", "observations", "expected gain", "realised gain",
+    "request",
+)  # fmt: skip
 _TEXTS: Final = {
     "history": "Probability of collision and miss distance against hours to the closest approach, with the levels",
     "plane": "Encounter plane: both objects with their covariance ellipses, and the combined one",
@@ -83,7 +87,8 @@ def alert_report(
     last, members = history.last, {each.norad_id: each for each in fleet_of(settings)}
     numbers = {n: last[f"norad_id_{n}"] for n in (1, 2)}
     movable = [n for n in numbers if numbers[n] in members and members[numbers[n]].manoeuvrable is not False]
-    more = {"Space weather": space_weather_table(settings, lake.clock.now_ns(), last["tca_time_ns"])}
+    tasked = {"Tasked observations": _tasked(story.tasks)} if story.tasks else {}
+    more = tasked | {"Space weather": space_weather_table(settings, lake.clock.now_ns(), last["tca_time_ns"])}
     if movable and last["state_1"]:
         burns = _burns(last, history.thresholds["yellow"], lake.clock.now_ns(), movable)
         more = {"Burn options": burns} | more
@@ -105,6 +110,27 @@ def alert_report(
         },
         more,
     )
+
+
+def _tasked(tasks: Sequence[Row]) -> Html:
+    """Make the table of the observations that were scheduled for a conjunction, and what became of each."""
+    rows = (
+        (
+            iso_to_second(each["start_time_ns"]),
+            element("a", each["source_id"], href=f"../sensors/{each['source_id']}"),
+            each["norad_id"],
+            each["priority_class"],
+            each["state"],
+            each["detail"],
+            each["observations"],
+            f"{each['expected_gain']:.2f}",
+            "" if each["realised_gain"] is None else f"{each['realised_gain']:.2f}",
+            each["request"],
+        )
+        for each in tasks
+    )
+    note = "Gain: ln of the factor by which the one-sigma ellipse in the encounter plane shrinks."
+    return joined(element("p", note), table("Tasked observations", _OF_TASKS, rows))
 
 
 def _orbit(lake: Lake, norad_id: int) -> Mapping[str, str]:

@@ -29,8 +29,8 @@ from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.sensor_states import SensorState, sensor_states, silences_among
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork
-from sda_platform.tasking.reports import sensor_use
-from sda_platform.tasking.stored_outcomes import task_outcomes
+from sda_platform.tasking.reports import outcomes_by_sensor, sensor_use
+from sda_platform.tasking.stored_outcomes import recent_outcomes
 from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import PASS_WINDOWS
 from sda_platform.units import DAY_NS, SECOND_NS
@@ -247,9 +247,9 @@ def _coverage(context: ConsoleContext, source_id: str, tasks: Sequence[Row]) -> 
 
 
 def _outcomes(context: ConsoleContext, source_id: str) -> Html:
-    found = task_outcomes(context.lake, context.lake.clock.now_ns() - DAY_NS)
-    states = Counter(each.state for each in found if each.task.source_id == source_id)
-    return table("Outcomes", ("state", "observations booked"), [(name, f"{n:,}") for name, n in states.most_common()])
+    found = recent_outcomes(context.lake, context.lake.clock.now_ns() - DAY_NS)
+    rows = [each.row() for each in found if each.task.source_id == source_id]
+    return table("Outcomes", (), [fact for one in outcomes_by_sensor(rows) for fact in list(one.items())[1:]])
 
 
 def _refused(context: ConsoleContext, source_id: str) -> Html:

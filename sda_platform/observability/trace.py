@@ -27,6 +27,8 @@ from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.landing.senders import with_senders
+from sda_platform.tasking.reports import words_of_task
+from sda_platform.tasking.stored_outcomes import outcomes_of_event
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Trace:
     observations: list[dict[str, Any]]
     messages: Sequence[dict[str, Any]] = ()
     acknowledgements: Sequence[Mapping[str, Any]] = ()
+    tasks: Sequence[Mapping[str, Any]] = ()
+    """The observations that were scheduled for it, rows of `task_outcomes` as they are now."""
 
     @property
     def newest(self) -> dict[str, Any]:
@@ -88,6 +92,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
         _in_order(observations_of(lake, tracks)),
         comparisons_with(lake, newest),
         known_actions(lake, alert_ids=[alert_id]).get(alert_id, ()),
+        _tasks(lake, alert_id, norad_ids, assessments),
     )
 
 
@@ -101,6 +106,15 @@ def current_alert(lake: Lake, prefix: str) -> dict[str, Any]:
     if last["op"] != INSERT:
         raise UnknownAlert(f"alert {alert_id} is withdrawn")
     return last
+
+
+def _tasks(
+    lake: Lake, alert_id: str, norad_ids: Sequence[int], assessments: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    if not assessments:
+        return []  # only what is assessed is requested
+    since_ns = min(row["as_of_ns"] for row in assessments)
+    return [each.row() for each in outcomes_of_event(lake, alert_id, norad_ids, since_ns)]
 
 
 def _windows(lake: Lake, newest: Sequence[str], tca_ns: Sequence[int]) -> list[dict[str, Any]]:
@@ -152,6 +166,7 @@ def _lines_by_kind(trace: Trace) -> Iterator[tuple[str, list[str]]]:
     yield "element sets", [_elements(row) for row in trace.elements]
     yield "track entries", [_fit(row) for row in fits]
     yield "observations", [_observation(row) for row in sorted(trace.observations, key=itemgetter("sensor_time_ns"))]
+    yield "tasks", [_task(row) for row in trace.tasks]
     yield "actions", [_action(row) for row in trace.acknowledgements]
     yield "messages", [_message(row) for row in trace.messages]
 
@@ -182,6 +197,10 @@ def _fit(row: dict[str, Any]) -> str:
 
 def _observation(row: dict[str, Any]) -> str:
     return f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+
+
+def _task(row: Mapping[str, Any]) -> str:
+    return f"  {row['source_id']} was to observe {row['norad_id']} at {iso(row['start_time_ns'])}: {words_of_task(row)}"
 
 
 def _action(row: Mapping[str, Any]) -> str:

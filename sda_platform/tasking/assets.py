@@ -1,4 +1,4 @@
-"""Assets of tasking: observation_requests → pass_windows → pass_schedule."""
+"""Assets of tasking: observation_requests → pass_windows → pass_schedule → task_outcomes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,13 +33,19 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_correction_logs
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.absent_windows import with_causes
-from sda_platform.tasking.checks import MAX_WAIT_S, double_bookings, every_request_is_answered, inverted_windows
+from sda_platform.tasking.checks import (
+    MAX_WAIT_S,
+    double_bookings,
+    every_request_is_answered,
+    every_task_has_an_outcome,
+    inverted_windows,
+)
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
-from sda_platform.tasking.reports import shown_schedule, shown_table
+from sda_platform.tasking.reports import shown_outcomes, shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
-from sda_platform.tasking.stored_outcomes import booked_still, failed_tasks
+from sda_platform.tasking.stored_outcomes import REVIEWED_NS, booked_still, failed_tasks, outcomes
 from sda_platform.tasking.stored_rows import StoredRows
-from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, TASK_OUTCOMES
 from sda_platform.tasking.task_outcomes import SHARE_COLUMNS, SHARE_MEMORY_NS, used_ns
 from sda_platform.units import DAY_NS, SECOND_NS
 
@@ -178,6 +184,36 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     if out:
         shown["sensors_out_of_service"] = shown_table(shown_outages(out, existing, rows, plan.as_of_ns))
     return materialized(store, receipt, **shown)
+
+
+@table_asset(
+    TASK_OUTCOMES,
+    jobs=[SENSOR_TASKING],
+    balance=[broken_correction_logs, every_task_has_an_outcome],
+    max_wait_s=MAX_WAIT_S,
+)
+def task_outcomes(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """What became of each scheduled observation: its command, its observations, its request, and what it changed.
+
+    The realised gain has the measure of the expected one. Observations are attributed to the task of their sensor,
+    object and time; of a window fit they have their share. A task is concluded for a day after its beginning.
+    """
+    store = lake.open()
+    plan = store.plan(TASK_OUTCOMES)
+    if not _is_due(plan):
+        return nothing_new(store, plan)
+    since_ns = plan.as_of_ns - REVIEWED_NS
+    rows = [each.row() for each in outcomes(StoredRows.of(store, plan), since_ns, plan.as_of_ns)]
+    entries = apply(
+        store,
+        plan,
+        partial(_corrected, TASK_OUTCOMES, as_of_ns=plan.as_of_ns),
+        Stored(TASK_OUTCOMES, "task_id", where=Above("start_time_ns", since_ns)),
+        Given(pa.Table.from_pylist(rows, schema=fact_schema(TASK_OUTCOMES)), "task_id"),
+        work=len(rows),
+    )
+    receipt = store.append(plan, entries, counts={"tasks": len(rows)})
+    return with_console(materialized(store, receipt, **shown_outcomes(rows)), lake.home, "sensors")
 
 
 def _catalogue(store: Lake, plan: Plan) -> Catalogue | None:

@@ -4,17 +4,29 @@ from collections.abc import Sequence
 
 import dagster as dg
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import current_keys, missing_or_surplus, reviewed_span
-from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, SCHEDULED
+from sda_platform.tasking.stored_outcomes import REVIEWED_NS, tasks_with_outcomes
+from sda_platform.tasking.stored_rows import StoredRows
+from sda_platform.tasking.tables import (
+    FAILED,
+    MISSED,
+    OBSERVATION_REQUESTS,
+    OPEN,
+    PASS_SCHEDULE,
+    SCHEDULED,
+    TASK_OUTCOMES,
+)
 
 MAX_WAIT_S = 1800.0
 
@@ -52,6 +64,35 @@ def every_request_is_answered(store: Lake, log: TableLog, commits: Sequence[Comm
     known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
     found = current_keys(log, where=known).column("request_id")
     return missing_or_surplus(expected, found.filter(pc.is_in(found, expected)), "requests in the schedule")
+
+
+def every_task_has_an_outcome(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Each task of the schedule that the newest commit consumed has one outcome, of those it concludes."""
+    if not commits:
+        return []
+    newest = commits[0].manifest
+    since_ns = newest.as_of_ns - REVIEWED_NS
+    upto = {each.table: TableSnapshot(each.table, each.upto_version, each.upto_sequence) for each in newest.windows}
+    expected = [task.task_id for task in tasks_with_outcomes(StoredRows(store, upto), since_ns)]
+    where = (ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]) & (ds.field("start_time_ns") > since_ns)
+    found = current_keys(log, where=where).column("task_id")
+    return missing_or_surplus(pa.chunked_array([expected], pa.string()), found, "tasks with an outcome")
+
+
+@dg.asset_check(
+    asset=TASK_OUTCOMES.name,
+    description="No task of class 0 failed or was missed whose request waits for another time.",
+)
+def class_0_is_observed(lake: LakeResource) -> dg.AssetCheckResult:
+    """The red conjunctions whose observation failed and is not scheduled again, by object."""
+    store = lake.open()
+    columns = ["norad_id", "source_id", "priority_class", "state", "request", "detail"]
+    recent = ds.field("start_time_ns") > store.clock.now_ns() - REVIEWED_NS
+    rows = current_keys(store.log(TASK_OUTCOMES), columns, where=recent).to_pylist()
+    urgent = [row for row in rows if row["priority_class"] == 0]
+    lost = [row for row in urgent if row["request"] == OPEN and row["state"] in (FAILED, MISSED)]
+    reasons = [f"{row['norad_id']} by {row['source_id']}: {row['detail'] or row['state']}" for row in lost]
+    return warning(reasons, {"tasks": len(urgent), "lost": len(lost)})
 
 
 @dg.asset_check(

@@ -1,7 +1,8 @@
-"""How much one pass is expected to change: covariance before and after, and what that does to a collision probability.
+"""How much one pass changes: covariance before and after, and what that does to a collision probability.
 
-A pass is modelled as a fix of position and velocity, as a radar makes from some minutes of tracking. Its covariance is
-carried to the time that matters by the two-body state-transition matrix of the object.
+An expected pass is a fix of position and velocity, as a radar makes from some minutes of tracking. A realised one is
+what the observations brought to the window fits that they are in. Both are measured by the same functions. Covariances
+are carried to the time that matters by the two-body state-transition matrix of the object.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray
 from sda_platform.orbits.risk.probability import collision_probability_2d
-from sda_platform.orbits.screening.encounter import encounter_plane
+from sda_platform.orbits.screening.encounter import EncounterPlane, encounter_plane
 from sda_platform.orbits.two_body import two_body_stm
 
 FIX_POSITION_SIGMA_KM: Final = 0.05
 FIX_VELOCITY_SIGMA_KM_S: Final = 5e-5
 """One-sigma of a fix from one radar pass of two minutes; calibrated with the fused windows of the simulated radars."""
-_FIX: Final = np.diag([FIX_POSITION_SIGMA_KM**2] * 3 + [FIX_VELOCITY_SIGMA_KM_S**2] * 3)
+_FIX_VARIANCE_KM2: Final = 3 * FIX_POSITION_SIGMA_KM**2
+_FIX: Final = np.diag([FIX_POSITION_SIGMA_KM**-2] * 3 + [FIX_VELOCITY_SIGMA_KM_S**-2] * 3)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,16 +38,21 @@ class ExpectedPass:
     probability: FloatArray
 
 
-def after_fix(state: npt.ArrayLike, covariance: npt.ArrayLike, lead_s: npt.ArrayLike) -> FloatArray:
+def after_fix(
+    state: npt.ArrayLike, covariance: npt.ArrayLike, lead_s: npt.ArrayLike, information: npt.ArrayLike = _FIX
+) -> FloatArray:
     """Covariance (n, 6, 6) at an epoch after a fix that is made ``lead_s`` (n,) seconds before it.
 
-    ``state`` (n, 6) and ``covariance`` (n, 6, 6) are those at the epoch without it; km and km/s.
+    ``state`` (n, 6) and ``covariance`` (n, 6, 6) are those at the epoch without it; km and km/s. ``information``
+    (n, 6, 6) or (6, 6): the inverse of the fix's covariance, by default that of an expected pass. It may be singular.
     """
     states, before = np.atleast_2d(np.asarray(state, dtype=np.float64)), np.asarray(covariance, dtype=np.float64)
     back = two_body_stm(states[:, :3], states[:, 3:], -np.asarray(lead_s, dtype=np.float64))
     there = back @ before @ back.swapaxes(-1, -2)
-    gain = np.linalg.solve((there + _FIX).swapaxes(-1, -2), (back @ before)).swapaxes(-1, -2)
-    after = before - gain @ (back @ before)
+    brought = np.asarray(information, dtype=np.float64)
+    # With the fix's covariance R, information (I + there information)^-1 is (there + R)^-1.
+    weight = brought @ np.linalg.inv(np.eye(6) + there @ brought)
+    after = before - before @ back.swapaxes(-1, -2) @ weight @ back @ before
     return np.asarray(0.5 * (after + after.swapaxes(-1, -2)))
 
 
@@ -60,19 +67,55 @@ def expected_pass(
     """A pass of the observed objects ``lead_s`` (n,) before n encounters; states (n, 6) and covariances at TCA."""
     after = after_fix(observed, observed_covariance, lead_s)
     relative = other - observed
-    planes = [
-        encounter_plane(relative[:, :3], relative[:, 3:], (own + other_covariance)[:, :3, :3])
-        for own in (observed_covariance, after)
-    ]
-    areas = [plane.sigma_x_km * plane.sigma_y_km for plane in planes]
-    then = planes[1]
+    then = _plane(relative, after + other_covariance)
     probability = collision_probability_2d(
         1e3 * then.x_km, 1e3 * then.y_km, 1e3 * then.sigma_x_km, 1e3 * then.sigma_y_km, radius_m
     )
-    return ExpectedPass(np.maximum(np.log(areas[0] / areas[1]), 0.0), np.clip(probability, 0.0, 1.0))
+    gain = encounter_gain(relative, observed_covariance + other_covariance, after + other_covariance)
+    return ExpectedPass(gain, np.clip(probability, 0.0, 1.0))
+
+
+def encounter_gain(relative: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    """Compute ln of the factor by which the one-sigma ellipse in the encounter plane shrinks, (n,), at least 0.
+
+    ``relative``: relative states (n, 6) at TCA; ``before``, ``after``: combined covariances (n, 6, 6) there.
+    """
+    areas = [plane.sigma_x_km * plane.sigma_y_km for plane in (_plane(relative, each) for each in (before, after))]
+    return np.asarray(np.maximum(np.log(areas[0] / areas[1]), 0.0))
+
+
+def sphere_gain(before: FloatArray, after: FloatArray) -> FloatArray:
+    """Compute the same of a position's one-sigma circle, from covariances (n, 6, 6), as `position_gain` expects it."""
+    variances = [np.trace(each[:, :3, :3], axis1=-2, axis2=-1) for each in (before, after)]
+    return np.asarray(np.maximum(np.log(variances[0] / variances[1]), 0.0))
+
+
+def believed(gain: npt.ArrayLike, shape: FloatArray) -> FloatArray:
+    """Return the covariance (n, 6, 6) of which `position_gain` expects ``gain`` (n,), in the ``shape`` of another."""
+    variance = _FIX_VARIANCE_KM2 * np.expm1(np.asarray(gain, dtype=np.float64))
+    return np.asarray(shape * (variance / np.trace(shape[:, :3, :3], axis1=-2, axis2=-1))[:, None, None])
+
+
+def brought(prior: FloatArray, fitted: FloatArray) -> FloatArray:
+    """Compute the information (n, 6, 6) that observations brought: that of the ``fitted`` covariance without the prior.
+
+    Both (n, 6, 6), km and km/s; without negative eigenvalues, which rounding may leave.
+    """
+    scale = np.sqrt(np.diagonal(prior, axis1=-2, axis2=-1))
+    outer = scale[:, :, None] * scale[:, None, :]
+    gained = np.linalg.inv(fitted / outer) - np.linalg.inv(prior / outer)
+    values, vectors = np.linalg.eigh(0.5 * (gained + gained.swapaxes(-1, -2)))
+    positive = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(-1, -2)
+    return np.asarray(positive / outer)
 
 
 def position_gain(sigma_km: npt.ArrayLike) -> FloatArray:
-    """Compute ln of the factor by which an observation shrinks a position's one-sigma circle, ``sigma_km`` (n,)."""
-    sigma = np.asarray(sigma_km, dtype=np.float64)
-    return np.log1p((sigma / FIX_POSITION_SIGMA_KM) ** 2)
+    """Compute ln of the factor by which a fix shrinks a position's one-sigma circle.
+
+    ``sigma_km`` (n,): root of the sum of the variances of the three axes, as of a track.
+    """
+    return np.log1p(np.asarray(sigma_km, dtype=np.float64) ** 2 / _FIX_VARIANCE_KM2)
+
+
+def _plane(relative: FloatArray, combined: FloatArray) -> EncounterPlane:
+    return encounter_plane(relative[:, :3], relative[:, 3:], combined[:, :3, :3])

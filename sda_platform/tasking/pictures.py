@@ -1,4 +1,4 @@
-"""The schedule as pictures: observations of each sensor (Gantt chart), directions (sky plot), coverage by the hour."""
+"""The schedule and its outcomes as pictures: Gantt chart, sky plot, coverage by the hour, gains."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,6 +44,23 @@ def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_rlim(0, 90)
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
+    return figure
+
+
+def gains_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the realised against the expected gain of each task that has ended, by sensor; rows of `task_outcomes`."""
+    figure = Figure(figsize=(5.0, 4.4), layout="constrained")
+    axes = figure.subplots()
+    ended = [row for row in rows if row["realised_gain"] is not None]
+    for sensor in sorted({row["source_id"] for row in ended}):
+        mine = [row for row in ended if row["source_id"] == sensor]
+        expected, realised = ([row[f"{name}_gain"] for row in mine] for name in ("expected", "realised"))
+        axes.scatter(expected, realised, s=9, label=f"{sensor} ({len(mine)})")
+    most = max([1.0, *(max(row["expected_gain"], row["realised_gain"]) for row in ended)])
+    axes.plot([0, most], [0, most], color="grey", linewidth=0.5)
+    axes.set_xlabel("expected gain")
+    axes.set_ylabel("realised gain")
+    axes.legend(fontsize=6, loc="upper left")
     return figure
 
 

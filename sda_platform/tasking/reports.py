@@ -1,4 +1,4 @@
-"""What a materialization of the schedule shows: service by class and owner, the use of each sensor, pictures."""
+"""What materializations of tasking show: service by class and owner, use and outcomes of each sensor, pictures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.orchestration.materialization import markdown_table
-from sda_platform.tasking.tables import SCHEDULED
+from sda_platform.tasking.tables import EXECUTED, FAILED, MISSED, OBSERVED, SCHEDULED
 from sda_platform.units import MINUTE_NS
 
 
@@ -37,6 +37,48 @@ def shown_schedule(
         drawn["gantt_chart"] = gantt_chart(scheduled, as_of_ns), "observations of each sensor"
         drawn["sky_plot"] = sky_plot(scheduled), "directions of the observations"
     return facts | {name: dg.MetadataValue.md(figure_in_markdown(*each)) for name, each in drawn.items()}
+
+
+def shown_outcomes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the metadata of `task_outcomes` for the UI: ``rows`` of the table."""
+    from sda_platform.plots import figure_in_markdown
+    from sda_platform.tasking.pictures import gains_plot
+
+    facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
+    if rows:
+        facts["sensors"] = shown_table(outcomes_by_sensor(rows))
+    if any(row["realised_gain"] for row in rows):
+        picture = figure_in_markdown(gains_plot(rows), "realised against expected gain")
+        facts["gains"] = dg.MetadataValue.md(picture)
+    return facts
+
+
+def words_of_task(row: Mapping[str, Any]) -> str:
+    """Say what became of a task, row of `task_outcomes`, and of its request."""
+    seen = f"{row['observations']} observations" if row["observations"] else row["detail"]
+    realised = row["realised_gain"]
+    gain = "" if realised is None else f", gain {realised:.2f} of {row['expected_gain']:.2f} expected"
+    return f"{row['state']}{f' ({seen})' if seen else ''}{gain}; request {row['request']}"
+
+
+def outcomes_by_sensor(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Report for each sensor what became of its tasks (rows of `task_outcomes`), and realised against expected gain.
+
+    Gains are sums over the tasks that have ended and whose gain is known; missed tasks realise 0.
+    """
+    by_sensor: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_sensor[row["source_id"]].append(row)
+    found = []
+    for sensor, mine in sorted(by_sensor.items()):
+        states = Counter(row["state"] for row in mine)
+        ended = [row for row in mine if row["realised_gain"] is not None]
+        expected, realised = (sum(row[f"{name}_gain"] for row in ended) for name in ("expected", "realised"))
+        share = f"{100 * realised / expected:.0f} %" if expected else ""
+        counts = {"tasks": len(mine), **{state: states[state] for state in (OBSERVED, EXECUTED, FAILED, MISSED)}}
+        gains = {"expected gain": f"{expected:.2f}", "realised gain": f"{realised:.2f}", "realised share": share}
+        found.append({"sensor": sensor, **counts, **gains})
+    return found
 
 
 def owner_shares(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

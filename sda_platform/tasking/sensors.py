@@ -4,7 +4,6 @@ import hashlib
 
 import dagster as dg
 
-from sda_platform.ground.tables import GROUND_COMMANDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orchestration.attempts import unfinished_run_of
@@ -17,7 +16,7 @@ from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform.tasking.task_outcomes import Task
 
-_LOOKS_EVERY_S = 20
+LOOKS_EVERY_S = 20
 
 
 def build_schedules(*, running: bool) -> list[dg.ScheduleDefinition]:
@@ -45,9 +44,10 @@ def build_sensors(*, running: bool) -> list[dg.SensorDefinition]:
     @dg.sensor(
         name="failed_observations",
         job_name=SENSOR_TASKING.name,
-        minimum_interval_seconds=_LOOKS_EVERY_S,
+        minimum_interval_seconds=LOOKS_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
-        description="Starts a run of sensor_tasking when a commanded observation failed that is still wanted.",
+        description="Starts a run of sensor_tasking when an observation failed that is still wanted: a commanded one, "
+        "or one for a red conjunction.",
     )
     def failed_observations(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
         return request_another(context, lake.open())
@@ -59,7 +59,7 @@ def request_another(context: dg.SensorEvaluationContext, store: Lake) -> dg.RunR
     """Request a run for the failed observations that the schedule still has, unless a run has not ended."""
     lost = lost_tasks(store)
     if not lost:
-        return dg.SkipReason("no commanded observation failed that is still wanted")
+        return dg.SkipReason("no observation failed that is still wanted, of commanded ones and class 0")
     shown = ", ".join(f"{task.norad_id} by {task.source_id}" for task in lost[:3])
     active = unfinished_run_of(context.instance, SENSOR_TASKING)
     if active is not None:
@@ -71,8 +71,8 @@ def request_another(context: dg.SensorEvaluationContext, store: Lake) -> dg.RunR
 
 def lost_tasks(store: Lake) -> list[Task]:
     """Return the failed tasks that the schedule still has, by the tables as far as they are verified."""
-    if store.head(GROUND_COMMANDS).version < 0:
-        return []  # nothing is commanded here: one look instead of eight
+    if store.head(PASS_SCHEDULE).version < 0:
+        return []  # nothing is scheduled here: one look instead of eight
     tables = (PASS_SCHEDULE, *PASS_SCHEDULE.inputs)
     heads = {table.name: store.readable(table).head for table in tables}
     pinned = {name: TableSnapshot(name, head.version, head.sequence) for name, head in heads.items()}

@@ -9,7 +9,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ground.tables import FLEET_MEMBERSHIP, GROUND_COMMANDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import CorrectionLogModel
-from sda_platform.lake.quantities import quantity
+from sda_platform.lake.quantities import quantity, text_list
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 
@@ -25,6 +25,11 @@ REASONS = (CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE)
 PRIORITY_CLASSES = (0, 1, 2)
 """0: a conjunction at risk red; 1: other conjunctions, new objects, doubtful elements; 2: upkeep of the catalogue."""
 SCHEDULED, UNSERVED = "scheduled", "unserved"
+PLANNED, ACCEPTED, EXECUTING, EXECUTED = "planned", "accepted", "executing", "executed"
+OBSERVED, FAILED, MISSED = "observed", "failed", "missed"
+TASK_STATES = (PLANNED, ACCEPTED, EXECUTING, EXECUTED, OBSERVED, FAILED, MISSED)
+SATISFIED, RESCHEDULED, OPEN, WITHDRAWN = "satisfied", "rescheduled", "open", "withdrawn"
+REQUEST_STATES = (SATISFIED, RESCHEDULED, OPEN, WITHDRAWN)
 DECAYED, SET_UNUSABLE, NO_ELEMENTS, BEYOND_HORIZON = "decayed", "set_unusable", "no_elements", "beyond_horizon"
 UNSERVED_REASONS = (
     "no_window", "no_antenna_time", "sensor_out", DECAYED, SET_UNUSABLE, NO_ELEMENTS, BEYOND_HORIZON,
@@ -108,6 +113,45 @@ class ScheduledTask(CorrectionLogModel):
     )
 
 
+class TaskOfSensor(CorrectionLogModel):
+    """What became of one scheduled observation, of its request, and what it changed."""
+
+    task_id: T.StringType = pa.Field(description="UUIDv5 of request, sensor and beginning; also the id of its command.")
+    request_id: T.StringType = pa.Field(description="The request.")
+    event_id: T.StringType = pa.Field(nullable=True, description="The conjunction; null: the reason is another.")
+    norad_id: T.LongType = pa.Field(ge=1, description="The object to observe.")
+    reason: T.StringType = pa.Field(isin=list(REASONS), description="Why it should be observed.")
+    priority_class: T.LongType = pa.Field(isin=list(PRIORITY_CLASSES), description="Class of the request.")
+    source_id: T.StringType = pa.Field(description="The sensor.")
+    pass_id: T.StringType = pa.Field(description="The pass window; empty: not recorded.")
+    start_time_ns: T.LongType = quantity("ns", "Beginning of the observation.")
+    end_time_ns: T.LongType = quantity("ns", "End of the observation.")
+    state: T.StringType = pa.Field(
+        isin=list(TASK_STATES),
+        description="planned; accepted by an uplink; executing; executed: nothing observed yet; observed; failed: the "
+        "command ended otherwise; missed: neither executed nor observed.",
+    )
+    detail: T.StringType = pa.Field(description="The answer of the station, or the reason; empty: none.")
+    request: T.StringType = pa.Field(
+        isin=list(REQUEST_STATES),
+        description="satisfied: observed, and the reason is gone; rescheduled: another time is ahead; open; withdrawn: "
+        "the reason is gone without an observation.",
+    )
+    issued_time_ns: T.LongType = quantity("ns", "When its command was issued; null: it has none.", nullable=True)
+    accepted_time_ns: T.LongType = quantity("ns", "When an uplink took the command.", nullable=True)
+    finished_time_ns: T.LongType = quantity("ns", "When the command ended.", nullable=True)
+    observations: T.LongType = pa.Field(ge=0, description="Observations attributed to it.")
+    observation_ids: T.ArrayType = text_list(
+        "These: of its sensor, within its time, and in a window fit of its object; sorted."
+    )
+    expected_gain: T.DoubleType = pa.Field(ge=0, description="Expected gain of the request, of one pass.")
+    realised_gain: T.DoubleType = pa.Field(
+        nullable=True,
+        ge=0,
+        description="The same of what its observations brought; 0: none; null: the states before are not known.",
+    )
+
+
 OBSERVATION_REQUESTS = Table(
     "observation_requests",
     "tasking",
@@ -154,5 +198,40 @@ PASS_SCHEDULE = Table(
     # The last three show which scheduled observations failed.
     reads=(FLEET_MEMBERSHIP, ORBITAL_CATALOG, GROUND_COMMANDS, OBSERVATIONS, FUSED_TRACKS),
 )
+TASK_OUTCOMES = Table(
+    "task_outcomes",
+    "tasking",
+    TaskOfSensor,
+    ("task_id", "sequence", "op"),
+    "start_time_ns",
+    lineage={
+        **{
+            name: [("pass_schedule", name)]
+            for name in (
+                "request_id",
+                "norad_id",
+                "reason",
+                "priority_class",
+                "source_id",
+                "pass_id",
+                "start_time_ns",
+                "end_time_ns",
+            )
+        },
+        "expected_gain": [("pass_schedule", "information_gain")],
+        "event_id": [("observation_requests", "event_id")],
+        "state": [("ground_commands", "state"), ("fused_tracks", "observation_ids")],
+        "detail": [("ground_commands", "detail")],
+        **{name: [("ground_commands", name)] for name in ("issued_time_ns", "accepted_time_ns", "finished_time_ns")},
+        "observation_ids": [("observations", "observation_id")],
+        "realised_gain": [
+            ("fused_tracks", "covariance"),
+            ("fused_tracks", "predicted_covariance"),
+            ("conjunction_assessments", "covariance_1"),
+        ],
+    },
+    consumes=(PASS_SCHEDULE, GROUND_COMMANDS),
+    reads=(OBSERVATION_REQUESTS, OBSERVATIONS, FUSED_TRACKS, CONJUNCTION_ASSESSMENTS),
+)
 
-TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)
+TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE, TASK_OUTCOMES)

@@ -17,7 +17,7 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.recovery.verification import current_keys
 from sda_platform.replay.history import Span
 from sda_platform.tasking.sensors import lost_tasks
-from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, TASK_OUTCOMES
 from sda_platform.tasking.task_outcomes import TASK_COLUMNS, tasks
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming
 from sda_platform_tests.support.platform_run import Platform, correctness, written
@@ -67,6 +67,12 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert lost_tasks(platform.lake) == []
     again = {row["request_id"]: row for row in current_keys(platform.lake.log(PASS_SCHEDULE), ["pass_id"]).to_pylist()}
     assert again[rejected.request_id]["pass_id"] != rejected.pass_id
+    columns = ["state", "detail", "request", "event_id", "realised_gain"]
+    became = {row["task_id"]: row for row in current_keys(platform.lake.log(TASK_OUTCOMES), columns).to_pylist()}
+    lost = became[rejected.task_id]
+    request = "rescheduled" if again[rejected.request_id]["pass_id"] else "open"
+    assert (lost["state"], lost["detail"], lost["request"]) == ("failed", "rejected: unsafe", request)
+    assert {row["event_id"] for row in became.values()} <= set(at_risk["event_id"].to_pylist())
     booked = current_keys(platform.lake.log(PASS_SCHEDULE), ["status", "source_id"]).to_pylist()
 
     # By all who report, the agent of a sensor has failed: nothing is planned for the sensor any more.
@@ -93,7 +99,7 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert all(end_ns <= after(7 * HOUR_S) for end_ns in left["end_time_ns"].to_pylist())
 
     # Made again from the second commit on, each table goes on from what it held.
-    tables = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)
+    tables = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE, TASK_OUTCOMES)
     resources = platform.definitions.resources or {}
     made = replay_lake(platform.lake, str(tmp_path / "shadow"), resources, tables=tables, span=Span(from_sequence=2))
     assert [(each.first_sequence, list(each.differences)) for each in made] == [(2, [])] * len(tables)

@@ -24,6 +24,7 @@ from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.trace import Trace
 from sda_platform.orbits.risk.levels import probability_text
+from sda_platform.tasking.reports import words_of_task
 
 
 def alert_lines(
@@ -70,6 +71,9 @@ def alert_lines(
         yield ""
         yield _opinions_grid(history.opinions, last["tca_time_ns"], most)
     yield ""
+    for each in trace.tasks if most is None else trace.tasks[-most:]:
+        when = _minute(each["start_time_ns"])
+        yield f"  tasked     {each['source_id']} at {when} for {each['norad_id']}: {words_of_task(each)}"
     yield (
         f"  delivered {len(trace.deliveries)} times; rests on {trace.rests_on}; sda alert trace {trace.alert_id[:8]}"
     )

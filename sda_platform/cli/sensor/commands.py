@@ -27,6 +27,8 @@ _TASK_COLUMNS = (
     word("class", "priority_class"),
     word("state", "state"),
     number("observations", "observations"),
+    number("expected\ngain", lambda row: f"{row['expected_gain']:.2f}"),
+    number("realised\ngain", lambda row: "" if row["realised_gain"] is None else f"{row['realised_gain']:.2f}"),
     word("request", "request"),
     words("detail", "detail"),
 )
@@ -132,15 +134,15 @@ def list_tasks(settings: Settings, source_id: str | None, hours: float, output: 
     """List the observations that were scheduled, from some hours ago on, and what became of each.
 
     The state is planned, accepted, executing, executed, observed, failed or missed. The request is satisfied,
-    rescheduled or open.
+    rescheduled, open or withdrawn. Gains are ln of the factor by which the one-sigma ellipse shrinks.
     """
-    from sda_platform.tasking.stored_outcomes import task_outcomes
+    from sda_platform.tasking.stored_outcomes import recent_outcomes
 
     lake = lake_of(settings)
-    found = task_outcomes(lake, lake.clock.now_ns() - round(hours * HOUR_NS))
+    found = recent_outcomes(lake, lake.clock.now_ns() - round(hours * HOUR_NS))
     if source_id is not None:
         _known(settings, source_id, {each.task.source_id for each in found})
-    rows = [each.shown() for each in found if source_id in (None, each.task.source_id)]
+    rows = [each.row() for each in found if source_id in (None, each.task.source_id)]
     output.show(rows, _TASK_COLUMNS, nothing="no observation was scheduled")
 
 

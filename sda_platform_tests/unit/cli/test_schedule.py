@@ -75,9 +75,9 @@ def test_what_became_of_scheduled_observations_is_listed(home: Path) -> None:
     listed = CliRunner().invoke(main, ["--home", str(home), "sensor", "tasks", "--json"], catch_exceptions=False)
     rows = json.loads(listed.stdout)
     assert [(row["source_id"], row["norad_id"], row["state"], row["request"]) for row in rows] == [
-        ("radar-1", 5, "missed", "satisfied"),
-        ("radar-1", 5, "planned", "satisfied"),
-        ("optical-1", 6, "planned", "satisfied"),
+        ("radar-1", 5, "missed", "withdrawn"),
+        ("radar-1", 5, "planned", "withdrawn"),
+        ("optical-1", 6, "planned", "withdrawn"),
     ]
 
 

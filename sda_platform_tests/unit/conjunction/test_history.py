@@ -19,6 +19,9 @@ from sda_platform.setting_sections import AlertSettings
 
 HOUR_NS = 3600 * 10**9
 TCA_NS = 1_730_488_470_000_000_000
+TASK = {"source_id": "radar-5", "norad_id": 43800, "start_time_ns": 1_730_420_100_000_000_000, "state": "observed",
+        "detail": "", "observations": 5, "request": "satisfied", "expected_gain": 1.5,
+        "realised_gain": 1.25}  # fmt: skip
 EVENT = "0934bc66-614c-5d5a-83bf-42e80668b610"
 
 
@@ -66,8 +69,9 @@ def told(
 ) -> str:
     alerts = [{**assessments[0], "op": op}]
     trace = Trace(
-        EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{"source_id": "radar-5"}] * 7, others
-    )
+        EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{"source_id": "radar-5"}] * 7, others,
+        tasks=[TASK],
+    )  # fmt: skip
     history = folded(assessments, others)
     console = PeopleConsole(width=width, record=True, file=io.StringIO())
     for line in alert_lines(trace, history, most=most):
@@ -93,6 +97,8 @@ def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> N
     assert "2024-11-01T19:14:31.500Z, 19.0 h after the last assessment" in text
     assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
     assert "+1.500" in text, "how far the TCA moved"
+    seen = "observed (5 observations), gain 1.25 of 1.50 expected; request satisfied"
+    assert f"tasked     radar-5 at 2024-11-01 00:15:00 for 43800: {seen}" in " ".join(text.split(" "))
     assert "rests on 2 element sets, 1 tracks and 7 observations: 7 of radar-5; sda alert trace 0934bc66" in text
 
 
@@ -119,11 +125,13 @@ def test_a_trace_shows_the_last_of_each_kind_and_the_whole_on_request__48() -> N
     seen = [{"source_id": f"radar-{n}", "sensor_time_ns": TCA_NS + n, "segment_name": "s", "record_number": n,
              "segment_sha256": "ab"} for n in range(20)]  # fmt: skip
     alert = {**entry(0, "insert", hours=1.0), "stated_probability": None, "change": "new"}
-    trace = Trace(EVENT, [alert], [], [], [], [], [], seen)
+    trace = Trace(EVENT, [alert], [], [], [], [], [], seen, tasks=[TASK] * 4)
     lines = list(trace_lines(trace, 3))
-    assert [line.split()[0] for line in lines[2:]] == ["…", "radar-17", "radar-18", "radar-19"]
+    kept = ["…", "radar-17", "radar-18", "radar-19", "…", *["radar-5"] * 3]
+    assert [line.split()[0] for line in lines[2:]] == kept
     assert "17 earlier observations, see --all" in lines[2]
-    assert len(list(trace_lines(trace))) == 2 + len(seen)
+    assert "radar-5 was to observe 43800 at 2024-11-01T00:15:00.000Z: observed" in lines[-1]
+    assert len(list(trace_lines(trace))) == 2 + len(seen) + 4
 
 
 def test_several_alerts_are_drawn_in_one_picture__48(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from sda_platform.ground.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.tasking.commanding import SensorCommander, due_tasks
-from sda_platform.tasking.sensors import lost_tasks, request_another
-from sda_platform.tasking.stored_outcomes import task_outcomes
+from sda_platform.tasking.sensors import LOOKS_EVERY_S, lost_tasks, request_another
+from sda_platform.tasking.stored_outcomes import recent_outcomes
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED, UNSERVED
-from sda_platform.tasking.task_outcomes import Task, tasks
-from sda_platform_tests.support.delta_tables import commit, genesis_window
+from sda_platform.tasking.task_outcomes import ARRIVES_WITHIN_NS, Task, tasks
+from sda_platform.units import MINUTE_NS, SECOND_NS
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
 from sda_platform_tests.support.ground_loop import Ground, ground_at
 from sda_platform_tests.support.segments import START_NS, after
 
@@ -39,7 +40,7 @@ def entry(request_id: str, start_s: float | None, *, sequence: int = 1, as_of_s:
     return {
         "request_id": request_id, "sequence": sequence, "op": INSERT, "as_of_ns": after(as_of_s),
         "status": UNSERVED if start_s is None else SCHEDULED, "norad_id": 5, "priority_class": 0,
-        "deadline_time_ns": after(9_000), **booking, **more,
+        "reason": "lost_track", "information_gain": 1.0, "deadline_time_ns": after(9_000), **booking, **more,
     }  # fmt: skip
 
 
@@ -56,6 +57,9 @@ def test_a_task_is_a_booking_that_was_in_force_when_it_began() -> None:
     assert begun([*again, *updated, *moved, *dropped, *unserved]) == [
         ("again", 100), ("updated", 100), ("moved", 500), ("again", 700),
     ]  # fmt: skip
+    # What was commanded stays one, also when it failed so early that its request was moved before it began.
+    (first, _) = (task.task_id for each in moved for task in tasks([each]))
+    assert [task.start_ns for task in tasks(moved, {first})] == [after(100), after(500)]
 
 
 def test_a_command_is_due_shortly_before_its_observation_and_not_before_the_one_ahead_has_ended() -> None:
@@ -101,12 +105,11 @@ def test_a_scheduled_observation_is_commanded_once_executed_and_attributed(groun
         (500.0, [("observed", 1), ("executed", 0), ("missed", 0)]),
     ):
         move_to(ground, at_s)
-        found = task_outcomes(lake, after(0))
-        assert [(each.state, each.observations) for each in found] == states
+        found = recent_outcomes(lake, after(0))
+        assert [(each.state, len(each.observation_ids)) for each in found] == states
     assert [each.request for each in found] == ["satisfied", "open", "open"]
-    # What was commanded, and saw nothing half a minute after its end, is planned again at once; what nobody commanded
-    # is not, nor what has another booking.
-    for at_s, lost in ((285.0, []), (295.0, ["blind"]), (500.0, ["blind"])):
+    # What saw nothing half a minute after its end is planned again at once, but not what has another booking.
+    for at_s, lost in ((285.0, []), (295.0, ["blind"]), (485.0, ["blind"]), (500.0, ["blind", "late"])):
         move_to(ground, at_s)
         assert [task.request_id for task in lost_tasks(lake)] == lost
     with dg.DagsterInstance.ephemeral() as instance:
@@ -114,9 +117,27 @@ def test_a_scheduled_observation_is_commanded_once_executed_and_attributed(groun
         requests = [request_another(context, lake) for _ in range(2)]
         assert all(isinstance(each, dg.RunRequest) for each in requests)
         assert requests[0] == requests[1], "Dagster starts one run of them"
-    commit(lake, PASS_SCHEDULE, [entry("blind", 900.0, sequence=2, as_of_s=450.0)])
-    assert [each.request for each in task_outcomes(lake, after(0))][1] == "rescheduled"
+    commit(lake, PASS_SCHEDULE, [entry(name, 900.0, sequence=2, as_of_s=450.0) for name in ("blind", "late")])
+    assert [each.request for each in recent_outcomes(lake, after(0))][1] == "rescheduled"
     assert lost_tasks(lake) == []
+
+
+def test_a_failed_or_missed_observation_is_planned_again_within_a_minute(tmp_path: Path) -> None:
+    assert LOOKS_EVERY_S * SECOND_NS + ARRIVES_WITHIN_NS < MINUTE_NS
+    lake = lake_at(tmp_path, now_ns=after(189))
+    upkeep = entry("upkeep", 100.0, priority_class=2)
+    commit(lake, PASS_SCHEDULE, [entry("red", 100.0), entry("rejected", 300.0), upkeep])
+    names = ("red", "rejected", "upkeep")
+    commit(lake, OBSERVATION_REQUESTS, [{"request_id": n, "sequence": 1, "op": INSERT, "norad_id": 5} for n in names])
+    assert lost_tasks(lake) == []
+    # Without a command, only what concerns a red conjunction is missed: others may observe by plans of their own.
+    lake.clock = MissionClock(after(160) + ARRIVES_WITHIN_NS, 0, 0.0)
+    assert [task.request_id for task in lost_tasks(lake)] == ["red"]
+    # A command that the station refuses has failed before its observation begins.
+    (rejected,) = tasks([entry("rejected", 300.0)])
+    refusal = {"command_id": rejected.task_id, "state": "rejected", "detail": "unsafe", "issued_time_ns": after(170)}
+    commit(lake, GROUND_COMMANDS, [refusal], windows=[genesis_window(GROUND_EVENTS)])
+    assert [task.request_id for task in lost_tasks(lake)] == ["red", "rejected"]
 
 
 def observed(name: str, source_id: str, at_s: float) -> dict[str, Any]:

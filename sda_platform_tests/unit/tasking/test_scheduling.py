@@ -93,7 +93,8 @@ def test_shares_are_fair_over_weeks_where_each_plan_serves_one_owner(weight: flo
             facts = {"request_id": each.request_id, "sequence": 1, "op": "insert", "as_of_ns": now_ns, "norad_id": 1}
             times = {"start_time_ns": booking and booking.start_ns, "end_time_ns": booking and booking.end_ns}
             status = "scheduled" if booking else "unserved"
-            more = {"priority_class": 1, "source_id": "a", "pass_id": "p", "owner": each.owner, "status": status}
+            more = {"priority_class": 1, "source_id": "a", "pass_id": "p", "owner": each.owner, "status": status,
+                    "reason": "lost_track", "information_gain": 1.0}  # fmt: skip
             entries.append({**facts, **times, **more})
     served = Counter(each["owner"] for each in entries if each["status"] == "scheduled")
     assert served["pacific"] == pytest.approx(expected, abs=1)

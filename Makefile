@@ -40,9 +40,9 @@ else ifdef ATTACK
 else ifdef UPGRADE
 	@$(BIN)/python -m sda_platform_tests.campaign.upgrade $(UPGRADE) $(ARGS)
 else ifdef UNITS
-	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --hypothesis-profile soak
+	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --hypothesis-profile soak --timeout 7200
 else ifdef CASES
-	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile
+	@SOAK=1 $(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile --timeout 7200
 else ifdef SERVICES
 	@SERVICES=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_separate_services.py $(TEST_DIR)/system/test_spark_cluster.py
 else

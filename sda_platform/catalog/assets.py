@@ -21,6 +21,7 @@ from sda_platform.catalog.checks import (
 from sda_platform.catalog.gate import accepted, held_by, objects_with_other_holds, planned_holds
 from sda_platform.catalog.identities import Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_around, moved_entries
+from sda_platform.catalog.names import renamed_objects, with_names
 from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.report import conflict_facts, held_facts
 from sda_platform.catalog.satellites import (
@@ -173,13 +174,12 @@ def orbital_catalog(lake: LakeResource, leases: LeaseResource) -> dg.Materialize
 
     With it, how large the errors of the object's sets are, from their own history of 30 days before that epoch.
 
-    Edits decide which object a set is of: those of a merged satellite count for the one that it turned out to be, and
-    corrected ones for the right object (`sda catalog edit`). Decays are those of the satellite catalogue: from then on
-    an object is neither screened nor tasked.
+    Edits name objects, and decide which object a set is of: those of a merged satellite count for the one that it is,
+    and corrected ones for the right object (`sda catalog edit`). Decays are those of the satellite catalogue: from then
+    on an object is neither screened nor tasked.
 
-    All sets stay in `element_sets`, as they were published. The catalogue of any moment is an earlier version of this
-    table. A set with a later epoch comes into force with the first run after its epoch, at least hourly. The manifest
-    of such a commit may have an empty window; it counts the sets that came into force.
+    All sets stay in `element_sets`, as published. The catalogue of any moment is an earlier version of this table. A
+    set with a later epoch comes into force with the first run after it, at least hourly; the manifest counts these.
 
     Of several platforms the one that holds the lease merges; the table refuses a former holder.
     """
@@ -205,10 +205,12 @@ def changed_entries(store: Lake, plan: Plan, before: Identities, identities: Ide
     known, moved = moved_entries(store.current_rows(plan), identities, before)
     decays = known_decays(store, plan)
     again = objects_with_other_decays(store, plan, known, decays) | objects_with_other_holds(store, plan)
-    known = known.filter(pc.invert(pc.is_in(known["norad_id"], pa.array(sorted(again), pa.int64()))))
+    again |= renamed_objects(store, plan)
+    known, _ = moved_entries(known, identities, identities, again)
     improvements = partial(transforms.improvements, as_of_ns=plan.as_of_ns)
-    found = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities), again)
-    return error_history.with_error_scales(store, plan, with_decays(found, decays), known, identities), moved
+    sets = _applied(store, plan, improvements, transforms.SET_COLUMNS, known, (before, identities), again)
+    found = with_names(store, plan, with_decays(sets, decays))
+    return error_history.with_error_scales(store, plan, found, known, identities), moved
 
 
 def _applied(
@@ -280,9 +282,9 @@ def catalog_edits(
 def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What each source and each edit claims of an object, and why it does not hold where it does not.
 
-    Of several sources of element sets one is in force, by the catalogue's total order; the others have lost, each with
-    its reason. A source is who brought the sets, whatever originator they name. Edits that were made apart and differ
-    are concurrent: none wins until a person decides (`sda catalog resolve`).
+    Of several sources one is in force, by the catalogue's total order, whatever originators their sets name; the others
+    have lost, each with its reason. Edits that were made apart and differ are concurrent: none wins until a person
+    decides (`sda catalog resolve`).
     """
     store = lake.open()
     plan = store.plan(CATALOG_CONFLICTS)
@@ -292,9 +294,8 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     before, identities = identities_around(store, plan)
     current = store.current_rows(plan)
     edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
-    is_of_elements = pc.equal(current["attribute"], ELEMENTS)
     again = objects_with_other_holds(store, plan) | conflicts.objects_of_earlier_claims(current)
-    known, moved = moved_entries(current.filter(is_of_elements), identities, before, again)
+    known, moved = moved_entries(current.filter(pc.equal(current["attribute"], ELEMENTS)), identities, before, again)
     claims = partial(conflicts.element_claims, as_of_ns=plan.as_of_ns)
     elements = _applied(store, plan, claims, conflicts.SET_COLUMNS, known, (before, identities), again)
     changed = pa.concat_tables([elements.cast(edits.schema), edits])

@@ -11,6 +11,7 @@ effect and supersedes nothing until they have.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import groupby
 
 from sda_platform.formats.edits import Edit, Vector
 
@@ -80,6 +81,12 @@ def reconcile(edits: Iterable[Edit]) -> EditVerdict:
     return EditVerdict(tuple(current), tuple(superseded), tuple(held), arrived)
 
 
+def settled(edits: Iterable[Edit]) -> list[Edit]:
+    """Return the edit that holds of each object and attribute; edits that contradict each other have no effect."""
+    verdicts = [reconcile(group) for _, group in groupby(sorted(edits, key=_key), key=_key)]
+    return [each.current[0] for each in verdicts if each.current and not each.is_conflict]
+
+
 def next_edit(
     known: Iterable[Edit], *, norad_id: int, attribute: str, value: str, origin: str, editor: str, edited_time_ns: int
 ) -> Edit:
@@ -100,6 +107,10 @@ def _is_founded(edit: Edit, arrived: Vector) -> bool:
     """Return whether all that ``edit`` claims to have seen has arrived; its own site's edits are counted one by one."""
     own = arrived.get(edit.origin, 0) + 1
     return all(count <= (own if site == edit.origin else arrived.get(site, 0)) for site, count in edit.vector.items())
+
+
+def _key(edit: Edit) -> tuple[int, str]:
+    return edit.key
 
 
 def _shown_first(edit: Edit) -> tuple[int, str, str]:

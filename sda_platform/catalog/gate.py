@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.edit_decoding import edit_of
-from sda_platform.catalog.edits import reconcile
+from sda_platform.catalog.edits import settled
 from sda_platform.catalog.held_model import PLANNED
 from sda_platform.catalog.holds import SET_COLUMNS, SetId, changed_holds, objects_to_judge
 from sda_platform.catalog.identities import Identities
@@ -125,13 +124,9 @@ def _releases(store: Lake, sequence: int) -> dict[SetId, str]:
         return {}
     where = (ds.field(COMMIT_SEQUENCE) <= sequence) & ds.field("error_kind").is_null()
     rows = store.log(CATALOG_EDITS).rows(None, where & (ds.field("attribute") == RELEASE)).to_pylist()
-    edits = sorted(map(edit_of, rows), key=lambda edit: edit.key)
     found: dict[SetId, str] = {}
-    for _, group in groupby(edits, key=lambda edit: edit.key):
-        verdict = reconcile(group)
-        if verdict.current and not verdict.is_conflict:
-            edit = verdict.current[0]
-            found |= dict.fromkeys(released_sets_of(edit.value), edit.editor or edit.origin)
+    for edit in settled(map(edit_of, rows)):
+        found |= dict.fromkeys(released_sets_of(edit.value), edit.editor or edit.origin)
     return found
 
 

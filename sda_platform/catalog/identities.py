@@ -10,10 +10,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Final
 
-from sda_platform.catalog.edits import reconcile
+from sda_platform.catalog.edits import settled
 from sda_platform.formats.edits import CORRECTION, MERGE, Edit, corrections_of
 
 SetKey = tuple[int, str, int]
@@ -65,18 +64,14 @@ NO_IDENTITIES: Final = Identities()
 
 def identities_of(edits: Iterable[Edit]) -> Identities:
     """Derive merged objects and corrected numbers from the current ``edits``; ignore edits of other attributes."""
-    chosen = sorted((edit for edit in edits if edit.attribute in IDENTIFYING), key=lambda edit: edit.key)
     merges: dict[int, int] = {}
     corrections: dict[SetKey, int] = {}
-    for (number, attribute), group in groupby(chosen, key=lambda edit: edit.key):
-        verdict = reconcile(group)
-        value = verdict.current[0].value if verdict.current else ""
-        if verdict.is_conflict or not value:
-            continue
-        if attribute == MERGE:
-            merges[number] = int(value)
-        else:
-            corrections |= {(number, segment, record): right for segment, record, right in corrections_of(value)}
+    for edit in settled(edit for edit in edits if edit.attribute in IDENTIFYING):
+        if edit.attribute == CORRECTION:
+            found = corrections_of(edit.value)
+            corrections |= {(edit.norad_id, segment, record): right for segment, record, right in found}
+        elif edit.value:
+            merges[edit.norad_id] = int(edit.value)
     final = {number: _end(number, merges) for number in merges}
     kept = {number: end for number, end in final.items() if end != number}
     return Identities(kept, {key: kept.get(right, right) for key, right in corrections.items()})

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.edit_decoding import edit_of
-from sda_platform.catalog.edits import reconcile
+from sda_platform.catalog.edits import settled
 from sda_platform.catalog.tables import CATALOG_EDITS, SATELLITE_CATALOG, SATELLITE_RECORDS, SATELLITES_FEED
 from sda_platform.formats.edits import DECAY, Edit, decided_decay_ns
 from sda_platform.formats.satcat import FACTS, PREDICTION, SatelliteRecord
@@ -110,8 +110,7 @@ def objects_with_other_decays(store: Lake, plan: Plan, current: pa.Table, decays
 
 
 def _decision(edits: Iterable[Edit]) -> tuple[bool, int | None]:
-    verdict = reconcile(edits)
-    value = verdict.current[0].value if verdict.current and not verdict.is_conflict else ""
+    value = next((edit.value for edit in settled(edits)), "")
     return bool(value), decided_decay_ns(value)
 
 

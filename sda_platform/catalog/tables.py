@@ -243,6 +243,7 @@ ORBITAL_CATALOG = Table(
     lineage={
         **{name: [("element_sets", name)] for name in (*_ELEMENTS, "source_name")},
         "norad_id": [("element_sets", "norad_id"), ("catalog_edits", "value")],
+        "object_name": [("element_sets", "object_name"), ("catalog_edits", "value")],
         "decay_time_ns": [("element_sets", "decay_time_ns"), ("satellite_catalog", "decay_time_ns")],
         **{
             name: [("element_sets", c) for c in ("epoch_time_ns", "mean_motion_rev_per_day", "mean_anomaly_deg")]

@@ -18,6 +18,7 @@ from sda_platform.formats.records import RawRecord
 
 Vector = Mapping[str, int]
 """Events seen by origin; an origin that is missing counts 0, so that sites may join at any time."""
+NAME: Final = "name"
 MERGE: Final = "merged_into"
 CORRECTION: Final = "correct_object"
 DECAY: Final = "decay"
@@ -25,7 +26,7 @@ RELEASE: Final = "released_sets"
 IN_ORBIT: Final = "in orbit"
 """The value of a DECAY for an object that has not decayed."""
 ATTRIBUTES: Final[Mapping[str, str]] = {
-    "name": "the object's name",
+    NAME: "the object's name, in the place of the one that its sources give",
     "tag": "what kind of object it is, or how it is watched",
     MERGE: "the catalogue number of the object that it turned out to be",
     CORRECTION: "sets with a wrong number: segment, record and the right catalogue number of each",

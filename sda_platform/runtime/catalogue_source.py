@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.gate import are_held, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
+from sda_platform.catalog.names import names_upto
 from sda_platform.catalog.tables import (
     CATALOG_EDITS,
     ELEMENT_SETS,
@@ -168,7 +169,14 @@ class LakeSource:
             written = {row["norad_id"]: row.pop(COMMIT_SEQUENCE) for row in rows}
             facts = {row["norad_id"]: row for row in rows}
             predictions = self._predictions(head.commit.manifest.window(SATELLITE_RECORDS.name))
-            self._satellites = Satellites(head.manifest_sha256, facts, head.sequence, written, predictions)
+            edits = head.commit.manifest.window(CATALOG_EDITS.name)
+            names = names_upto(self._lake, edits.upto_sequence if edits else 0)
+            for number, name in names.at(FOREVER_NS).items():
+                if name and number in facts:
+                    facts[number]["object_name"] = name
+            self._satellites = Satellites(
+                head.manifest_sha256, facts, head.sequence, written, predictions, names_at=names.at
+            )
         return self._satellites
 
     def _predictions(self, consumed: TableWindow | None) -> tuple[Facts, ...]:

@@ -1,6 +1,6 @@
 """What the satellite catalogue knows of each object, beside its element sets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -25,7 +25,8 @@ class Satellites:
     """The facts of each object that the satellite catalogue has; ``identity`` differs for each version of it.
 
     ``sequence``: its commit sequence, and ``written`` that of the commit which wrote each object last.
-    ``predictions``: every message that predicts a decay, with ``received_time_ns``.
+    ``predictions``: every message that predicts a decay, with ``received_time_ns``. ``names_at``: the names that edits
+    give to objects, at a mission time.
     """
 
     identity: str = "none"
@@ -33,6 +34,7 @@ class Satellites:
     sequence: int = 0
     written: Mapping[int, int] = field(default_factory=dict)
     predictions: Sequence[Facts] = ()
+    names_at: Callable[[int], Mapping[int, str]] = lambda _time_ns: {}
 
     def changed_since(self, sequence: int) -> list[int]:
         """Find the objects that commits after ``sequence`` wrote."""

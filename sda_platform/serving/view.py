@@ -76,7 +76,7 @@ class View:
         if not waiting:
             return self._indexed().get(norad_id)
         indexed = self._index.get(norad_id) if self._index else None
-        return self._best([*waiting, indexed] if indexed else waiting)
+        return self._named(self._best([*waiting, indexed] if indexed else waiting))
 
     def objects(self, after: int = 0, upto: int = GREATEST_ID) -> Iterator[StoredElements]:
         """Return the sets in force of the objects above ``after`` up to ``upto``, ascending."""
@@ -158,7 +158,13 @@ class View:
             return []
         epochs_ns = [each.epoch_time_ns for each in ordered]
         # Where all sets are ahead, those of the first epoch count.
-        return [ordered[bisect_right(epochs_ns, max(each, epochs_ns[0])) - 1] for each in reached_ns]
+        found = [ordered[bisect_right(epochs_ns, max(each, epochs_ns[0])) - 1] for each in reached_ns]
+        return [self._named(each) for each in found]
+
+    def _named(self, record: StoredElements) -> StoredElements:
+        """Return a set as it was published with the name that edits give its object; the index has it already."""
+        name = self.satellites.names_at(self.as_of_ns).get(record.norad_id)
+        return record._replace(object_name=name) if name else record
 
     def past(self, as_of_ns: int) -> "PastView":
         """Return what this view would have been at mission time ``as_of_ns``, of what it holds."""
@@ -228,7 +234,7 @@ class _SelectedView(View):
 class PastView(_SelectedView):
     """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
 
-    Edits and satellite catalogues count as they do now.
+    Names by edits are those of then. Other edits and satellite catalogues count as they do now.
     """
 
     def __init__(self, view: View, as_of_ns: int) -> None:

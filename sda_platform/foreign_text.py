@@ -20,7 +20,8 @@ _NOT_PLAIN: Final = re.compile(f"{CONTROLS[:-1]}\ud800-\udfff]")
 _FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """How a formula begins; some spreadsheets take the wide letters, too."""
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-_MARKS: Final = re.compile(r"([\\`*_\[\]<>!|~&#{}()$])")
+# An underscore between letters or digits, as in names of columns and sensors, marks nothing (CommonMark 6.2).
+_MARKS: Final = re.compile(r"([\\`*\[\]<>!|~&#{}()$]|(?<![^\W_])_|_(?![^\W_]))")
 # Invisible. Renderers also look for addresses after they have read escapes; before the sign, this breaks them.
 _JOINER: Final = "\u2060"
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")
@@ -56,10 +57,22 @@ def in_html(content: object) -> Html:
     return content if isinstance(content, Html) else Html(escape(printable(str(content))))
 
 
-def in_markdown(text: str) -> str:
-    """``text`` as Markdown that shows it in one line: no link, image, element, formula or table cell comes from it."""
-    shown = _MARKS.sub(r"\\\1", printable(text).replace("\n", "␊").replace("\t", "␉"))
-    return _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}{_JOINER}&#{ord(found[0][-1])};", shown)
+class Markdown(str):
+    """Markdown that is shown as it is; whatever else becomes a part of Markdown is text (`markdown_elements`)."""
+
+    __slots__ = ()
+
+
+def in_markdown(content: object) -> Markdown:
+    """``content`` as a part of Markdown: text is shown in one line, and makes no link, image, element, formula or cell.
+
+    Markdown stays.
+    """
+    if isinstance(content, Markdown):
+        return content
+    shown = _MARKS.sub(r"\\\1", printable(str(content)).replace("\n", "␊").replace("\t", "␉"))
+    escaped = _ADDRESS.sub(lambda found: f"{found[1] or found[2] or ''}{_JOINER}&#{ord(found[0][-1])};", shown)
+    return Markdown(escaped)
 
 
 def in_message(text: str) -> str:

@@ -1,21 +1,23 @@
 """Pictures: inside Markdown, as Dagster's UI shows them, and as SVG, for pages."""
 
-import base64
 import io
 from threading import Lock
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from sda_platform.foreign_text import Markdown
+from sda_platform.markdown_elements import picture
+
 _DRAWING = Lock()
 """Matplotlib shares its fonts between threads."""
 
 
-def figure_in_markdown(figure: Figure, caption: str) -> str:
+def figure_in_markdown(figure: Figure, caption: str) -> Markdown:
     """``figure`` as a PNG inside Markdown; equal figures give equal text."""
     with _DRAWING, mpl.rc_context({"font.size": 8}):
         png = _png(figure, 80)
-    return picture_in_markdown(png, caption)
+    return picture(png, caption)
 
 
 def png_of(figure: Figure) -> bytes:
@@ -31,11 +33,6 @@ def svg_of(figure: Figure) -> str:
         figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
-
-
-def picture_in_markdown(png: bytes, caption: str) -> str:
-    """Embed a PNG in Markdown."""
-    return f"![{caption}](data:image/png;base64,{base64.b64encode(png).decode()})"
 
 
 def _png(figure: Figure, dpi: float) -> bytes:

@@ -5,12 +5,13 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from sda_platform.arrays import FloatArray
+from sda_platform.foreign_text import Markdown, in_figure
 from sda_platform.plots import figure_in_markdown
 
 _OLDEST_DAYS = 30.0
 
 
-def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
+def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> Markdown:
     """Plot the ages of the sets in force by regime; the last bar has all ages above 30 days."""
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     axes = figure.subplots()
@@ -23,7 +24,7 @@ def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
     return figure_in_markdown(figure, "ages of element sets by regime")
 
 
-def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, inclination_deg: FloatArray) -> str:
+def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, inclination_deg: FloatArray) -> Markdown:
     """Plot the number of objects by altitude and inclination."""
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
@@ -35,13 +36,13 @@ def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, incli
     return figure_in_markdown(figure, "objects by altitude and inclination")
 
 
-def gabbard(title: str, period_min: FloatArray, perigee_km: FloatArray, apogee_km: FloatArray) -> str:
+def gabbard(title: str, period_min: FloatArray, perigee_km: FloatArray, apogee_km: FloatArray) -> Markdown:
     """Apogee and perigee of the fragments of one event against their period (Gabbard 1971)."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.scatter(period_min, apogee_km, s=6, color="tab:red", label="apogee")
     axes.scatter(period_min, perigee_km, s=6, color="tab:blue", label="perigee")
-    axes.set(xlabel="period, min", ylabel="altitude, km", title=f"{title}: {len(period_min):,} fragments")
+    axes.set(xlabel="period, min", ylabel="altitude, km", title=f"{in_figure(title)}: {len(period_min):,} fragments")
     axes.grid(linewidth=0.3)
     axes.legend(fontsize=7)
     return figure_in_markdown(figure, f"Gabbard plot of {title}")

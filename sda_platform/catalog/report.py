@@ -3,13 +3,12 @@
 from collections import Counter
 from typing import Any
 
-import dagster as dg
 import pyarrow as pa
 
 from sda_platform.catalog.held_model import BORNE_OUT, RELEASED
 from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, HELD, LOST
 from sda_platform.lake.log import TableLog
-from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.orchestration.materialization import in_ui, markdown_table
 
 
 def conflict_facts(log: TableLog) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def conflict_facts(log: TableLog) -> dict[str, Any]:
         "edits_to_decide": len({(row["norad_id"], row["attribute"]) for row in waiting}),
     }
     if lines:
-        facts["conflicts_by_source"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(lines)))
+        facts["conflicts_by_source"] = in_ui(markdown_table(pa.Table.from_pylist(lines)))
     return facts
 
 
@@ -48,5 +47,5 @@ def held_facts(log: TableLog) -> dict[str, Any]:
     }
     if reasons:
         lines = [{"reason": name, "held sets": count} for name, count in sorted(reasons.items())]
-        facts["held_by_reason"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(lines)))
+        facts["held_by_reason"] = in_ui(markdown_table(pa.Table.from_pylist(lines)))
     return facts

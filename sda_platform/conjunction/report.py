@@ -21,8 +21,9 @@ from sda_platform.conjunction.history import EventHistory, event_history
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.formats.markings import MARKS, Marking
 from sda_platform.lake.lake import Lake
+from sda_platform.markdown_elements import picture
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
-from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.orchestration.materialization import in_ui, markdown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.published import CATALOGUE, url_of
 from sda_platform.recovery.verification import current_keys
@@ -62,7 +63,6 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.alert_page import AlertReport
     from sda_platform.conjunction.event_plot import event_picture
-    from sda_platform.plots import picture_in_markdown
 
     current = current_keys(store.log(CONJUNCTION_ALERTS), [*_LISTED, "status"]).to_pylist()
     alerts = [alert for alert in current if alert["status"] != "closed"]
@@ -76,16 +76,16 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
-        facts["received_cdms"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
+        facts["received_cdms"] = in_ui(markdown_table(pa.Table.from_pylist(opinions)))
     known = known_actions(store)
     acknowledged = acknowledgements_of(known)
     seen = [{**acknowledged[each["event_id"]][-1]} for each in alerts if each["event_id"] in acknowledged]
     if seen:
-        facts["acknowledged"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(seen)))
+        facts["acknowledged"] = in_ui(markdown_table(pa.Table.from_pylist(seen)))
     for place, alert in enumerate(worst, start=1):
         event_id = alert["event_id"]
         history = event_history(store, event_id)
-        facts[f"alert_{place}"] = dg.MetadataValue.md(picture_in_markdown(event_picture(history), f"alert {event_id}"))
+        facts[f"alert_{place}"] = in_ui(picture(event_picture(history), f"alert {event_id}"))
         entries = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id") == event_id).to_pylist()
         origins = data_origins(store, [history.last])
         page = AlertReport(

@@ -2,7 +2,6 @@
 
 from typing import Any, Literal
 
-import dagster as dg
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ from sda_platform.conjunction.screening_tasks import EVENT, FOUND, REFUSED, TOGE
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
-from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.orchestration.materialization import in_ui, markdown_table
 
 Scope = Literal["fleet", "all"]
 
@@ -135,5 +134,5 @@ def further_results(found: DataFrame) -> dict[str, Any]:
         chosen = ordered.filter(pc.equal(ordered.column("kind"), kind)).drop_columns("kind")
         facts[name] = chosen.num_rows
         if chosen.num_rows:
-            facts[f"{name}_preview"] = dg.MetadataValue.md(markdown_table(chosen))
+            facts[f"{name}_preview"] = in_ui(markdown_table(chosen))
     return facts

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform import markdown_elements
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
+from sda_platform.foreign_text import Markdown
 from sda_platform.fusion.checks import MAX_WATERMARK_LAG_S, stale_tracks
 from sda_platform.fusion.fuse import MARKED_OBSERVATION_COLUMNS, window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, WINDOW_COLUMNS
@@ -39,7 +41,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.freshness import watermark
 from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
-from sda_platform.orchestration.materialization import markdown_table, materialized, nothing_new
+from sda_platform.orchestration.materialization import in_ui, markdown_table, materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.recovery.verification import broken_correction_logs, current_keys
@@ -153,7 +155,7 @@ def _track_counts(store: Lake) -> dict[str, Any]:
         **{state: states[state] for state in STATES},
         "median_position_sigma_m": pc.quantile(rows["position_sigma_m"], 0.5)[0].as_py() if rows.num_rows else None,
         "suspected_manoeuvres": suspected.num_rows,
-        **({"manoeuvres": dg.MetadataValue.md(markdown_table(suspected.slice(0, 5)))} if suspected.num_rows else {}),
+        **({"manoeuvres": in_ui(markdown_table(suspected.slice(0, 5)))} if suspected.num_rows else {}),
     }
 
 
@@ -182,16 +184,15 @@ def _metadata(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, 
         "objects": len(pc.unique(written.column("norad_id"))),
         "late_observations": counts["late"],
         "skewed_observations": counts["skewed"],
-        "watermarks": dg.MetadataValue.md(_trail(marks, counts)),
+        "watermarks": in_ui(_trail(marks, counts)),
         **lag,
     }
 
 
-def _trail(marks: dict[str, int], counts: dict[str, int]) -> str:
-    """Markdown table: each kind's watermark, its source lag until reception, and the pipeline lag since then."""
-    lines = ["| kind | complete up to | source lag | pipeline lag |", "|---|---|---|---|"]
+def _trail(marks: dict[str, int], counts: dict[str, int]) -> Markdown:
+    """Tabulate each kind's watermark, its source lag until reception, and the pipeline lag since then."""
+    rows = []
     for kind, mark in marks.items():
         lags = [counts.get(f"{kind}_{whose}_lag_ms") for whose in ("source", "pipeline")]
-        texts = ["–" if lag is None else f"{lag / 1000:.1f} s" for lag in lags]
-        lines.append(f"| {kind} | {iso(mark)} | {texts[0]} | {texts[1]} |")
-    return "\n".join(lines)
+        rows.append((kind, iso(mark), *("–" if lag is None else f"{lag / 1000:.1f} s" for lag in lags)))
+    return markdown_elements.table(("kind", "complete up to", "source lag", "pipeline lag"), rows)

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import chi2
 
+from sda_platform import markdown_elements
 from sda_platform.arrays import FloatArray, IntArray, TextArray
+from sda_platform.foreign_text import Markdown
 from sda_platform.fusion.fuse import associated, in_order
 from sda_platform.fusion.sources import ORBITING
 from sda_platform.lake.arrow import arrays
@@ -105,20 +107,22 @@ class AssociationOutcomes:
         return found
 
 
-def sensor_table(verdicts: AssociationOutcomes) -> str:
-    """Markdown table: the shares of each sensor, and its unmatched share in each window."""
-    lines = ["| sensor | observations | associated | ambiguous | unmatched | unmatched by window | beyond 95 % |"]
-    lines.append("|---|---|---|---|---|---|---|")
+def sensor_table(verdicts: AssociationOutcomes) -> Markdown:
+    """Tabulate the shares of each sensor, and its unmatched share in each window."""
+    rows = []
     starts_ns = np.unique(verdicts.window_start_ns).tolist()
     for name, sensor in verdicts.of_sensors():
-        shares = " | ".join(f"{sensor.share(outcome):.1%}" for outcome in OUTCOMES)
+        shares = [f"{sensor.share(outcome):.1%}" for outcome in OUTCOMES]
         unmatched = [sensor.outcome[sensor.window_start_ns == start] == UNMATCHED for start in starts_ns]
         trail = ", ".join(
             f"{np.mean(unmatched_in_window):.0%}" if len(unmatched_in_window) else "–"
             for unmatched_in_window in unmatched
         )
-        lines.append(f"| {name} | {len(sensor.outcome)} | {shares} | {trail} | {sensor.tail:.0%} |")
-    return "\n".join(lines)
+        rows.append((name, len(sensor.outcome), *shares, trail, f"{sensor.tail:.0%}"))
+    header = (
+        "sensor", "observations", "associated", "ambiguous", "unmatched", "unmatched by window", "beyond 95 %",
+    )  # fmt: skip
+    return markdown_elements.table(header, rows)
 
 
 def _reported_as(observations: ObservationArrays) -> TextArray:

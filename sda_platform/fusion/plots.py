@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sda_platform.arrays import FloatArray
+from sda_platform.foreign_text import Markdown
 from sda_platform.fusion.association_quality import OUTCOMES, AssociationOutcomes
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
@@ -15,7 +16,7 @@ _OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=T
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
 
 
-def residuals(biases: TimeTagBiases) -> str:
+def residuals(biases: TimeTagBiases) -> Markdown:
     """Each sensor's residuals in units of their noise, and its time-tag bias."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -31,7 +32,7 @@ def residuals(biases: TimeTagBiases) -> str:
     return figure_in_markdown(figure, "residuals and time-tag bias of each sensor")
 
 
-def association(associations: AssociationOutcomes) -> str:
+def association(associations: AssociationOutcomes) -> Markdown:
     """Shares of association outcomes per sensor and window, and the histogram of chi-square levels."""
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -54,7 +55,7 @@ def association(associations: AssociationOutcomes) -> str:
     return figure_in_markdown(figure, "association of each sensor's observations")
 
 
-def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequence[str]) -> str:
+def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequence[str]) -> Markdown:
     """Ground positions (deg) of the tracked objects, by track state."""
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
@@ -69,7 +70,7 @@ def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequen
     return figure_in_markdown(figure, "tracks by position and state")
 
 
-def watermark_trail(minutes: FloatArray, lag_s: Mapping[str, FloatArray], split: Mapping[str, FloatArray]) -> str:
+def watermark_trail(minutes: FloatArray, lag_s: Mapping[str, FloatArray], split: Mapping[str, FloatArray]) -> Markdown:
     """Lag of each kind's watermark behind the mission clock, commit by commit, and the split of the newest lag.
 
     ``minutes`` (n,) before the newest commit; ``lag_s`` by kind (n,), NaN where a kind has no watermark; ``split`` by

@@ -32,7 +32,7 @@ from sda_platform.orbits.frames import teme_to_itrf
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
-from sda_platform.orchestration.materialization import with_console
+from sda_platform.orchestration.materialization import in_ui, with_console
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import current_keys
@@ -98,15 +98,15 @@ def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) ->
     }
     facts |= {"rejected": quality.rejected_share, "chi_square_per_degree": quality.chi_square_per_degree}
     if len(biases.source_id):
-        facts["residuals"] = dg.MetadataValue.md(plots.residuals(biases))
+        facts["residuals"] = in_ui(plots.residuals(biases))
     if len(outcomes.outcome):
-        facts["association"] = dg.MetadataValue.md(plots.association(outcomes))
-        facts["association_by_sensor"] = dg.MetadataValue.md(sensor_table(outcomes))
+        facts["association"] = in_ui(plots.association(outcomes))
+        facts["association_by_sensor"] = in_ui(sensor_table(outcomes))
     if tracks.num_rows:
-        facts["track_map"] = dg.MetadataValue.md(plots.track_map(*_places(tracks)))
+        facts["track_map"] = in_ui(plots.track_map(*_places(tracks)))
     commits = store.log(FUSED_TRACKS).commits()
     if commits:
-        facts["watermark_trail"] = dg.MetadataValue.md(plots.watermark_trail(*_trail(commits)))
+        facts["watermark_trail"] = in_ui(plots.watermark_trail(*_trail(commits)))
     wrong = bias_problems(biases)
     return dg.MaterializeResult(
         metadata=facts,

@@ -29,7 +29,7 @@ from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
 from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.materialization import markdown_table, materialized, nothing_new
+from sda_platform.orchestration.materialization import in_ui, markdown_table, materialized, nothing_new
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.orchestration.zone_asset import ZoneContents
@@ -113,7 +113,7 @@ def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = 
         **_table("links", [link.shown() for link in link_states(events)]),
         **_table("paths", [path.shown() for path in path_states([*events, *heard])]),
     }
-    return facts | ({"failover_timeline": dg.MetadataValue.md(picture)} if picture else {})
+    return facts | ({"failover_timeline": in_ui(picture)} if picture else {})
 
 
 def shown_leases(leases: LeaseResource) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def shown_leases(leases: LeaseResource) -> dict[str, Any]:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {name: dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}
+    return {name: in_ui(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}
 
 
 @landing_asset(
@@ -176,6 +176,6 @@ def shown_fleet(fleet: list[dict[str, Any]]) -> dict[str, Any]:
         key=lambda row: (row["status"] == "alive", not row["is_registered"], row["alive_views"], row["member"]),
     )
     shown = pa.Table.from_pylist([{name: row[name] for name in _SHOWN_OF_MEMBERS} for row in worst])
-    facts["members"] = dg.MetadataValue.md(markdown_table(shown))
+    facts["members"] = in_ui(markdown_table(shown))
     picture = views_picture(fleet)
-    return facts | ({"views": dg.MetadataValue.md(picture)} if picture else {})
+    return facts | ({"views": in_ui(picture)} if picture else {})

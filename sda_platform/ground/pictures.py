@@ -9,6 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sda_platform.foreign_text import Markdown
 from sda_platform.formats.ground_events import LINK_EVENTS
 from sda_platform.formats.membership_events import STATUS_NAMES
 from sda_platform.ground.links import terms
@@ -29,7 +30,7 @@ _NAMES: Final = ("no claim", *STATUS_NAMES)
 _MOST_LABELS: Final = 40
 
 
-def timeline(events: Sequence[Mapping[str, Any]]) -> str | None:
+def timeline(events: Sequence[Mapping[str, Any]]) -> Markdown | None:
     """Markdown of the last events of all uplinks over the minutes before the newest; None where there are none."""
     found = sorted((e for e in events if e["event"] in LINK_EVENTS), key=lambda e: e["event_time_ns"])[-_MOST_EVENTS:]
     if not found:
@@ -55,7 +56,7 @@ def timeline(events: Sequence[Mapping[str, Any]]) -> str | None:
     return figure_in_markdown(figure, "failover of the uplinks")
 
 
-def views_picture(fleet: Sequence[Mapping[str, Any]]) -> str | None:
+def views_picture(fleet: Sequence[Mapping[str, Any]]) -> Markdown | None:
     """Markdown of the newest claim of each observer (rows) about each member (columns); None without any claim."""
     members = [row["member"] for row in fleet]
     views = {row["member"]: json.loads(row["views"]) for row in fleet}

@@ -5,11 +5,14 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform import markdown_elements
+from sda_platform.foreign_text import Markdown
 from sda_platform.history.daily_files import daily_files_asset
 from sda_platform.history.maintenance import maintenance_job, nightly
 from sda_platform.history.stores import Store, leases_and_tags, stores
 from sda_platform.lake.retention import retention_of
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.materialization import in_ui
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
@@ -92,7 +95,7 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
         sizes = {f"{_identifier(each)}_mb": each.size_bytes / 1e6 for each in found if each.size_bytes is not None}
         yield dg.MaterializeResult(
             metadata={
-                "stores": dg.MetadataValue.md(_table(found)),
+                "stores": in_ui(_table(found)),
                 "leases_and_tags": list(leases_and_tags(opened)),
                 **sizes,
             },
@@ -106,15 +109,13 @@ def _identifier(store: Store) -> str:
     return store.name.lower().replace("'", "").replace(" ", "_")
 
 
-def _table(found: Sequence[Store]) -> str:
-    lines = [
-        "| store | kept | removed by | files | MB | MB a year | oldest, days |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
+def _table(found: Sequence[Store]) -> Markdown:
+    rows = []
     for each in found:
         files = "" if each.files is None else f"{each.files:,}"
         size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
         oldest = "" if each.oldest_days is None else f"{each.oldest_days:,.1f}"
         growth = "" if each.yearly_bytes is None else f"{each.yearly_bytes / 1e6:,.1f}"
-        lines.append(f"| {each.name} | {each.kept} | {each.removed_by} | {files} | {size} | {growth} | {oldest} |")
-    return "\n".join(lines)
+        rows.append((each.name, each.kept, each.removed_by, files, size, growth, oldest))
+    header = ("store", "kept", "removed by", "files", "MB", "MB a year", "oldest, days")
+    return markdown_elements.table(header, rows, numbers=4)

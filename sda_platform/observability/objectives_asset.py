@@ -5,12 +5,15 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform import markdown_elements
 from sda_platform.clock import MissionClock, iso
+from sda_platform.foreign_text import Markdown
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.metrics.exporter import availability
 from sda_platform.observability.objectives import OBJECTIVES, ServiceLevel, events_since, service_levels
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.assets import GROUP
+from sda_platform.orchestration.materialization import in_ui
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
 
@@ -42,7 +45,7 @@ def service_levels_asset(settings: Settings) -> dg.AssetsDefinition:
     def platform_service_levels() -> Iterator[dg.MaterializeResult[Any]]:
         now_ns, levels = levels_now(settings)
         yield dg.MaterializeResult(
-            metadata={"as_of": iso(now_ns), "levels": dg.MetadataValue.md(_table(levels)), **_figures(levels)},
+            metadata={"as_of": iso(now_ns), "levels": in_ui(_table(levels)), **_figures(levels)},
             check_results=[_check(level) for level in levels],
         )
 
@@ -83,9 +86,12 @@ def _figures(levels: Sequence[ServiceLevel]) -> dict[str, float]:
     return shown
 
 
-def _table(levels: Sequence[ServiceLevel]) -> str:
-    lines = ["| objective | target | good | events | budget left | burn rate |", "|---|---|---|---|---|---|"]
-    for level in levels:
-        figures = f"{level.share:.3%} | {level.total:,.0f} | {level.budget_left:.0%} | {level.burn_rate:.2f}"
-        lines.append(f"| {level.objective.name} | {level.objective.target:.2%} | {figures} |")
-    return "\n".join(lines)
+def _table(levels: Sequence[ServiceLevel]) -> Markdown:
+    rows = [
+        (
+            level.objective.name, f"{level.objective.target:.2%}", f"{level.share:.3%}", f"{level.total:,.0f}",
+            f"{level.budget_left:.0%}", f"{level.burn_rate:.2f}",
+        )
+        for level in levels
+    ]  # fmt: skip
+    return markdown_elements.table(("objective", "target", "good", "events", "budget left", "burn rate"), rows)

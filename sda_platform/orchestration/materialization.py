@@ -8,8 +8,9 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform import markdown_elements
 from sda_platform.clock import iso
-from sda_platform.foreign_text import in_markdown
+from sda_platform.foreign_text import Markdown, in_markdown
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.number_rules import FINITE
@@ -24,12 +25,18 @@ _PREVIEW_WIDTH = 22
 _SAME_IN_A_COMMIT = {COMMIT_SEQUENCE, "as_of_ns"}
 _ID_WIDTH = 8
 _UUID_LENGTH = 36
+_NO_ROWS = in_markdown("no rows")
 _SIGNS = {
     "greater_than_or_equal_to": "≥",
     "greater_than": ">",
     "less_than_or_equal_to": "≤",
     "less_than": "<",
 }
+
+
+def in_ui(text: Markdown) -> dg.MarkdownMetadataValue:
+    """Return what Dagster's UI renders: only Markdown, whose parts from outside are escaped."""
+    return dg.MetadataValue.md(text)
 
 
 def with_console(result: dg.MaterializeResult[Any], home: str, path: str) -> dg.MaterializeResult[Any]:
@@ -53,8 +60,8 @@ def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.Materia
         "delta_version": receipt.commit.version,
         "as_of_mission_time": iso(plan.as_of_ns),
         "code_version": receipt.commit.manifest.code_version,
-        "consumed": dg.MetadataValue.md(_consumed(plan)),
-        "preview": dg.MetadataValue.md(_preview(lake, table, plan.sequence)),
+        "consumed": in_ui(_consumed(plan)),
+        "preview": in_ui(_preview(lake, table, plan.sequence)),
         **facts,
     }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))
@@ -76,7 +83,7 @@ def nothing_new(
             "commit_sequence": plan.sequence - 1,
             "as_of_mission_time": iso(plan.as_of_ns),
             "consumed": reason,
-            "preview": dg.MetadataValue.md(_preview(lake, plan.table, plan.sequence - 1)),
+            "preview": in_ui(_preview(lake, plan.table, plan.sequence - 1)),
             **facts,
         },
         data_version=dg.DataVersion(str(plan.sequence - 1)),
@@ -128,21 +135,21 @@ def _rule(rule: Any) -> str:
     return str(rule.error)
 
 
-def _consumed(plan: Plan) -> str:
-    lines = [f"- {window}" for window in plan.windows]
-    lines += [f"- {s.table} as of v{s.version}" for s in plan.snapshots]
-    lines += [f"- {s.zone}/{s.name}: {s.defect or f'{s.records} records'}" for s in plan.segments[:20]]
+def _consumed(plan: Plan) -> Markdown:
+    lines = [str(window) for window in plan.windows]
+    lines += [f"{s.table} as of v{s.version}" for s in plan.snapshots]
+    lines += [f"{s.zone}/{s.name}: {s.defect or f'{s.records} records'}" for s in plan.segments[:20]]
     if len(plan.segments) > 20:
-        lines.append(f"- and {len(plan.segments) - 20} more segments")
-    return "\n".join(lines) or "nothing"
+        lines.append(f"and {len(plan.segments) - 20} more segments")
+    return markdown_elements.bullets(lines)
 
 
-def _preview(lake: Lake, table: Table, sequence: int) -> str:
+def _preview(lake: Lake, table: Table, sequence: int) -> Markdown:
     rows = lake.log(table).some_rows_of((sequence - 1, sequence), PREVIEW_ROWS)
-    return markdown_table(rows) if rows.num_rows else "no rows"
+    return markdown_table(rows) if rows.num_rows else _NO_ROWS
 
 
-def markdown_table(rows: pa.Table) -> str:
+def markdown_table(rows: pa.Table) -> Markdown:
     """``rows`` as a Markdown table: at least one of them, and no more than the UI shows in place.
 
     Instants are written in ISO 8601, ids as the prefix that `sda alert trace` accepts, and long cells are cut. Omitted
@@ -150,13 +157,14 @@ def markdown_table(rows: pa.Table) -> str:
     """
     shown = [name for name in rows.column_names if name not in _SAME_IN_A_COMMIT]
     names = [name for name in shown if rows.column(name).null_count < rows.num_rows]
-    text = "| " + " | ".join(names) + " |\n|" + "---|" * len(names)
-    for number, row in enumerate(rows.select(names).to_pylist()):
-        line = "\n| " + " | ".join(_cell(name, row[name]) for name in names) + " |"
-        if number and len(text) + len(line) >= _SHOWN_IN_PLACE:
+    cells, length = list[list[str]](), len(markdown_elements.table(names, ()))
+    for row in rows.select(names).to_pylist():
+        found = [_cell(name, row[name]) for name in names]
+        length += len(markdown_elements.line(found)) + 1
+        if cells and length >= _SHOWN_IN_PLACE:
             break
-        text += line
-    return text
+        cells.append(found)
+    return markdown_elements.table(names, cells)
 
 
 def _cell(column: str, value: object) -> str:
@@ -167,4 +175,4 @@ def _cell(column: str, value: object) -> str:
     if value is None or isinstance(value, list):
         return "–" if value is None else f"{len(value)} values"
     text = value.hex() if isinstance(value, bytes) else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return in_markdown(text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…")
+    return text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…"

@@ -52,6 +52,11 @@ RECHECK_S: Final = 5.0
 _POLICY_VIOLATION: Final = 1008
 _PROBED: Final = "/server_info"
 """Versions alone: the answer by which a probe sees that the process works."""
+_NOWHERE_ELSE: Final = (
+    "img-src 'self' data: blob:; media-src 'self'; font-src 'self' data:; connect-src 'self'; frame-src 'self'; "
+    "form-action 'self'; frame-ancestors 'self'"
+)
+"""Of Dagster's pages: whatever a text becomes on one, the browser asks no other server, and no other page shows one."""
 _log = logging.getLogger(cli.WEBSERVER_LOGGER_NAME)
 
 
@@ -209,6 +214,10 @@ class RoleWebserver(DagsterWebserver[Any, Any]):
         for name, field in mutations.fields.items():
             field.resolve = _for_roles(name, field.resolve)
         return schema
+
+    @override
+    def make_csp_header(self, nonce: str) -> str:
+        return f"{super().make_csp_header(nonce).strip().rstrip(';')}; {_NOWHERE_ELSE}"
 
     @override
     def _make_request_context(self, conn: HTTPConnection) -> WorkspaceRequestContext:

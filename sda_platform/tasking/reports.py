@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.orchestration.materialization import in_ui, markdown_table
 from sda_platform.tasking.tables import EXECUTED, FAILED, MISSED, OBSERVED, SCHEDULED
 from sda_platform.units import MINUTE_NS
 
@@ -36,7 +36,7 @@ def shown_schedule(
     if scheduled:
         drawn["gantt_chart"] = gantt_chart(scheduled, as_of_ns), "observations of each sensor"
         drawn["sky_plot"] = sky_plot(scheduled), "directions of the observations"
-    return facts | {name: dg.MetadataValue.md(figure_in_markdown(*each)) for name, each in drawn.items()}
+    return facts | {name: in_ui(figure_in_markdown(*each)) for name, each in drawn.items()}
 
 
 def shown_outcomes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def shown_outcomes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         facts["sensors"] = shown_table(outcomes_by_sensor(rows))
     if any(row["realised_gain"] for row in rows):
         picture = figure_in_markdown(gains_plot(rows), "realised against expected gain")
-        facts["gains"] = dg.MetadataValue.md(picture)
+        facts["gains"] = in_ui(picture)
     return facts
 
 
@@ -131,4 +131,4 @@ def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
     """Return rows as a table in the UI."""
-    return dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))
+    return in_ui(markdown_table(pa.Table.from_pylist(rows)))

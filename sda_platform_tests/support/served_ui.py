@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import uvicorn
 from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import PythonFileTarget
 from starlette.types import ASGIApp
 
 from sda_platform.http_deadline import DeadlineProtocol
@@ -30,10 +31,13 @@ def users_file(directory: Path) -> dict[str, str]:
 
 
 @contextmanager
-def ui(directory: Path, *, has_users: bool = True, anyone: Role = Role.ADMIN) -> Iterator[ASGIApp]:
-    """The UI; ``has_users``: those of the users.toml in ``directory``."""
+def ui(
+    directory: Path, *, has_users: bool = True, anyone: Role = Role.ADMIN, code: Path | None = None
+) -> Iterator[ASGIApp]:
+    """The UI of the definitions in the file ``code``; ``has_users``: those of the users.toml in ``directory``."""
     users = Users(directory / "users.toml", PROBE_TOKEN) if has_users else None
-    with dg.instance_for_test() as instance, WorkspaceProcessContext(instance, None) as context:
+    target = PythonFileTarget(str(code), None, str(code.parent), None) if code else None
+    with dg.instance_for_test() as instance, WorkspaceProcessContext(instance, target) as context:
         yield gated(RoleWebserver(context).create_asgi_app(), (), users, anyone)
 
 

@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 import sda_platform
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import in_csv, in_markdown, in_message, is_plain, printable
+from sda_platform.markdown_elements import bullets, picture
 from sda_platform.orchestration.materialization import markdown_table
 from sda_platform.plain_rows import write_csv
 from sda_platform_tests.support.hostile import HOSTILE
@@ -47,6 +48,26 @@ def test_markdown_shows_it_and_makes_nothing_of_it(text: str) -> None:
     assert "javascript" not in re.sub(r"<td>.*?</td>", "", html, flags=re.DOTALL)
     for seen in (page, unescape(page)):  # some look for addresses in what the escapes stand for
         assert not re.search(r"\w://|www\.\w|\w@\w", seen), "no renderer makes a link of a bare address"
+
+
+@every_text
+def test_lists_and_captions_show_it_and_make_nothing_of_it(text: str) -> None:
+    shown = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    listed = shown.render(bullets([text, f"elements/{text}: torn"]))
+    assert set(re.findall(r"<(\w+)", listed)) == {"ul", "li"} and listed.count("<li>") == 2, listed
+    pictured = shown.render(picture(b"png", f"Gabbard plot of {text}"))
+    assert set(re.findall(r"<(\w+)", pictured)) == {"p", "img"}, pictured
+    assert re.findall(r'src="([^"]*)"', pictured) == ["data:image/png;base64,cG5n"], pictured
+
+
+def test_markdown_is_written_only_where_its_parts_are_escaped() -> None:
+    """The type checker refuses other text at `in_ui`, through which all Markdown reaches Dagster's UI."""
+    root = Path(sda_platform.__file__).parent
+    made = {"Markdown\\(": {"foreign_text.py", "markdown_elements.py"}}
+    made["MetadataValue\\.md\\(|MarkdownMetadataValue\\("] = {"orchestration/materialization.py"}
+    for pattern, places in made.items():
+        found = {str(each.relative_to(root)) for each in root.rglob("*.py") if re.search(pattern, each.read_text())}
+        assert found == places
 
 
 def test_what_is_harmless_stays_as_it_is() -> None:

@@ -13,8 +13,8 @@ from sda_platform.cli.people import PeopleConsole
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.event_plot import event_figure, event_picture
 from sda_platform.conjunction.history import EventHistory
+from sda_platform.markdown_elements import picture as in_markdown
 from sda_platform.observability.trace import Trace, trace_lines
-from sda_platform.plots import picture_in_markdown
 from sda_platform.setting_sections import AlertSettings
 
 HOUR_NS = 3600 * 10**9
@@ -177,7 +177,7 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> 
     assert picture != event_picture(folded(moved))
     silent = {**opinion(18.0, None), "originator": None, "recomputed_probability": None}
     assert picture != event_picture(folded(entries, [opinion(18.0, None), silent]))
-    assert picture_in_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
+    assert in_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 
 def test_a_picture_that_cannot_be_written_is_reported_with_the_file_and_the_reason(tmp_path: Path) -> None:

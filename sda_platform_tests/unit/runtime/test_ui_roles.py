@@ -318,6 +318,35 @@ def test_the_page_works_behind_the_login_its_websocket_included(sender: Sender) 
         assert "a login is needed" in page.text
 
 
+@pytest.mark.parametrize("is_walled", [True, False])
+def test_no_text_makes_a_page_of_the_ui_ask_another_server__S1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_walled: bool
+) -> None:
+    """An image in what the UI renders, whose redirect would change something here; without the wall it is asked for."""
+    reached = list[str]()
+
+    async def attacker(scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["path"])
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    if not is_walled:
+        monkeypatch.delattr(webserver.RoleWebserver, "make_csp_header")
+    with served(attacker) as elsewhere:
+        code = tmp_path / "defs.py"
+        text = f"seen ![](http://127.0.0.1:{elsewhere}/image) "
+        code.write_text(f"import dagster as dg\n\n@dg.asset(description={text!r})\ndef named(): ...\n")
+        with (
+            ui(tmp_path, has_users=False, code=code) as app,
+            served(app) as port,
+            opened(f"http://127.0.0.1:{port}", (1200, 800)) as page,
+        ):
+            page.goto("/assets/named?view=overview")
+            page.sees("seen")
+            page.settle()
+    assert reached == ([] if is_walled else ["/image"])
+
+
 def test_the_ui_shows_the_permissions_of_the_role(sender: Sender) -> None:
     def shown(role: str) -> set[str]:
         answer = json.loads(sender.ask(role, "{ permissions { permission value } }"))

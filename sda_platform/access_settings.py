@@ -35,6 +35,13 @@ class AccessSettings(SitesFile):
     notice_keys: str = setting(
         "", "The same for the requests to the webhooks of notices, with keys of their own.", "NOTICE_KEYS", repr=False
     )
+    station_keys: str = setting(
+        "",
+        "Keys that sign the messages between uplinks and the simulated station, as those of SDA_SUBSCRIBER_KEYS. An "
+        "uplink signs with the first one, a station accepts all; empty: messages are not signed.",
+        "STATION_KEYS",
+        repr=False,
+    )
     plain_http: bool = setting(
         False,
         "Whether webhooks of other machines may be reached without TLS, on a trusted network.",

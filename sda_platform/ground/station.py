@@ -10,11 +10,15 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
+import httpx
+
+from sda_platform.ground.station_messages import HEARTBEATS_PATH, MessageGuard
 from sda_platform.http_gate import refusal_of
 
 _REQUEST_WITHIN_S: Final = 10.0
@@ -98,8 +102,8 @@ class DurableStation:
         return found.fetchone() is not None
 
 
-def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
-    """A server of ``station`` on loopback; port 0 takes a free one."""
+def serve(station: DurableStation, port: int, guard: MessageGuard | None = None) -> ThreadingHTTPServer:
+    """A server of ``station`` on loopback; port 0 takes a free one. Without a ``guard`` it accepts every sender."""
 
     class Answer(BaseHTTPRequestHandler):
         timeout = _REQUEST_WITHIN_S
@@ -112,22 +116,24 @@ def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
             if not size.isdecimal() or int(size) > _MOST_BYTES:
                 self.send_error(413)
                 return
-            body = json.loads(self.rfile.read(int(size)) or b"{}")
-            if self.path == "/commands":
-                self._answer({"outcome": station.receive(body)})
-            elif self.path == "/promotions":
-                self._answer({"token": station.promote(body["uplink"], body["above"], body.get("token"))})
-            elif self.path == "/heartbeats":
-                station.heartbeat(body["uplink"])
-                self._answer(station.state())
-            else:
+            content = self.rfile.read(int(size))
+            headers = httpx.Headers(self.headers.items())
+            if guard is not None and (refusal := guard.refusal(self.path, headers, content)):
+                self._send(refusal.status, refusal.body())
+                return
+            facts = _answer(station, self.path, json.loads(content or b"{}"))
+            if facts is None:
                 self.send_error(404)
+                return
+            answer = json.dumps(facts).encode()
+            self._send(200, answer, guard.answer_headers(headers, answer) if guard else {})
 
-        def _answer(self, facts: dict[str, Any]) -> None:
-            content = json.dumps(facts).encode()
-            self.send_response(200)
+        def _send(self, status: int, content: bytes, more: Mapping[str, str] = MappingProxyType({})) -> None:
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            for name, value in more.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
@@ -135,3 +141,15 @@ def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
             """Nothing: each answer is one of many."""
 
     return ThreadingHTTPServer(("127.0.0.1", port), Answer)
+
+
+def _answer(station: DurableStation, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the answer of ``station`` to a message; None where it has no such path."""
+    if path == "/commands":
+        return {"outcome": station.receive(body)}
+    if path == "/promotions":
+        return {"token": station.promote(body["uplink"], body["above"], body.get("token"))}
+    if path == HEARTBEATS_PATH:
+        station.heartbeat(body["uplink"])
+        return station.state()
+    return None

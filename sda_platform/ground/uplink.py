@@ -37,6 +37,7 @@ from sda_platform.ground.heartbeat_sender import HeartbeatAnswer, HeartbeatSende
 from sda_platform.ground.heartbeats import HeartbeatRecorders
 from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
+from sda_platform.ground.station_messages import HEARTBEATS_PATH
 from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.resilience import BreakerState, RetryBudget
@@ -101,7 +102,7 @@ class Uplink:
         self._reports = UplinkEvents(self.log.station, settings.name, lambda: self.clock_ns())
         self._heartbeats = HeartbeatSender(
             settings.path_class.interval_s,
-            lambda: self._post("/heartbeats", {"uplink": settings.name}),
+            lambda: self._post(HEARTBEATS_PATH, {"uplink": settings.name}),
             lambda: self.monotonic_s(),
         )
 

@@ -47,6 +47,10 @@ class SigningKeys:
         self._variable, self._text = variable, text.strip()
         list(self)
 
+    def __bool__(self) -> bool:
+        """Return whether there are keys."""
+        return bool(self._text)
+
     def __iter__(self) -> Iterator[SigningKey]:
         """The keys as they are now. Raises Misconfigured, without a secret, for keys or a file that cannot be used."""
         if not self._text:

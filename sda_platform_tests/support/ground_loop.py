@@ -13,6 +13,7 @@ from sda_platform.ground.command_states import states
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.station import DurableStation, serve
+from sda_platform.ground.station_messages import MessageGuard
 from sda_platform.ground.uplink import Uplink, UplinkSettings
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.lake import Lake
@@ -34,14 +35,19 @@ class Ground:
     station_ahead_s: float = 0.0
     uplinks: dict[str, Uplink] = field(default_factory=dict)
 
-    def uplink(self, name: str, *, lease: UplinkLease | None = None, **settings: float | None) -> Uplink:
+    def now_ns(self) -> int:
+        return START_NS + round(self.now_s * SECOND_NS)
+
+    def uplink(
+        self, name: str, *, lease: UplinkLease | None = None, auth: httpx.Auth | None = None, **settings: float | None
+    ) -> Uplink:
         """A new uplink process: it knows what the log says."""
         log = CommandLog(self.lake, str(self.landing), "atlantic")
         made = Uplink(
             UplinkSettings(name, INTRA_REGION, commands_per_s=1e6, resend_s=0.0, **settings),  # type: ignore[arg-type]
             log,
-            httpx.Client(base_url=self.url, timeout=5.0),
-            lambda: START_NS + round(self.now_s * SECOND_NS),
+            httpx.Client(base_url=self.url, timeout=5.0, auth=auth),
+            self.now_ns,
             lambda: self.now_s,
             lease=lease,
         )
@@ -67,12 +73,12 @@ class Ground:
 
 
 @contextmanager
-def ground_at(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[Ground]:
+def ground_at(directory: Path, patch: pytest.MonkeyPatch, guard: MessageGuard | None = None) -> Iterator[Ground]:
     """A ground segment below ``directory``; the station's clocks are moved with those of the uplinks."""
     station = DurableStation(
         directory / "station.sqlite", lambda: START_NS + round((made.now_s + made.station_ahead_s) * SECOND_NS)
     )
-    server = serve(station, 0)
+    server = serve(station, 0, guard)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     made = Ground(lake_at(directory / "lake"), directory / "landing", station, url)

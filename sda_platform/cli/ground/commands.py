@@ -147,7 +147,7 @@ def uplink(
     running = Uplink(
         UplinkSettings(name, path_class, failback_after_s=failback_after_s),
         CommandLog(lake, settings.landing_uri, station),
-        httpx.Client(base_url=url, timeout=TIMEOUT_S),
+        httpx.Client(base_url=url, timeout=TIMEOUT_S, auth=_signed(settings, name, lake.clock.now_ns)),
         lake.clock.now_ns,
         lease=_lease(settings, f"{settings.site}/{name}", station),
     )
@@ -160,6 +160,15 @@ def uplink(
     with beating(running.beat, STEP_S):
         # An error of the disk ends it: another uplink, or a new start, knows what was sent from the log alone.
         until_interrupted(_stepped(running), STEP_S)
+
+
+def _signed(settings: Settings, name: str, clock_ns: Callable[[], int]) -> Any:
+    """Return what signs the messages of uplink ``name``; None: they are not signed. Raises Misconfigured."""
+    from sda_platform.ground.station_messages import SignedMessages
+    from sda_platform.orchestration.webhooks import SigningKeys
+
+    keys = SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)
+    return SignedMessages(keys, name, clock_ns, refused=lambda why: console.print(f"refused: {why}")) if keys else None
 
 
 def _lease(settings: Settings, holder: str, station: str) -> Any:
@@ -207,9 +216,14 @@ def station(settings: Settings, state: Path, port: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""
     from sda_platform.clock import MissionClock
     from sda_platform.ground.station import DurableStation, serve
+    from sda_platform.ground.station_messages import MessageGuard
+    from sda_platform.orchestration.webhooks import SigningKeys
 
-    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port)
-    console.print(f"station at http://127.0.0.1:{server.server_port}; Ctrl-C stops it")
+    keys = SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)
+    guard = MessageGuard(keys, state) if keys else None
+    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port, guard)
+    accepts = "signed messages" if guard else "any sender: SDA_STATION_KEYS is not set"
+    console.print(f"station at http://127.0.0.1:{server.server_port} accepts {accepts}; Ctrl-C stops it")
     with suppress(KeyboardInterrupt):
         server.serve_forever()
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import httpx
 
-from sda_platform.ground.station_messages import HEARTBEATS_PATH, MessageGuard
+from sda_platform.ground.message_guard import MessageGuard
+from sda_platform.ground.station_messages import HEARTBEATS_PATH
 from sda_platform.http_gate import refusal_of
 
 _REQUEST_WITHIN_S: Final = 10.0

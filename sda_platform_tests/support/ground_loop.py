@@ -12,8 +12,8 @@ import pytest
 from sda_platform.ground.command_states import states
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
+from sda_platform.ground.message_guard import MessageGuard
 from sda_platform.ground.station import DurableStation, serve
-from sda_platform.ground.station_messages import MessageGuard
 from sda_platform.ground.uplink import Uplink, UplinkSettings
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.lake import Lake

@@ -215,8 +215,8 @@ def leases(settings: Settings, output: Output) -> None:
 def station(settings: Settings, state: Path, port: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""
     from sda_platform.clock import MissionClock
+    from sda_platform.ground.message_guard import MessageGuard
     from sda_platform.ground.station import DurableStation, serve
-    from sda_platform.ground.station_messages import MessageGuard
     from sda_platform.orchestration.webhooks import SigningKeys
 
     keys = SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)

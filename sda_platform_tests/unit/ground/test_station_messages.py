@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from sda_platform.ground.message_guard import MessageGuard
 from sda_platform.ground.station import DurableStation, serve
-from sda_platform.ground.station_messages import MessageGuard, SignedMessages
+from sda_platform.ground.station_messages import SignedMessages
 from sda_platform.orchestration.webhooks import SigningKeys
 from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.ground_loop import Ground, ground_at

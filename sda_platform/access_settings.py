@@ -35,6 +35,19 @@ class AccessSettings(SitesFile):
     notice_keys: str = setting(
         "", "The same for the requests to the webhooks of notices, with keys of their own.", "NOTICE_KEYS", repr=False
     )
+    commanders: str = setting(
+        "",
+        "Who may command stations: keys and rights (TOML); empty: anyone who may write to the landing zone.",
+        "COMMANDERS",
+        is_file=True,
+    )
+    commander_key: str = setting(
+        "",
+        "Private key (PEM, mode 0600) of who issues or confirms commands; empty: they are not signed.",
+        "COMMANDER_KEY",
+        is_file=True,
+        repr=False,
+    )
     station_keys: str = setting(
         "",
         "Keys that sign the messages between uplinks and the simulated station, as those of SDA_SUBSCRIBER_KEYS. An "

@@ -11,6 +11,7 @@ from sda_platform.evidence.errors import EvidenceError
 from sda_platform.formats.conversion import ConversionError
 from sda_platform.formats.edits import BadEdit
 from sda_platform.formats.listings import ListingError
+from sda_platform.ground.commanders import CommandersError
 from sda_platform.lake.errors import LakeError
 from sda_platform.landing.first_lines import MappingError
 from sda_platform.landing.partner_files import PartnerFileError
@@ -24,6 +25,7 @@ from sda_platform.signing_keys import UnusableKey
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
     BadEdit,
+    CommandersError,
     ConfigError,
     ConversionError,
     DeltaError,  # a log that cannot be read; `sda lake verify` reports the damage

@@ -73,6 +73,15 @@ def require_used(settings: Settings) -> None:
     require_home(settings.home, settings.lake_uri, settings.landing_uri)
 
 
+def command_log(settings: Settings, station: str, *, may_be_new: bool = False) -> Any:
+    """Return the log of a station's commands, in the name of this commander. Raises CommandersError, UnusableKey."""
+    from sda_platform.ground.commanders import command_authority
+    from sda_platform.ground.log import CommandLog
+
+    authority = command_authority(settings.access.commanders, settings.access.commander_key)
+    return CommandLog(lake_of(settings, may_be_new=may_be_new), settings.landing_uri, station, authority)
+
+
 def site_of(settings: Settings) -> Any:
     """Return the site that signs edits. Raises SitesError."""
     from sda_platform.catalog.sites import editing_site

@@ -9,10 +9,11 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, integer_field, json_object, number_field, text_field
 from sda_platform.formats.records import RawRecord
 
-ISSUED, ACCEPTED, REJECTED, DISPATCHED = "issued", "accepted", "rejected", "dispatched"
+ISSUED, CONFIRMED, ACCEPTED, REJECTED, DISPATCHED = "issued", "confirmed", "accepted", "rejected", "dispatched"
 ACKNOWLEDGED, EXPIRED, LOST = "acknowledged", "expired", "lost"
-COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST)
-"""Of a command: a person or program requests it; the active uplink takes, refuses, sends it; the station answers."""
+COMMAND_EVENTS: Final = (ISSUED, CONFIRMED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST)
+"""Of a command: a person or program requests it, another one confirms it; the active uplink takes, refuses, sends it;
+the station answers."""
 LINK_EVENTS: Final = (
     "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",
 )  # fmt: skip
@@ -42,9 +43,13 @@ class GroundEvent:
     azimuth_deg: float | None = None
     """Where a command points, from north by east; None: it has no direction."""
     elevation_deg: float | None = None
+    person: str = ""
+    """Who issues or confirms a command (`ground.commanders`); empty: not stated."""
+    signature: str = ""
+    """That of the person, hexadecimal."""
 
 
-_TEXTS: Final = ("uplink", "command_id", "kind", "detail")
+_TEXTS: Final = ("uplink", "command_id", "kind", "detail", "person", "signature")
 _DIRECTION: Final = ("azimuth_deg", "elevation_deg")
 _NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns")
 

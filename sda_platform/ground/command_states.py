@@ -9,8 +9,10 @@ from sda_platform.formats.ground_events import (
     ACCEPTED,
     ACKNOWLEDGED,
     COMMAND_EVENTS,
+    CONFIRMED,
     DISPATCHED,
     EXPIRED,
+    ISSUED,
     LOST,
     REJECTED,
     GroundEvent,
@@ -26,7 +28,12 @@ DIRECTION: Final = ("azimuth_deg", "elevation_deg")
 _OF_COMMAND: Final = (
     "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", *DIRECTION,
 )  # fmt: skip
-_REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
+_REACHED: Final = {
+    CONFIRMED: "confirmed_time_ns",
+    ACCEPTED: "accepted_time_ns",
+    DISPATCHED: "dispatched_time_ns",
+}
+_PERSON: Final = {ISSUED: "issued_by", CONFIRMED: "confirmed_by"}
 FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED, LOST)
 _WHAT: Final = ("station", "kind", *DIRECTION)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
@@ -56,6 +63,8 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
         name = "finished_time_ns" if event["event"] in FINAL else _REACHED.get(event["event"])
         if name is not None:
             row[name] = min(row[name] or event["event_time_ns"], event["event_time_ns"])
+        if (named := _PERSON.get(event["event"])) is not None:
+            row[named] = row[named] or event["person"] or None
         is_execution = event["event"] == ACKNOWLEDGED and event["detail"] == EXECUTED
         row["executions"] += is_execution
         is_later = row["state"] not in FINAL and _RANK[event["event"]] >= _RANK[row["state"]]
@@ -110,6 +119,6 @@ def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:
 
 def _first(event: Mapping[str, Any]) -> dict[str, Any]:
     copied = {name: event[name] for name in _OF_COMMAND}
-    times = dict.fromkeys(("accepted_time_ns", "dispatched_time_ns", "finished_time_ns"))
+    times = dict.fromkeys((*_PERSON.values(), *_REACHED.values(), "finished_time_ns"))
     facts = {"priority": PRIORITY[event["kind"]], "state": COMMAND_EVENTS[0], "executions": 0}
     return {**copied, **times, **facts, "uplink": event["uplink"], "token": event["token"], "detail": event["detail"]}

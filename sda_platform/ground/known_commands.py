@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from sda_platform.formats.ground_events import ISSUED
-from sda_platform.ground.command_states import FINAL, command_of, transitions
-from sda_platform.ground.commands import Command, CommandQueue
+from sda_platform.formats.ground_events import CONFIRMED, ISSUED
+from sda_platform.ground.command_states import FINAL, transitions
+from sda_platform.ground.commands import CommandQueue
 
 
 class KnownCommands:
@@ -28,12 +28,14 @@ class KnownCommands:
                 self._open.setdefault(each["command_id"], []).append(each)
         return done
 
-    def issued(self, events: Iterable[Mapping[str, Any]] | None = None) -> list[Command]:
-        """Return the commands that ``events`` issue, by default all known ones, without those that are done."""
+    def requests(self, events: Iterable[Mapping[str, Any]] | None = None) -> list[Mapping[str, Any]]:
+        """Return those of ``events`` that issue or confirm commands, by default of all known ones, without those of
+        commands that are done.
+        """
         return [
-            command_of(each)
+            each
             for each in (self._events() if events is None else events)
-            if each["event"] == ISSUED and each["command_id"] not in self._done
+            if each["event"] in (ISSUED, CONFIRMED) and each["command_id"] not in self._done
         ]
 
     def queue(self, capacity: int, reserved: int) -> CommandQueue:

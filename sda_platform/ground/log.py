@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.audit_log import user
-from sda_platform.formats.ground_events import ISSUED, GroundEvent, encode_ground_events
+from sda_platform.formats.ground_events import CONFIRMED, EXPIRED, ISSUED, GroundEvent, encode_ground_events
 from sda_platform.formats.segments import Sender
-from sda_platform.ground.command_states import EVENT_COLUMNS, decode
+from sda_platform.ground.command_states import EVENT_COLUMNS, decode, states
+from sda_platform.ground.commanders import UNSIGNED, CommandAuthority, CommandersError
 from sda_platform.ground.commands import PRIORITY, check_direction
 from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
@@ -31,8 +32,9 @@ class UnknownKind(ValueError):
 class CommandLog:
     """Events of one ``station``."""
 
-    def __init__(self, lake: Lake, landing_uri: str, station: str) -> None:
-        self.station, self._lake = station, lake
+    def __init__(self, lake: Lake, landing_uri: str, station: str, authority: CommandAuthority = UNSIGNED) -> None:
+        """``authority``: in whose name commands are issued and confirmed."""
+        self.station, self._lake, self._authority = station, lake, authority
         self._zone = LandingZone(landing_uri, GROUND_FEED)
         self._read: set[str] = set()
         self._sequence = 0
@@ -78,7 +80,7 @@ class CommandLog:
         azimuth_deg: float | None = None,
         elevation_deg: float | None = None,
     ) -> GroundEvent:
-        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection.
+        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection, CommandersError.
 
         A caller that repeats a request gives the ``command_id`` of the first one: it is executed at most once.
         """
@@ -97,6 +99,26 @@ class CommandLog:
             azimuth_deg=azimuth_deg,
             elevation_deg=elevation_deg,
         )
+        event = self._authority.issued(event)
+        self.append([event])
+        return event
+
+    def confirm(self, command_id: str) -> GroundEvent:
+        """Confirm an issued command in the name of another person; it is durable when this returns.
+
+        Raises CommandersError, also for a command that is not known, or no longer waits.
+        """
+        found = [each for each in self.new_events() if each["command_id"] == command_id]
+        issued = next((each for each in found if each["event"] == ISSUED), None)
+        if issued is None:
+            raise CommandersError(f"station {self.station} has no command {command_id[:80]!r}: sda ground list")
+        (row,) = states([], found)
+        now_ns = self._lake.clock.now_ns()
+        is_open = row["state"] in (ISSUED, CONFIRMED)
+        if not is_open or issued["expires_time_ns"] <= now_ns:
+            state = EXPIRED if is_open else row["state"]
+            raise CommandersError(f"command {command_id} waits for no confirmation: it is {state}")
+        event = self._authority.confirmed(issued, now_ns)
         self.append([event])
         return event
 

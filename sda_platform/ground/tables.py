@@ -39,6 +39,8 @@ class GroundEventRow(Provenance, LandingColumns):
     elevation_deg: T.DoubleType = quantity(
         "deg", "Where the command points above the horizon; null: no direction.", nullable=True
     )
+    person: T.StringType = pa.Field(nullable=True, description="Who issues or confirms the command; empty: not stated.")
+    signature: T.StringType = pa.Field(nullable=True, description="That of the person (Ed25519), hexadecimal.")
 
 
 class GroundCommand(TableModel):
@@ -51,6 +53,11 @@ class GroundCommand(TableModel):
     state: T.StringType = pa.Field(isin=list(COMMAND_EVENTS), description="Its newest event.")
     issued_time_ns: T.LongType = quantity("ns", "When it was issued.")
     expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.")
+    issued_by: T.StringType = pa.Field(nullable=True, description="Who issued it, by name; null: not stated.")
+    confirmed_by: T.StringType = pa.Field(
+        nullable=True, description="Who confirmed it, by name: an emergency needs a second person."
+    )
+    confirmed_time_ns: T.LongType = quantity("ns", "When that person did.", nullable=True)
     accepted_time_ns: T.LongType = quantity("ns", "When an uplink first took it.", nullable=True)
     dispatched_time_ns: T.LongType = quantity("ns", "When it was first sent.", nullable=True)
     finished_time_ns: T.LongType = quantity(
@@ -126,10 +133,11 @@ GROUND_COMMANDS = Table(
         },
         **{name: [("ground_events", name)] for name in ("detail", "azimuth_deg", "elevation_deg")},
         "priority": [("ground_events", "kind")],
+        **{name: [("ground_events", "person")] for name in ("issued_by", "confirmed_by")},
         **{name: [("ground_events", "event")] for name in ("state", "executions")},
         **{
             name: [("ground_events", "event_time_ns")]
-            for name in ("accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
+            for name in ("confirmed_time_ns", "accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
         },
     },
     replaces_rows=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,18 +23,17 @@ from sda_platform.formats.ground_events import (
     GroundEvent,
 )
 from sda_platform.formats.membership_events import ALIVE
+from sda_platform.ground.commanders import Commanders
 from sda_platform.ground.commands import (
-    BadDirection,
     Command,
     CommandQueue,
-    CommandsWithoutRoom,
     Transition,
-    check_direction,
 )
 from sda_platform.ground.failover import Failover, LinkEvent, Path
 from sda_platform.ground.failure_detection import PathClass
 from sda_platform.ground.heartbeat_sender import HeartbeatAnswer, HeartbeatSender
 from sda_platform.ground.heartbeats import HeartbeatRecorders
+from sda_platform.ground.issued_commands import IssuedCommands
 from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.station_messages import HEARTBEATS_PATH
@@ -78,12 +77,14 @@ class Uplink:
     """Held while it is active; None: the station grants the tokens."""
     reported: Callable[[str], int] = lambda _: ALIVE
     """Status of an uplink's agent by the fleet's membership; without it heartbeats and calls are the only evidence."""
+    commanders: Commanders = field(default_factory=dict)
+    """Who may request commands; empty: any."""
     token: int = 0
     queue: CommandQueue | None = None
     failover: Failover = field(init=False)
     _retries: RetryBudget = field(default_factory=RetryBudget)
     _known: KnownCommands = field(default_factory=KnownCommands)
-    _without_room: CommandsWithoutRoom = field(default_factory=CommandsWithoutRoom)
+    _issued: IssuedCommands = field(init=False)
     _sent_s: dict[str, float] = field(default_factory=dict)
     _next_send_s: float = 0.0
     _took_over_s: float = 0.0
@@ -96,6 +97,7 @@ class Uplink:
 
     def __post_init__(self) -> None:
         settings = self.settings
+        self._issued = IssuedCommands(self.commanders)
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
         others = [name for name in self.failover.paths if name != settings.name]
         self._recorders = HeartbeatRecorders(settings.path_class.name, others)
@@ -162,7 +164,7 @@ class Uplink:
 
     def _stop(self, now_s: float) -> None:
         """Command no more under the present token."""
-        self.queue, self._without_room = None, CommandsWithoutRoom()
+        self.queue, self._issued = None, IssuedCommands(self.commanders)
         if self.lease is not None:
             self.lease.release()
         self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
@@ -193,7 +195,7 @@ class Uplink:
         # Who acted before has sealed what it sent; what it did not is in the log as issued.
         self._new_events()
         self.queue, self._sent_s = self._known.queue(self.settings.capacity, self.settings.reserved), {}
-        self._accept(self._known.issued())
+        self._accept(self._known.requests())
 
     def _new_token(self) -> int:
         """Return the token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the
@@ -214,7 +216,7 @@ class Uplink:
 
     def _take(self) -> None:
         if found := self._new_events():
-            self._accept(self._known.issued(found))
+            self._accept(self._known.requests(found))
         self._make_use_of_room()
 
     def _new_events(self) -> list[dict[str, Any]]:
@@ -223,27 +225,19 @@ class Uplink:
             self._sent_s.pop(command_id, None)
         return found
 
-    def _accept(self, commands: list[Command]) -> None:
-        if self.queue is None:
+    def _accept(self, requests: list[Mapping[str, Any]]) -> None:
+        if (queue := self.queue) is None:
             return
-        refused: list[GroundEvent] = []
-        for command in commands:
-            if self.queue.knows(command.command_id):
-                continue
-            try:
-                check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
-                self._without_room.add(command)
-            except BadDirection as refusal:
-                refused.append(self._reports.of_command(command, REJECTED, self.token, str(refusal)))
-        self.log.append(refused)
+        refused = self._issued.add(each for each in requests if not queue.knows(each["command_id"]))
+        self.log.append([self._reports.of_command(each, REJECTED, self.token, why) for each, why in refused])
 
     def _make_use_of_room(self) -> None:
         """Accept issued commands, the most urgent first, new or not; what has expired is recorded as such."""
         queue = self.queue
-        if queue is None or not self._without_room:
+        if queue is None:
             return
-        changes = [queue.expire(each) for each in self._without_room.take_expired(self.clock_ns())]
-        accepted = (queue.push(each) for each in self._without_room.take_while(queue.has_room))
+        changes = [queue.expire(each) for each in self._issued.take_expired(self.clock_ns())]
+        accepted = (queue.push(each) for each in self._issued.take_while(queue.has_room))
         changes += [each for each in accepted if each]
         self.log.append(self._as_events(changes))
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, ISSUED, LOST, REJECTED
+from sda_platform.formats.ground_events import ACKNOWLEDGED, CONFIRMED, EXPIRED, ISSUED, LOST, REJECTED
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.tasking.tables import (
     ACCEPTED,
@@ -187,7 +187,7 @@ def _state(task: Task, command: Mapping[str, Any] | None, *, is_observed: bool, 
         return (EXECUTED, "no observation of it") if has_ended else (EXECUTING, "")
     if has_ended:
         return MISSED, f"its command was {reached}, not executed"
-    return (PLANNED, "its command is issued") if reached == ISSUED else (ACCEPTED, "")
+    return (PLANNED, "its command is issued") if reached in (ISSUED, CONFIRMED) else (ACCEPTED, "")
 
 
 def _task(entry: Mapping[str, Any]) -> Task:

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import pytest
 
 from sda_platform.ground.command_states import states
+from sda_platform.ground.commanders import Commanders
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.message_guard import MessageGuard
@@ -39,7 +41,13 @@ class Ground:
         return START_NS + round(self.now_s * SECOND_NS)
 
     def uplink(
-        self, name: str, *, lease: UplinkLease | None = None, auth: httpx.Auth | None = None, **settings: float | None
+        self,
+        name: str,
+        *,
+        lease: UplinkLease | None = None,
+        auth: httpx.Auth | None = None,
+        commanders: Commanders = MappingProxyType({}),
+        **settings: float | None,
     ) -> Uplink:
         """A new uplink process: it knows what the log says."""
         log = CommandLog(self.lake, str(self.landing), "atlantic")
@@ -50,6 +58,7 @@ class Ground:
             self.now_ns,
             lambda: self.now_s,
             lease=lease,
+            commanders=commanders,
         )
         self.uplinks[name] = made
         return made

@@ -15,7 +15,7 @@ from sda_platform.cli.ground.fleet import fleet
 from sda_platform.cli.ground.station_state import station_state
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import until_interrupted
-from sda_platform.cli.people import console, lake_of
+from sda_platform.cli.people import command_log, console, lake_of
 from sda_platform.settings import Settings
 
 _COMMAND_COLUMNS = (
@@ -23,6 +23,8 @@ _COMMAND_COLUMNS = (
     word("kind", "kind"),
     word("state", "state"),
     word("issued", "issued_time_ns"),
+    words("issued by", lambda row: row["issued_by"] or ""),
+    words("confirmed by", lambda row: row["confirmed_by"] or ""),
     words("uplink", "uplink"),
     words("answer", "detail"),
 )
@@ -57,12 +59,16 @@ def issue(
     elevation_deg: float | None,
     command_id: str | None,
 ) -> None:
-    """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it."""
+    """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it.
+
+    Where SDA_COMMANDERS names who may, it is signed with SDA_COMMANDER_KEY, and another person confirms an emergency.
+    """
+    from sda_platform.ground.commanders import needs_confirmation, read_commanders
     from sda_platform.ground.commands import BadDirection
-    from sda_platform.ground.log import CommandLog, UnknownKind
+    from sda_platform.ground.log import UnknownKind
 
     try:
-        event = CommandLog(lake_of(settings, may_be_new=True), settings.landing_uri, station).issue(
+        event = command_log(settings, station, may_be_new=True).issue(
             kind.upper(),
             expires_in_s=expires_s,
             command_id=command_id,
@@ -74,6 +80,31 @@ def issue(
     except BadDirection as error:
         raise click.BadParameter(str(error), param_hint="--azimuth-deg, --elevation-deg") from None
     click.echo(event.command_id)
+    if needs_confirmation(event.kind, read_commanders(settings.access.commanders)):
+        click.echo(f"another person confirms it: sda ground confirm {event.command_id} --station {station}", err=True)
+
+
+@ground.command(short_help="Confirm an emergency command of another person.")
+@click.argument("command_id", metavar="COMMAND")
+@click.option("--station", required=True, help="Name of the station.")
+@click.pass_obj
+def confirm(settings: Settings, command_id: str, station: str) -> None:
+    """Confirm the SAFE_MODE or EMERGENCY_ABORT that another person issued, by its id; an uplink then sends it."""
+    from sda_platform.clock import iso
+
+    event = command_log(settings, station).confirm(command_id)
+    console.print(f"confirmed by {event.person}: {event.kind}, expires {iso(event.expires_time_ns)}")
+
+
+@ground.command("commander-key", short_help="Make a key that signs commands.")
+@click.argument("file", type=FILE)
+def commander_key(file: Path) -> None:
+    """Make an Ed25519 key in FILE for SDA_COMMANDER_KEY, and its public key in FILE.pub for the file SDA_COMMANDERS."""
+    from sda_platform.signing_keys import make_key
+
+    public, fingerprint = make_key(file)
+    console.print(f"written: {file}, readable by you alone, and {public}")
+    console.print(f"fingerprint: {fingerprint}")
 
 
 @ground.command(name="list", short_help="List commands and the active uplink.")
@@ -131,6 +162,7 @@ def uplink(
     """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
     import httpx
 
+    from sda_platform.ground.commanders import read_commanders
     from sda_platform.ground.failure_detection import PATH_CLASSES
     from sda_platform.ground.heartbeat_sender import beating
     from sda_platform.ground.log import CommandLog
@@ -150,6 +182,7 @@ def uplink(
         httpx.Client(base_url=url, timeout=TIMEOUT_S, auth=_signed(settings, name, lake.clock.now_ns)),
         lake.clock.now_ns,
         lease=_lease(settings, f"{settings.site}/{name}", station),
+        commanders=read_commanders(settings.access.commanders),
     )
     if serf:
         from sda_platform.ground.serf import SerfAgent, SerfWatch

@@ -9,7 +9,7 @@ import click
 from sda_platform.cli.grammar import FOLDER, lists_rows, positive
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import surviving, until_interrupted
-from sda_platform.cli.people import console, lake_of
+from sda_platform.cli.people import command_log, console, lake_of
 from sda_platform.clock import iso_to_second
 from sda_platform.observability.vitals.faults import duration
 from sda_platform.settings import Settings
@@ -110,12 +110,11 @@ def command(settings: Settings, name: str, station: str | None) -> None:
 
     Each is issued once, also when this is started again or runs twice. It expires with the observation.
     """
-    from sda_platform.ground.log import CommandLog
     from sda_platform.tasking.commanding import SensorCommander
 
     lake = lake_of(settings)
     mask_deg = _known(settings, name)[name].min_elevation_deg
-    commander = SensorCommander(lake, CommandLog(lake, settings.landing_uri, station or name), name, mask_deg)
+    commander = SensorCommander(lake, command_log(settings, station or name), name, mask_deg)
     console.print(f"commands {name} through station {station or name}; Ctrl-C stops it")
 
     def step() -> None:

@@ -189,21 +189,26 @@ class Quotas:
             more = f"{sender} uses more than {self._per_minute[longest]:,.0f} {longest} a minute"
             raise OverQuota(f"{more}; send again when Retry-After has passed", waits_s[longest])
 
+    def left(self, sender: str, name: str) -> float:
+        """Return how much of a resource ``sender`` may use now."""
+        with self._lock:
+            return max(self._per_minute[name] - self._unpaid_of(sender, name), 0.0)
+
     def spend(self, sender: str, **used: float) -> None:
         """Account for what ``sender`` has used, by resource."""
         with self._lock:
             for name, amount in used.items():
-                unpaid = self._left(sender, name) + amount
+                unpaid = self._unpaid_of(sender, name) + amount
                 self._unpaid.pop((sender, name), None)
                 self._unpaid[sender, name] = unpaid, self._now_s()
                 if len(self._unpaid) > self._most:
                     del self._unpaid[next(iter(self._unpaid))]
 
     def _wait_s(self, sender: str, name: str) -> float:
-        excess = self._left(sender, name) - self._per_minute[name]
+        excess = self._unpaid_of(sender, name) - self._per_minute[name]
         return 60.0 * excess / self._per_minute[name] if excess > 0 else 0.0
 
-    def _left(self, sender: str, name: str) -> float:
+    def _unpaid_of(self, sender: str, name: str) -> float:
         unpaid, at_s = self._unpaid.get((sender, name), (0.0, 0.0))
         return max(unpaid - (self._now_s() - at_s) * self._per_minute[name] / 60.0, 0.0)
 

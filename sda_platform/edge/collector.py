@@ -81,7 +81,7 @@ class Collector:
         fleet: FleetFile | None = None,
     ) -> None:
         self.service, self.landing_root, self.log = service, landing_root, log
-        self.topology, self.ledger = Topology(), Ledger()
+        self.topology = Topology()
         self.occupancy, self.rates = Occupancy(), Rates()
         self._lags_s: deque[float] = deque([0.0], maxlen=_LAG_SAMPLES)
         self.supervised: dict[str, Supervised] = {}
@@ -98,6 +98,7 @@ class Collector:
         state_directory = home / "collector"
         state_directory.mkdir(parents=True, exist_ok=True)
         _sweep(state_directory, landing_root)
+        self.ledger = Ledger(state_directory)
         self._sealed_logs = {
             zone: SealedLog(state_directory / f"{zone}.sealed", LandingZone(landing_root, zone)) for zone in _REMEMBERED
         }
@@ -167,6 +168,8 @@ class Collector:
         for task in (*self._tasks, *self._sealing):
             task.cancel()
         await asyncio.gather(*self._tasks, *self._sealing, return_exceptions=True)
+        with suppress(OSError):
+            self.ledger.note()
         for executor in (self._executor, self._file_executor):
             executor.shutdown(wait=False, cancel_futures=True)
         for worker in (self.services.documents, self.services.files):
@@ -255,7 +258,7 @@ class Collector:
             await asyncio.sleep(_BACKLOG_S)
 
     async def _watch_listening(self) -> None:
-        """Once a second, note which sources listen; see `ListeningLog`."""
+        """Once a second, note which sources listen (`ListeningLog`) and what became of records (`Ledger.note`)."""
         loop, sockets = asyncio.get_running_loop(), self.services.sockets
         handed_over = sockets.inherited
         for number in count():
@@ -273,6 +276,10 @@ class Collector:
                     self.log.warning("listening not noted", reason=str(error))
             if not handed_over:
                 sockets.close_unused()
+            try:
+                await loop.run_in_executor(self._executor, self.ledger.note)
+            except OSError as error:
+                self.log.warning("ledger not noted", reason=str(error))
             await asyncio.sleep(_LISTENING_S)
 
     def _backlog(self, zone: str) -> float:

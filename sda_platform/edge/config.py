@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,12 @@ from sda_platform.toml_file import read_toml
 
 class ConfigError(ValueError):
     """The file cannot be used; the text names the file, the option and what is wrong."""
+
+
+_EMERGENCIES: Final = (
+    "Telemetry frames a minute that may count as emergency traffic, as their senders flag them; 0: none. Others count "
+    "as routine."
+)
 
 
 class _ListeningConfig(MarkedOptions):
@@ -83,6 +89,7 @@ class FramedConfig(_ListeningConfig):
     bind: HostAndPort = Field(description="Address at which it listens.")
     acknowledge: bool = Field(False, description="Whether the sender gets acknowledgements of synced frames.")
     max_connections: int = Field(256, gt=0, le=4096, description="Largest number of senders at once.")
+    emergencies_per_minute: int = Field(Source.emergencies_per_minute, ge=0, description=_EMERGENCIES)
     certificate: Path | None = Field(None, description="Certificate of this server (PEM); none: no TLS.")
     key: Path | None = Field(None, description="Its private key (PEM).")
     sender_authority: Path | None = Field(
@@ -108,7 +115,7 @@ class FramedConfig(_ListeningConfig):
     def build(self, name: str, services: Services) -> Source:
         """Return the source that this describes."""
         made = LinkSource if self.kind == "isl" else TelemetrySource
-        return made(
+        source = made(
             name,
             services,
             bind=self.bind,
@@ -117,6 +124,8 @@ class FramedConfig(_ListeningConfig):
             allowed=self.senders,
             tls=self._tls,
         )
+        source.emergencies_per_minute = self.emergencies_per_minute
+        return source
 
     def _tls(self) -> ssl.SSLContext | None:
         if self.certificate is None or self.key is None or self.sender_authority is None:
@@ -132,13 +141,16 @@ class StationConfig(MarkedOptions):
     elements_url: str = Field("", description="Service with `/tle/<norad_id>`, the element set; empty: none.")
     norad_id: int | None = Field(None, description="The satellite whose set is requested, and landed.")
     refresh_s: float = Field(600.0, ge=60.0, description="Time between two requests of that set, seconds.")
+    emergencies_per_minute: int = Field(Source.emergencies_per_minute, ge=0, description=_EMERGENCIES)
 
     def build(self, name: str, services: Services) -> Source:
         """Return the source that this describes."""
         refresh = None
         if self.elements_url and self.norad_id is not None:
             refresh = ElementRefresh(self.elements_url, self.norad_id, interval_s=self.refresh_s)
-        return StationSource(name, services, address=self.address, elements=refresh)
+        source = StationSource(name, services, address=self.address, elements=refresh)
+        source.emergencies_per_minute = self.emergencies_per_minute
+        return source
 
 
 class OpticalConfig(MarkedOptions):

@@ -6,7 +6,7 @@ with the bytes as they came.
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from sda_platform.edge.packets import MAX_BATCH, Processed
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.isl import ISL_FRAME_BYTES
+from sda_platform.resilience import Quotas
+
+_EMERGENCIES: Final = "emergency frames"
 
 
 class Group(NamedTuple):
@@ -114,12 +117,17 @@ class LinkIntake(SplitIntake):
 class TelemetryIntake(Intake):
     """Emergency frames first, then the others in order of time; duplicates are counted and left out.
 
+    A sender flags what is an emergency. What exceeds `Source.emergencies_per_minute` counts as routine.
     Routine frames hold up the socket for 0.2 s at most, because emergency frames come through it too. A
     duplicate's receipt is that of its first copy. If that is dropped, the duplicate is handed over in its place.
     """
 
     zone = "telemetry"
     longest_wait_s = 0.2
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._emergencies: Quotas | None = None
 
     async def _take_part(self, frames: Frames, receipt: BatchReceipt, peer: str | None) -> None:
         firsts = self.source.services.first_copies
@@ -143,15 +151,29 @@ class TelemetryIntake(Intake):
         packets = self.source.services.packets
         conflicts = len(done.conflicts) + len(done.urgent_conflicts)
         self.source.count_refused_frames("invalid", len(done.invalid))
-        counts = {"conflict": conflicts, "missing": packets.missing, "came_late": packets.late}
+        urgent, too_many = self._permitted(done.emergency)
+        urgent_conflicts, other_conflicts = self._permitted(done.urgent_conflicts)
+        refused = len(too_many) + len(other_conflicts)
+        counts = {
+            "conflict": conflicts, "missing": packets.missing, "came_late": packets.late, "emergency_refused": refused,
+        }  # fmt: skip
         self.source.errors.update({reason: count for reason, count in counts.items() if count})
         return [
-            Group(Priority.EMERGENCY, done.emergency),
-            Group(Priority.EMERGENCY, done.urgent_conflicts, is_conflict=True),
-            Group(Priority.HIGH, done.routine),
-            Group(Priority.LOW, done.conflicts, is_conflict=True),
+            Group(Priority.EMERGENCY, urgent),
+            Group(Priority.EMERGENCY, urgent_conflicts, is_conflict=True),
+            Group(Priority.HIGH, np.concatenate([done.routine, too_many])),
+            Group(Priority.LOW, np.concatenate([done.conflicts, other_conflicts]), is_conflict=True),
             Group(Priority.LOW, done.invalid),
         ]
+
+    def _permitted(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Split flagged rows into those that may be emergencies now, and the rest."""
+        if self._emergencies is None:
+            self._emergencies = Quotas({_EMERGENCIES: self.source.emergencies_per_minute})
+        count = min(int(self._emergencies.left(self.source.name, _EMERGENCIES)), len(rows))
+        if count:
+            self._emergencies.spend(self.source.name, **{_EMERGENCIES: count})
+        return rows[:count], rows[count:]
 
     def forget(self, frames: Frames) -> None:
         """See `Intake.forget`."""

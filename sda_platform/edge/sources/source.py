@@ -109,6 +109,8 @@ class Source(ABC):
     """Whether it keeps progress of its own."""
     patience_s = 10.0
     """How long it may fail before the collector counts as unhealthy."""
+    emergencies_per_minute = 600
+    """How many telemetry frames a minute count as emergency traffic because their sender flags them so."""
 
     def __init__(self, name: str, services: Services, rank: int | None = None) -> None:
         self.name, self.rank = name, rank

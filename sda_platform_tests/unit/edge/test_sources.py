@@ -297,3 +297,23 @@ def test_emergency_frames_pass_a_station_beyond_its_quota(tmp_path: Path) -> Non
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "telemetry", "emergency") == telemetry(1, first=50, flags=EMERGENCY_FLAG)
+
+
+@pytest.mark.parametrize(("permitted", "urgent"), [(0, 0), (2, 2)])
+def test_only_so_many_frames_a_minute_are_emergencies_by_their_senders_word__44(
+    tmp_path: Path, permitted: int, urgent: int
+) -> None:
+    frames = telemetry(5, flags=EMERGENCY_FLAG)
+
+    async def scenario() -> None:
+        sources = {"stations": {**STATIONS["stations"], "emergencies_per_minute": permitted}}
+        async with collecting(tmp_path, sources) as collector:
+            _, writer = await connect(collector, "stations")
+            writer.write(framed(frames, "big"))
+            await sealed(collector, "stations", 5)
+            assert collector.supervised["stations"].source.errors["emergency_refused"] == 5 - urgent
+            writer.close()
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "telemetry", "emergency") == frames[:urgent]
+    assert payloads(tmp_path, "telemetry", "high") == frames[urgent:], "they land all the same"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.markings import highest
-from sda_platform.formats.ocm_writing import write_ocm
+from sda_platform.formats.ocm_writing import write_ocm_kvn, write_ocm_xml
 from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
 from sda_platform.formats.predicted_ephemeris import predicted_ephemeris
 from sda_platform.orbits.earth_orientation import covariances_from_teme, states_from_teme
@@ -114,7 +114,11 @@ FORMATS: Final[Mapping[str, tuple[str, Callable[[PredictedObject], bytes]]]] = {
     "oem-xml": ("application/xml", lambda each: write_oem_xml(each.segments())),
     "ocm": (
         "application/x-ccsds-kvn",
-        lambda each: write_ocm(each.segments(), each.record.international_designator),
+        lambda each: write_ocm_kvn(each.segments(), each.record.international_designator),
+    ),
+    "ocm-xml": (
+        "application/xml",
+        lambda each: write_ocm_xml(each.segments(), each.record.international_designator),
     ),
 }
 """The formats by name: the media type, and what writes it; the first one of a media type is negotiated."""

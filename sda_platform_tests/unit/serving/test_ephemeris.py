@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
@@ -62,7 +63,8 @@ def test_a_message_in_any_frame_lands_to_the_states_that_are_served__44(tmp_path
 def test_the_answer_says_which_set_and_whose_model_it_rests_on__44(tmp_path: Path) -> None:
     with endpoint_over(tmp_path) as (client, _):
         (found,) = stretches(client)
-        oem, ocm = (client.get(f"{ISS}?{HOUR}&format={name}").text for name in ("oem", "ocm"))
+        names = ("oem", "ocm", "ocm-xml")
+        oem, ocm, xml = (client.get(f"{ISS}?{HOUR}&format={name}").text for name in names)
         negotiated = client.get(f"{ISS}?{HOUR}", headers={"Accept": "application/x-ccsds-kvn"})
         whole = client.get(f"{ISS}?{HOUR}", headers={"Accept-Encoding": "gzip"})
     assert (found["origin"], found["name"][:10], found["error_scales"]) == (
@@ -70,13 +72,18 @@ def test_the_answer_says_which_set_and_whose_model_it_rests_on__44(tmp_path: Pat
         iso(START_NS - 25544)[:10],
         [1.0] * 3,
     )
-    for text in (oem, ocm):
+    for text in (oem, ocm, xml):
         assert "SGP4 from the element set of" in text
         assert "error scales R T N 1.000 1.000 1.000" in text
     assert negotiated.text == oem
     assert (whole.headers["content-encoding"], whole.headers["cache-control"]) == ("gzip", "no-cache")
     assert ocm.count("TRAJ_START") == ocm.count("COV_START") == 1
     assert "INTERNATIONAL_DESIGNATOR = 1998-067A" in ocm.replace("  ", " ")
+    of_xml = fromstring(xml).find("body/segment")
+    assert of_xml is not None
+    lines = [line for line in ocm.splitlines() if line[:2] == "20"]
+    assert [each.text for name in ("traj", "cov") for each in of_xml.iterfind(f"data/{name}/{name}Line")] == lines
+    assert of_xml.findtext("metadata/INTERNATIONAL_DESIGNATOR") == "1998-067A"
 
 
 def test_a_submitted_ephemeris_counts_where_it_reaches_and_from_when_it_came__44(tmp_path: Path) -> None:

@@ -55,11 +55,11 @@ class Elements(Provenance):
     element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that published the set.")
     classification: T.StringType = pa.Field(
-        nullable=True, description="Classification of the set: U, C, S, or another text; null: unclassified."
+        nullable=True, description="Classification: U, C, S, or another text; null: unclassified, as in an OMM."
     )
     revolution_at_epoch: T.LongType = pa.Field(nullable=True, description="Number of the revolution at the epoch.")
     decay_time_ns: T.LongType = quantity("ns", "Decay of the object as the source states it, UTC.", nullable=True)
-    data_mode: T.StringType = pa.Field(nullable=True, description="What the data is of, as it states; null: real.")
+    data_mode: T.StringType = pa.Field(nullable=True, description="What the data is of, as it states; null: not known.")
     owner: T.StringType = pa.Field(nullable=True, description="Whose data it is, as its source states.")
     source_priority: T.IntegerType = pa.Field(description="Rank of the source that brought the set; higher wins.")
 

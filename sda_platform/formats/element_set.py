@@ -12,7 +12,7 @@ from sda_platform.formats.designators import catalogue_number
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import format_epoch, parse_epoch_ns
 from sda_platform.formats.json_fields import column_text, finite
-from sda_platform.formats.markings import DATA_MODES, REAL, UNCLASSIFIED, Marking, are_data_modes
+from sda_platform.formats.markings import DATA_MODES, UNCLASSIFIED, Marking, are_data_modes
 from sda_platform.formats.orbit_keywords import EARTH
 from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.units import DAY_NS
@@ -110,8 +110,12 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
 
 
 def set_marking(classification: str | None, data_mode: str | None) -> Marking:
-    """Return the marking of an element set by its columns: what states nothing is unclassified and real."""
-    return Marking(classification or UNCLASSIFIED, data_mode or REAL)
+    """Return the marking of an element set by its columns.
+
+    One that states no classification is unclassified: CCSDS 502.0-B-3 has that default for CLASSIFICATION_TYPE. It has
+    no data mode, so one that is not stated is not known.
+    """
+    return Marking(classification or UNCLASSIFIED, data_mode)
 
 
 def require_sgp4(ephemeris_type: int | None, name: str) -> None:

@@ -47,9 +47,7 @@ class HeartbeatRecorder:
             self._last_s = at_s
 
     def complete(self, now_s: float) -> str | None:
-        """Return the record as text once it is full or long enough; it is given once, and the next one begins
-        in time.
-        """
+        """Return the record as text, once, when it is full or long enough; the next one begins in time."""
         if self._began_s is None or (len(self._gaps_ms) < MOST_GAPS and now_s - self._began_s < EVERY_S):
             return None
         self._next_s, gaps_ms = self._began_s + EVERY_S, self._gaps_ms

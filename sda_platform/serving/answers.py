@@ -32,8 +32,8 @@ _ELEMENTS: Final = {
 _STATE: Final[Mapping[str, Schema]] = {
     **dict.fromkeys(("norad_id", "time_ns", "elements_epoch_ns"), _WHOLE),
     "elements_age_days": _NUMBER,
-    **dict.fromkeys(("frame", "error", "classification", "data_mode"), _TEXT),
-    **dict.fromkeys(("owner", "source"), _TEXT_OR_NULL),
+    **dict.fromkeys(("frame", "error", "classification"), _TEXT),
+    **dict.fromkeys(("data_mode", "owner", "source"), _TEXT_OR_NULL),
     **dict.fromkeys(("r_teme_km", "v_teme_km_s"), _VECTOR),
 }
 _TIMES: Final[Schema] = {"type": "array", "items": _WHOLE}

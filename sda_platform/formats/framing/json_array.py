@@ -62,8 +62,7 @@ def _segments(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
 
     A stream that fits into one segment is that segment, byte for byte.
     """
-    rest = iter(chunks)
-    head = bytearray()
+    rest, head = iter(chunks), bytearray()
     while len(head) <= max_bytes and (chunk := next(rest, None)) is not None:
         head += chunk
     if len(head) <= max_bytes:

@@ -95,7 +95,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_an_assessment_has_the_marks_of_each_side_and_the_alert_the_highest__44(lake: Lake) -> None:
     (row,) = lake.log(CONJUNCTION_ASSESSMENTS).rows().to_pylist()
-    assert (Marking.of(row, "_1"), Marking.of(row, "_2")) == (("U", "REAL"), EXERCISE)
+    assert (Marking.of(row, "_1"), Marking.of(row, "_2")) == (("U", None), EXERCISE), "a mode has no default"
     (alert,) = lake.log(CONJUNCTION_ALERTS).rows().to_pylist()
     assert Marking.of(alert) == EXERCISE
     earlier = assessed(lake, keeps_markings=False)
@@ -172,7 +172,7 @@ def test_what_no_source_states_is_not_known_and_not_unclassified__44(lake: Lake)
     by_track = {**row, **Marking().columns("_1"), **Marking("U", "REAL").columns("_2")}
     assert Marking.of(alert_of(by_track)) == (None, None)
     origins = origins_of_events(lake, [EVENT])
-    assert {key[1]: each.marking for key, each in origins.items()} == {1: ("U", "REAL"), 2: EXERCISE}
+    assert {key[1]: each.marking for key, each in origins.items()} == {1: ("U", None), 2: EXERCISE}
 
 
 def test_the_marking_of_a_received_message_counts_too__44(lake: Lake) -> None:

@@ -13,7 +13,6 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.gate import are_held, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
-from sda_platform.catalog.names import names_upto
 from sda_platform.catalog.tables import (
     CATALOG_EDITS,
     ELEMENT_SETS,
@@ -21,21 +20,19 @@ from sda_platform.catalog.tables import (
     HELD_ELEMENT_SETS,
     ORBITAL_CATALOG,
     SATELLITE_CATALOG,
-    SATELLITE_RECORDS,
 )
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
 from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.markings import MARKS, of_event
-from sda_platform.formats.satcat import FACTS, PREDICTION
 from sda_platform.formats.segments import Origin, describe_segment
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.commit_spans import committed_in
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
-from sda_platform.lake.manifest import CommitManifest, TableWindow
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.ordered_reading import in_order
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.listing import bytes_at
@@ -43,12 +40,13 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.elements import FOREVER_NS
 from sda_platform.runtime.current_rows import current_rows, row_schema, scheduled_observations
 from sda_platform.runtime.known_paths import known_paths
+from sda_platform.runtime.served_satellites import ServedSatellites
 from sda_platform.serving import micro_segment
 from sda_platform.serving.answers import ALERT, CONJUNCTION, SCHEDULED_OBSERVATION
 from sda_platform.serving.index import IS_HELD, Binding
 from sda_platform.serving.keys import PERIOD_NS
 from sda_platform.serving.record import COLUMNS
-from sda_platform.serving.satellites import NO_SATELLITES, Facts, Satellites
+from sda_platform.serving.satellites import NO_SATELLITES, Satellites
 from sda_platform.serving.source import KnownPath, Rows
 from sda_platform.tasking.tables import PASS_SCHEDULE
 
@@ -64,7 +62,6 @@ _NOT_IN_FEEDS: Final = {
     COMMIT_SEQUENCE, "joint_covariance", "innovation", "innovation_size", "unexplained_windows", "streak",
     *(name for name in TRACKS.arrow_schema.names if name.startswith("kept_")),
 }  # fmt: skip
-_OF_SATELLITES: Final = [*FACTS, "received_time_ns", COMMIT_SEQUENCE]
 
 
 class LakeSource:
@@ -75,9 +72,7 @@ class LakeSource:
         self._zone = LandingZone(landing_uri, ELEMENTS_FEED)
         self._hashes: dict[str, str] = {}
         self._edits_sequence, self._identities = 0, NO_IDENTITIES
-        self._satellites = NO_SATELLITES
-        self._predicted: dict[tuple[Any, ...], Facts] = {}
-        self._predicted_upto = 0
+        self._satellites = ServedSatellites(lake)
 
     def newest(self) -> Binding | None:
         head = self._readable(ORBITAL_CATALOG)
@@ -164,32 +159,7 @@ class LakeSource:
 
     def satellites(self) -> Satellites:
         head = self._readable(SATELLITE_CATALOG)
-        if head is not None and head.commit is not None and head.manifest_sha256 != self._satellites.identity:
-            rows = self._lake.log(SATELLITE_CATALOG).rows(_OF_SATELLITES, version=head.commit_version).to_pylist()
-            written = {row["norad_id"]: row.pop(COMMIT_SEQUENCE) for row in rows}
-            facts = {row["norad_id"]: row for row in rows}
-            predictions = self._predictions(head.commit.manifest.window(SATELLITE_RECORDS.name))
-            edits = head.commit.manifest.window(CATALOG_EDITS.name)
-            names = names_upto(self._lake, edits.upto_sequence if edits else 0)
-            for number, name in names.at(FOREVER_NS).items():
-                if name and number in facts:
-                    facts[number]["object_name"] = name
-            self._satellites = Satellites(
-                head.manifest_sha256, facts, head.sequence, written, predictions, names_at=names.at
-            )
-        return self._satellites
-
-    def _predictions(self, consumed: TableWindow | None) -> tuple[Facts, ...]:
-        """Return every prediction of a decay that the satellite catalogue has consumed, as it came first."""
-        upto = consumed.upto_sequence if consumed else 0
-        is_one = _USABLE & ds.field("predicted_decay_time_ns").is_valid()
-        rows = self._lake.log(SATELLITE_RECORDS).rows_of(
-            (self._predicted_upto, upto), [*FACTS, "received_time_ns"], where=is_one
-        )
-        for row in rows.sort_by("received_time_ns").to_pylist():
-            self._predicted.setdefault((row["norad_id"], *(row[name] for name in PREDICTION)), row)
-        self._predicted_upto = upto
-        return tuple(self._predicted.values())
+        return self._satellites.newest(head.commit) if head is not None and head.commit is not None else NO_SATELLITES
 
     def _readable(self, table: Table) -> Head | None:
         log = self._lake.log(table)

@@ -26,7 +26,7 @@ class Satellites:
 
     ``sequence``: its commit sequence, and ``written`` that of the commit which wrote each object last.
     ``predictions``: every message that predicts a decay, with ``received_time_ns``. ``names_at``: the names that edits
-    give to objects, at a mission time.
+    give to objects, at a mission time. ``known_at``: what was known at a mission time; None: this is all that is known.
     """
 
     identity: str = "none"
@@ -35,10 +35,15 @@ class Satellites:
     written: Mapping[int, int] = field(default_factory=dict)
     predictions: Sequence[Facts] = ()
     names_at: Callable[[int], Mapping[int, str]] = lambda _time_ns: {}
+    known_at: Callable[[int], "Satellites"] | None = None
 
     def changed_since(self, sequence: int) -> list[int]:
         """Find the objects that commits after ``sequence`` wrote."""
         return [number for number, written in self.written.items() if written > sequence]
+
+    def at(self, time_ns: int) -> "Satellites":
+        """Return what was known at a mission time."""
+        return self.known_at(time_ns) if self.known_at else self
 
     def of(self, norad_id: int) -> Facts:
         """Return the facts of an object, as far as they are known."""

@@ -6,6 +6,7 @@ had come at the view's time.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import merge
 from itertools import chain, islice
 from typing import NamedTuple
@@ -42,7 +43,7 @@ class View:
         taken_s: float,
         satellites: Satellites = NO_SATELLITES,
     ) -> None:
-        self._index, self._waiting, self.satellites = index, waiting, satellites
+        self._index, self._waiting, self._satellites = index, waiting, satellites
         self.binding: Binding | None = index.binding() if index else None
         self.changed_s, self.taken_s = changed_s, taken_s
         """Wall clock: the state before was served until ``changed_s`` at most; this one is seen at ``taken_s``."""
@@ -51,10 +52,15 @@ class View:
         """Whether an answer from it leads to a further page, which shall be of the same state."""
 
     @property
+    def satellites(self) -> Satellites:
+        """What satellite catalogues and edits say of objects."""
+        return self._satellites
+
+    @property
     def identity(self) -> str:
         """A text that no other state has: the versions of both catalogues, and what waits."""
         version = f"{self.binding.version}-{self.binding.manifest_sha256[:16]}" if self.binding else "none"
-        return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}-{self.satellites.identity}"
+        return f"{version}-{self._waiting.digest:x}-{self.as_of_ns}-{self._satellites.identity}"
 
     @property
     def snapshot(self) -> str:
@@ -163,7 +169,7 @@ class View:
 
     def _named(self, record: StoredElements) -> StoredElements:
         """Return a set as it was published with the name that edits give its object; the index has it already."""
-        name = self.satellites.names_at(self.as_of_ns).get(record.norad_id)
+        name = self._satellites.names_at(self.as_of_ns).get(record.norad_id)
         return record._replace(object_name=name) if name else record
 
     def past(self, as_of_ns: int) -> "PastView":
@@ -199,7 +205,7 @@ class _SelectedView(View):
 
     def __init__(self, view: View, as_of_ns: int, satellites: Satellites) -> None:
         self._index, self._waiting, self.binding = view._index, view._waiting, view.binding
-        self.satellites = satellites
+        self._satellites = satellites
         self.changed_s, self.taken_s, self.has_more = view.changed_s, view.taken_s, False
         self._present, self.as_of_ns = view, as_of_ns
 
@@ -234,11 +240,16 @@ class _SelectedView(View):
 class PastView(_SelectedView):
     """The catalogue as it was known at a mission time: of the sets that had been received then, those in force then.
 
-    Names by edits are those of then. Other edits and satellite catalogues count as they do now.
+    Names by edits and what satellite catalogues state are those of then. Other edits count as they do now.
     """
 
     def __init__(self, view: View, as_of_ns: int) -> None:
         super().__init__(view, min(as_of_ns, view.as_of_ns), view.satellites)
+
+    @cached_property
+    @override
+    def satellites(self) -> Satellites:  # read when it is first used: most answers do without
+        return self._satellites.at(self.as_of_ns)
 
     @property
     @override

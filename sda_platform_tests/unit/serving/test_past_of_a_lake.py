@@ -12,6 +12,7 @@ from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.table import Table
 from sda_platform.recovery.review import review
 from sda_platform.serving.first_seen import FirstSeen
+from sda_platform.serving.kept_views import NotKept
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.segments import START_NS, after
@@ -88,3 +89,30 @@ def test_predictions_and_arrivals_are_read_from_the_lake__44(tmp_path: Path) -> 
         assert sorted(received["norad_id"].to_pylist()) == [5, 11, 25544]
         assert source.received_between(binding, (0, after(10**6)), 2).num_rows == 2
         assert source.received_between(binding, (after(10**6), after(10**7)), 2).num_rows == 0
+
+
+def test_facts_about_satellites_are_those_of_then_as_far_as_they_are_kept__44(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with endpoint_over(tmp_path) as (client, lake):
+        for number, kind, time_ns in ((5, "PAYLOAD", START_NS - 2), (11, "DEBRIS", START_NS)):
+            commit(lake, SATELLITE_CATALOG, [{"norad_id": number, "object_type": kind, "decay_is_decided": False}],
+                   as_of_ns=time_ns)  # fmt: skip
+        review(lake, SATELLITE_CATALOG)
+        live = client.app.state.live
+        live.refresh()
+
+        def kinds(time_ns: int) -> list[str | None]:
+            with live.view() as view:
+                satellites = view.past(time_ns).satellites
+                return [satellites.of(number).get("object_type") for number in (5, 11)]
+
+        assert kinds(START_NS) == ["PAYLOAD", "DEBRIS"]
+        assert kinds(START_NS - 1) == ["PAYLOAD", None]
+        assert kinds(START_NS - 3) == [None, None]
+
+        def gone(*_: object) -> int:
+            raise NotKept("cut")
+
+        monkeypatch.setattr("sda_platform.runtime.served_satellites.version_at", gone)
+        assert kinds(START_NS - 1) == ["PAYLOAD", "DEBRIS"], "of a version that is gone, those of now"

@@ -19,10 +19,15 @@ from sda_platform.ground.commands import PRIORITY, check_direction
 from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.landing.listing import is_local
 from sda_platform.landing.record_rows import usable_rows
 from sda_platform.landing.zone import LandingZone
 
 FORMAT = "ground-events-jsonl"
+
+
+# The latest at which an uplink reads a new command from an object store. Each look there costs requests.
+_LONGEST_PAUSE_S = 1.0
 
 
 class UnknownKind(ValueError):
@@ -40,6 +45,11 @@ class CommandLog:
         self._sequence = 0
         self._written = 0
         self._writer = uuid.uuid4().hex[:8]
+
+    @property
+    def longest_pause_s(self) -> float:
+        """How long a reader may pause between looks; 0: a look at a local disk costs no request."""
+        return 0.0 if is_local(self._zone.root) else _LONGEST_PAUSE_S
 
     def new_events(self) -> list[dict[str, Any]]:
         """Read the events sealed since the last call, including those of this process; each once.

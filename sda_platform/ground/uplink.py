@@ -36,6 +36,7 @@ from sda_platform.ground.heartbeats import HeartbeatRecorders
 from sda_platform.ground.issued_commands import IssuedCommands
 from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
+from sda_platform.ground.poll_pace import PollPace
 from sda_platform.ground.station_messages import HEARTBEATS_PATH
 from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease
@@ -85,6 +86,7 @@ class Uplink:
     _retries: RetryBudget = field(default_factory=RetryBudget)
     _known: KnownCommands = field(default_factory=KnownCommands)
     _issued: IssuedCommands = field(init=False)
+    _pace: PollPace = field(init=False)
     _sent_s: dict[str, float] = field(default_factory=dict)
     _next_send_s: float = 0.0
     _took_over_s: float = 0.0
@@ -98,6 +100,7 @@ class Uplink:
     def __post_init__(self) -> None:
         settings = self.settings
         self._issued = IssuedCommands(self.commanders)
+        self._pace = PollPace(STEP_S, self.log.longest_pause_s)
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
         others = [name for name in self.failover.paths if name != settings.name]
         self._recorders = HeartbeatRecorders(settings.path_class.name, others)
@@ -215,7 +218,10 @@ class Uplink:
         return token
 
     def _take(self) -> None:
-        if found := self._new_events():
+        now_s = self.monotonic_s()
+        if self._pace.is_due(now_s):
+            found = self._new_events()
+            self._pace.looked(now_s, has_found=bool(found))
             self._accept(self._known.requests(found))
         self._make_use_of_room()
 

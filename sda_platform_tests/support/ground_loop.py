@@ -30,7 +30,7 @@ class Ground:
     """A station and its log; uplinks share a clock that the test moves. Heartbeats reach the station as they are."""
 
     lake: Lake
-    landing: Path
+    landing: Path | str
     station: DurableStation
     url: str
     now_s: float = 0.0

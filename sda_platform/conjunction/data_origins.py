@@ -40,7 +40,7 @@ _COLUMNS: Final = [
 Key = tuple[str, int]
 """An event and the number of one of its objects, 1 or 2."""
 Row = Mapping[str, Any]
-_Known = tuple[tuple[str, ...], tuple[str, ...], int | None]
+_Known = tuple[tuple[str, ...], tuple[str, ...], int | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,22 @@ class DataOrigin:
     """``kind``: the source of the state, as `conjunction_assessments` names it. ``makers``: the sensors of a track, or
     the originators that messages state; ``senders``: who brought the records, as we know them. ``time_ns``: how new the
     data is: the epoch of a set or of a track's newest window, the creation of an ephemeris; None: not known.
-    ``marking``: that of the state, as the assessment has it."""
+    ``owners``: whose element sets these are, as they state. ``marking``: that of the state, as it was assessed."""
 
     kind: str
     makers: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
     time_ns: int | None = None
+    owners: tuple[str, ...] = ()
     marking: Marking = UNMARKED
 
     @property
     def data(self) -> str:
-        """Makers and senders, and what marks their data; empty where neither is known."""
+        """Makers, owners and senders, and what marks their data; empty where none is known."""
         made, sent = ", ".join(self.makers), f"by {', '.join(self.senders)}" if self.senders else ""
+        owned = f"owned by {', '.join(self.owners)}" if self.owners else ""
         marks = self.marking.shown
-        return " ".join(filter(None, (made, sent, f"[{marks}]" if marks else "")))
+        return " ".join(filter(None, (made, owned, sent, f"[{marks}]" if marks else "")))
 
     def __str__(self) -> str:
         """The kind in one word, and whose data it is."""
@@ -69,9 +71,12 @@ class DataOrigin:
         return f"{kind} {of_whom(self.data)}".rstrip()
 
 
+_NOT_ASSESSED: Final = DataOrigin("")
+
+
 def of_whom(data: str) -> str:
     """Return makers and senders as they follow a noun: of radar-5 by radars; of senders alone: by radars."""
-    return f"of {data}" if data and not data.startswith("by ") else data
+    return f"of {data}" if data and not data.startswith(("by ", "owned by ")) else data
 
 
 def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOrigin]:
@@ -84,10 +89,14 @@ def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOri
 
 
 def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, str | None]:
-    """Name the source and the originator of each object's state of an event; None: not assessed, or unknown."""
-    known = {n: origins.get((event_id, n)) for n in (1, 2)}
-    kinds = {f"state_source_{n}": each.kind if each else None for n, each in known.items()}
-    return kinds | {f"data_of_{n}": (each.data or None) if each else None for n, each in known.items()}
+    """Return what each object's state of an event rests on, with owner and source; None: not assessed, or unknown."""
+    found: dict[str, str | None] = {}
+    for n in (1, 2):
+        each = origins.get((event_id, n), _NOT_ASSESSED)
+        facts = {"state_source": each.kind, "data_of": each.data, "owner": ", ".join(each.owners)}
+        facts["source_name"] = ", ".join(each.senders)
+        found |= {f"{name}_{n}": text or None for name, text in facts.items()}
+    return found
 
 
 def with_markings(assessments: pa.Table) -> pa.Table:
@@ -117,17 +126,17 @@ def data_origins(lake: Lake, assessments: Sequence[Row]) -> dict[Key, DataOrigin
         elif kind == "fused_track":
             known = tracks.get(row[f"track_id_{n}"])
         marking = Marking.of(row, f"_{n}")
-        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), (), None)), marking)
+        found[row["event_id"], n] = DataOrigin(kind, *(known or ((), (), None, ())), marking)
     return found
 
 
 def _of_element_sets(lake: Lake, norad_ids: set[int]) -> dict[int, _Known]:
     if not norad_ids:
         return {}
-    columns = ["norad_id", "originator", "epoch_time_ns", *_LANDED]
+    columns = ["norad_id", "originator", "owner", "epoch_time_ns", *_LANDED]
     rows = lake.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(sorted(norad_ids))).to_pylist()
     found = with_senders(lake, ELEMENT_SETS, rows)
-    return {row["norad_id"]: _names([row["originator"]], [row], row["epoch_time_ns"]) for row in found}
+    return {row["norad_id"]: _names([row["originator"]], [row], row["epoch_time_ns"], [row["owner"]]) for row in found}
 
 
 def _of_ephemerides(lake: Lake, norad_ids: set[int]) -> dict[str, _Known]:
@@ -158,6 +167,11 @@ def _of_tracks(lake: Lake, fit_ids: set[str]) -> dict[str, _Known]:
     return found
 
 
-def _names(makers: Iterable[str | None], rows: Iterable[Row], time_ns: int | None) -> _Known:
-    senders = {row["source_name"] for row in rows if row["source_name"]}
-    return tuple(sorted({maker for maker in makers if maker})), tuple(sorted(senders)), time_ns
+def _names(
+    makers: Iterable[str | None], rows: Iterable[Row], time_ns: int | None, owners: Iterable[str | None] = ()
+) -> _Known:
+    made, sent, owned = (
+        tuple(sorted({name for name in names if name}))
+        for names in (makers, (row["source_name"] for row in rows), owners)
+    )
+    return made, sent, time_ns, owned

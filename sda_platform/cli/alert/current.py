@@ -60,6 +60,10 @@ class CurrentAlert:
     state_source_2: str | None = None
     data_of_1: str | None = None
     data_of_2: str | None = None
+    owner_1: str | None = None
+    owner_2: str | None = None
+    source_name_1: str | None = None
+    source_name_2: str | None = None
     classification: str | None = None
     data_mode: str | None = None
 

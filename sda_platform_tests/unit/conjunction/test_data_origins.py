@@ -45,7 +45,7 @@ def lake(tmp_path: Path) -> Lake:
     commit(
         lake,
         ORBITAL_CATALOG,
-        [from_record(7, norad_id=5, originator="18 SPCS", epoch_time_ns=START_NS, **orbit)],
+        [from_record(7, norad_id=5, originator="18 SPCS", owner="AURORA", epoch_time_ns=START_NS, **orbit)],
     )
     commit(lake, RAW_RECORDS, [landed(n, source) for n, source in enumerate(("radars", "teide", "radars"))])
     sensors = ("radar-31", "optical-teide", "radar-99")
@@ -71,7 +71,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 TRACK = "optical-teide, radar-31 by radars, teide"
-ELEMENTS = "18 SPCS by celestrak"
+ELEMENTS = "18 SPCS owned by AURORA by celestrak"
 
 
 def test_a_track_has_its_sensors_and_an_element_set_its_originator_and_both_their_senders(lake: Lake) -> None:
@@ -99,7 +99,8 @@ def test_list_page_message_and_service_show_it(lake: Lake, tmp_path: Path) -> No
         return answer.stdout
 
     expected = {"state_source_1": "fused_track", "data_of_1": TRACK, "state_source_2": "element_set",
-                "data_of_2": ELEMENTS}  # fmt: skip
+                "data_of_2": ELEMENTS, "owner_1": None, "owner_2": "AURORA", "source_name_1": "radars, teide",
+                "source_name_2": "celestrak"}  # fmt: skip
     (listed,) = json.loads(sda("alert", "list", "--json"))
     assert {name: listed[name] for name in expected} == expected
     (served,) = LakeSource(lake, str(tmp_path / "landing")).alerts()

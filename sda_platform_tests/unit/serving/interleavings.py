@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +21,7 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
-from sda_platform.serving import events, requests
+from sda_platform.serving import events, kept_views, requests
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.server import application
@@ -145,6 +146,23 @@ NOW_NS = EPOCH_NS + 2 * DAY_NS
 ALERTS: Rows = [{"norad_id_1": 7, "norad_id_2": 8, "risk": "red", "tca_time_ns": NOW_NS, "name": "OBJECT 1"}]
 
 
+class HeldLock:
+    """A lock that counts itself while it is held. What comes in between would wait for it; one thread cannot."""
+
+    held = 0
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        HeldLock.held += 1
+
+    def __exit__(self, *_: object) -> None:
+        HeldLock.held -= 1
+        self._lock.release()
+
+
 async def _here(run: Callable[..., Any], *arguments: Any) -> Any:
     return run(*arguments)
 
@@ -152,7 +170,9 @@ async def _here(run: Callable[..., Any], *arguments: Any) -> Any:
 @contextmanager
 def world(*, in_threads: bool = False) -> Iterator[World]:
     """An endpoint over objects 1 to 8, whose handlers run in the thread that asks, unless ``in_threads``."""
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, ExitStack() as patched:
+        if not in_threads:  # the one lock that both reads and writes take
+            patched.enter_context(patch.object(kept_views, "Lock", HeldLock))
         source = MemorySource()
         source.commit(*(row(number) for number in range(1, 9)))
         clock = itertools.count()
@@ -160,23 +180,26 @@ def world(*, in_threads: bool = False) -> Iterator[World]:
         live.start()
         puts = Puts(live, lambda name, data, origins: NOW_NS)
         app = application(live, puts, SubmittedEphemerides(lake_at(Path(home) / "lake"), f"{home}/landing"))
-        with ExitStack() as patched:
-            for module in () if in_threads else (requests, events):
-                patched.enter_context(patch.object(module, "run_in_threadpool", _here))
-            yield World(app, live, source)
+        for module in () if in_threads else (requests, events):
+            patched.enter_context(patch.object(module, "run_in_threadpool", _here))
+        yield World(app, live, source)
         puts.close()
         live.close()
 
 
 def with_at(line: int, run: Callable[[], Any], between: Callable[[], Any]) -> int:
-    """Call ``between`` before line ``line`` of the endpoint's code that ``run`` executes; how many lines it has."""
-    lines = 0
+    """Call ``between`` before line ``line`` of the endpoint's code that ``run`` executes; how many lines it has.
+
+    Where a lock is held there, it comes before the first line after that.
+    """
+    lines, is_done = 0, False
 
     def each(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal lines
+        nonlocal lines, is_done
         if event == "line":
             lines += 1
-            if lines == line:
+            if lines >= line and not is_done and not HeldLock.held:
+                is_done = True
                 between()
         return each
 

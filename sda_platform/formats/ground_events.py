@@ -10,8 +10,8 @@ from sda_platform.formats.json_fields import encodable, integer_field, json_obje
 from sda_platform.formats.records import RawRecord
 
 ISSUED, CONFIRMED, ACCEPTED, REJECTED, DISPATCHED = "issued", "confirmed", "accepted", "rejected", "dispatched"
-ACKNOWLEDGED, EXPIRED, LOST = "acknowledged", "expired", "lost"
-COMMAND_EVENTS: Final = (ISSUED, CONFIRMED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST)
+ACKNOWLEDGED, FAILED, EXPIRED, LOST = "acknowledged", "failed", "expired", "lost"
+COMMAND_EVENTS: Final = (ISSUED, CONFIRMED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, FAILED, EXPIRED, LOST)
 """Of a command: a person or program requests it, another one confirms it; the active uplink takes, refuses, sends it;
 the station answers."""
 LINK_EVENTS: Final = (
@@ -47,11 +47,18 @@ class GroundEvent:
     """Who issues or confirms a command (`ground.commanders`); empty: not stated."""
     signature: str = ""
     """That of the person, hexadecimal."""
+    station_accepted_time_ns: int = 0
+    """When the station accepted the command, by its own clock, as in ECSS-PUS service 1; 0: not stated."""
+    station_started_time_ns: int = 0
+    """When its execution began there."""
+    station_finished_time_ns: int = 0
+    """When it completed, failed or was refused there."""
 
 
 _TEXTS: Final = ("uplink", "command_id", "kind", "detail", "person", "signature")
 _DIRECTION: Final = ("azimuth_deg", "elevation_deg")
-_NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns")
+STATION_TIMES: Final = ("station_accepted_time_ns", "station_started_time_ns", "station_finished_time_ns")
+_NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns", *STATION_TIMES)
 
 
 def read_ground_event(record: RawRecord) -> GroundEvent:

@@ -12,9 +12,11 @@ from sda_platform.formats.ground_events import (
     CONFIRMED,
     DISPATCHED,
     EXPIRED,
+    FAILED,
     ISSUED,
     LOST,
     REJECTED,
+    STATION_TIMES,
     GroundEvent,
 )
 from sda_platform.ground.commands import PRIORITY, Command, Transition
@@ -34,7 +36,7 @@ _REACHED: Final = {
     DISPATCHED: "dispatched_time_ns",
 }
 _PERSON: Final = {ISSUED: "issued_by", CONFIRMED: "confirmed_by"}
-FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED, LOST)
+FINAL: Final = (ACKNOWLEDGED, REJECTED, FAILED, EXPIRED, LOST)
 _WHAT: Final = ("station", "kind", *DIRECTION)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
 
@@ -63,6 +65,7 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
         name = "finished_time_ns" if event["event"] in FINAL else _REACHED.get(event["event"])
         if name is not None:
             row[name] = min(row[name] or event["event_time_ns"], event["event_time_ns"])
+        row |= {name: row[name] or event[name] or None for name in STATION_TIMES}
         if (named := _PERSON.get(event["event"])) is not None:
             row[named] = row[named] or event["person"] or None
         is_execution = event["event"] == ACKNOWLEDGED and event["detail"] == EXECUTED
@@ -101,7 +104,7 @@ def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
     """Convert command events into transitions of a queue, in their order; an issued command has none yet."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in sorted(events, key=_order):
-        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED, LOST):
+        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, FAILED, EXPIRED, LOST):
             found.setdefault(event["command_id"], []).append(event)
     order = [each for several in found.values() for each in several]
     return [Transition(number, each["event"], command_of(each)) for number, each in enumerate(order, 1)]
@@ -119,6 +122,6 @@ def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:
 
 def _first(event: Mapping[str, Any]) -> dict[str, Any]:
     copied = {name: event[name] for name in _OF_COMMAND}
-    times = dict.fromkeys((*_PERSON.values(), *_REACHED.values(), "finished_time_ns"))
+    times = dict.fromkeys((*_PERSON.values(), *_REACHED.values(), "finished_time_ns", *STATION_TIMES))
     facts = {"priority": PRIORITY[event["kind"]], "state": COMMAND_EVENTS[0], "executions": 0}
     return {**copied, **times, **facts, "uplink": event["uplink"], "token": event["token"], "detail": event["detail"]}

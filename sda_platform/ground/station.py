@@ -28,15 +28,25 @@ _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (command_id TEXT PRIMARY KEY, token INTEGER NOT NULL, sender TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS executions (number INTEGER PRIMARY KEY, command_id TEXT NOT NULL, sender TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS pointings (command_id TEXT PRIMARY KEY, azimuth_deg REAL, elevation_deg REAL);
+CREATE TABLE IF NOT EXISTS reports (
+    command_id TEXT, report TEXT, time_ns INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (command_id, report)
+);
 CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NOT NULL);
 """
+
+
+class ExecutionFailed(Exception):
+    """The station could not execute a command; the text says why."""
 
 
 class DurableStation:
     """A station that executes each command once; its memory is in SQLite, synchronised before each answer."""
 
-    def __init__(self, path: Path, clock_ns: Callable[[], int]) -> None:
-        self._clock_ns = clock_ns
+    def __init__(
+        self, path: Path, clock_ns: Callable[[], int], execute: Callable[[dict[str, Any]], None] = lambda _: None
+    ) -> None:
+        """``execute`` does what a command says; it may raise ExecutionFailed."""
+        self._clock_ns, self._execute = clock_ns, execute
         self._lock, self._beats = threading.Lock(), dict[str, tuple[int, float]]()
         # Heartbeats wait neither for a command nor for the disk.
         self._beats_lock = threading.Lock()
@@ -46,27 +56,55 @@ class DurableStation:
         newest = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()
         self._newest: tuple[int, str] = tuple(newest or (0, ""))
 
-    def receive(self, command: dict[str, Any]) -> str:
-        """``executed``, ``repeated``, ``lost``, ``expired`` or ``stale_sender``: without effect, all but the first.
+    def receive(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Answer with the ``outcome``, and with ``times_ns`` (accepted, started, finished) of the station's own clock.
 
-        ``stale_sender`` is not to be acknowledged. ``lost``: it crashed after it stored the id and before it executed
-        the command, and will never execute it.
+        The outcome is ``executed``, ``failed`` with a ``reason``, ``repeated``, ``lost``, ``expired`` or
+        ``stale_sender``: without effect, all but the first two. A repetition has the times of the first one.
+        ``stale_sender`` is not to be acknowledged. ``lost``: it crashed after it stored the id and before it had
+        executed the command, and will never execute it.
         """
         with self._lock:
             token, _ = self._newest
+            command_id, now_ns = command["command_id"], self._clock_ns()
             if command["token"] < token:
-                return "stale_sender"
-            if self._has("commands", command["command_id"]):
-                return "repeated" if self._has("executions", command["command_id"]) else "lost"
-            if command["expires_time_ns"] <= self._clock_ns():
-                return "expired"
-            row = command["command_id"], command["token"], command["sender"]
+                return {"outcome": "stale_sender"}
+            if self._has("commands", command_id):
+                outcome = "repeated" if self._has("executions", command_id) else "lost"
+                return self._reported(command_id, outcome)
+            if command["expires_time_ns"] <= now_ns:
+                return {"outcome": "expired", "times_ns": {"finished": now_ns}}
+            row = command_id, command["token"], command["sender"]
             self._database.execute("INSERT INTO commands VALUES (?, ?, ?)", row)
-            if command.get("azimuth_deg") is not None:
-                pointing = row[0], command["azimuth_deg"], command["elevation_deg"]
-                self._database.execute("INSERT INTO pointings VALUES (?, ?, ?)", pointing)
-            self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", (row[0], row[2]))
-            return "executed"
+            self._report(command_id, "accepted", now_ns)
+            return self._reported(command_id, self._executed(command))
+
+    def _executed(self, command: dict[str, Any]) -> str:
+        command_id = command["command_id"]
+        self._report(command_id, "started", self._clock_ns())
+        try:
+            self._execute(command)
+        except ExecutionFailed as reason:
+            self._report(command_id, "finished", self._clock_ns(), str(reason) or "failed")
+            return "failed"
+        if command.get("azimuth_deg") is not None:
+            pointing = command_id, command["azimuth_deg"], command["elevation_deg"]
+            self._database.execute("INSERT INTO pointings VALUES (?, ?, ?)", pointing)
+        executed = command_id, command["sender"]
+        self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", executed)
+        self._report(command_id, "finished", self._clock_ns())
+        return "executed"
+
+    def _report(self, command_id: str, report: str, time_ns: int, reason: str = "") -> None:
+        self._database.execute("INSERT INTO reports VALUES (?, ?, ?, ?)", (command_id, report, time_ns, reason))
+
+    def _reported(self, command_id: str, outcome: str) -> dict[str, Any]:
+        """Return the answer with what was reported of a command; one that has failed stays so."""
+        rows = self._database.execute("SELECT report, time_ns, reason FROM reports WHERE command_id = ?", (command_id,))
+        found = {report: (time_ns, reason) for report, time_ns, reason in rows}
+        reason = "; ".join(reason for _, reason in found.values() if reason)
+        times_ns = {report: time_ns for report, (time_ns, _) in found.items()}
+        return {"outcome": "failed" if reason else outcome, "times_ns": times_ns, "reason": reason}
 
     def promote(self, uplink: str, above: int, offered: int | None = None) -> int:
         """A new token for ``uplink``; 0 where another one was promoted since the token ``above``.
@@ -147,7 +185,7 @@ def serve(station: DurableStation, port: int, guard: MessageGuard | None = None)
 def _answer(station: DurableStation, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
     """Return the answer of ``station`` to a message; None where it has no such path."""
     if path == "/commands":
-        return {"outcome": station.receive(body)}
+        return station.receive(body)
     if path == "/promotions":
         return {"token": station.promote(body["uplink"], body["above"], body.get("token"))}
     if path == HEARTBEATS_PATH:

@@ -3,7 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.formats.ground_events import COMMAND_EVENTS, HEARTBEATS, LINK_EVENTS
+from sda_platform.formats.ground_events import COMMAND_EVENTS, HEARTBEATS, LINK_EVENTS, STATION_TIMES
 from sda_platform.formats.membership_events import REGISTRY_EVENTS, STATUS_NAMES
 from sda_platform.ground.commands import PRIORITY
 from sda_platform.lake.quantities import quantity
@@ -41,6 +41,13 @@ class GroundEventRow(Provenance, LandingColumns):
     )
     person: T.StringType = pa.Field(nullable=True, description="Who issues or confirms the command; empty: not stated.")
     signature: T.StringType = pa.Field(nullable=True, description="That of the person (Ed25519), hexadecimal.")
+    station_accepted_time_ns: T.LongType = quantity(
+        "ns", "When the station accepted the command, by its own clock; 0: not stated.", nullable=True
+    )
+    station_started_time_ns: T.LongType = quantity("ns", "When its execution began there.", nullable=True)
+    station_finished_time_ns: T.LongType = quantity(
+        "ns", "When it completed, failed or was refused there.", nullable=True
+    )
 
 
 class GroundCommand(TableModel):
@@ -61,7 +68,14 @@ class GroundCommand(TableModel):
     accepted_time_ns: T.LongType = quantity("ns", "When an uplink first took it.", nullable=True)
     dispatched_time_ns: T.LongType = quantity("ns", "When it was first sent.", nullable=True)
     finished_time_ns: T.LongType = quantity(
-        "ns", "When it was acknowledged, rejected or lost, or expired.", nullable=True
+        "ns", "When it was acknowledged, rejected or lost, or failed or expired.", nullable=True
+    )
+    station_accepted_time_ns: T.LongType = quantity(
+        "ns", "When the station accepted it, by the station's clock.", nullable=True
+    )
+    station_started_time_ns: T.LongType = quantity("ns", "When its execution began there.", nullable=True)
+    station_finished_time_ns: T.LongType = quantity(
+        "ns", "When it completed, failed or was refused there.", nullable=True
     )
     uplink: T.StringType = pa.Field(nullable=True, description="Who reported the newest event.")
     token: T.LongType = pa.Field(ge=0, description="Its fencing token.")
@@ -134,6 +148,7 @@ GROUND_COMMANDS = Table(
         **{name: [("ground_events", name)] for name in ("detail", "azimuth_deg", "elevation_deg")},
         "priority": [("ground_events", "kind")],
         **{name: [("ground_events", "person")] for name in ("issued_by", "confirmed_by")},
+        **{name: [("ground_events", name)] for name in STATION_TIMES},
         **{name: [("ground_events", "event")] for name in ("state", "executions")},
         **{
             name: [("ground_events", "event_time_ns")]

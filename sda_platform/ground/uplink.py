@@ -15,10 +15,7 @@ from typing import Any
 import httpx
 
 from sda_platform.formats.ground_events import (
-    ACKNOWLEDGED,
     COMMAND_EVENTS,
-    EXPIRED,
-    LOST,
     REJECTED,
     GroundEvent,
 )
@@ -48,8 +45,6 @@ STEP_S = 0.05
 _SILENT_S = 30.0
 # A step that takes longer hangs: longer than a call to the station and one to the leases may take.
 _HUNG_S = 10.0
-# What becomes of a command by the answer of the station; any other answer acknowledges it.
-_ANSWERS = {"expired": EXPIRED, "lost": LOST}
 
 
 @dataclass
@@ -285,18 +280,17 @@ class Uplink:
             "expires_time_ns": command.expires_ns,
         }
         try:
-            outcome = str(self._post("/commands", body)["outcome"])
+            answer = self._post("/commands", body)
         except httpx.HTTPError:
             # Whether it was executed is not known: it stays dispatched, and is sent again with the same id.
             self._path.note_call(True, began_s=began_s, now_s=self.monotonic_s())
             return
         self._path.note_call(False, began_s=began_s, now_s=self.monotonic_s())
-        if outcome == "stale_sender":
+        if answer["outcome"] == "stale_sender":
             self._stop(began_s)
         elif self.queue is not None:
             self.queue.acknowledge(command.command_id)
-            event = _ANSWERS.get(outcome, ACKNOWLEDGED)
-            self.log.append([self._reports.of_command(command, event, self.token, outcome)])
+            self.log.append([self._reports.of_answer(command, answer, self.token)])
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self.station.post(path, json=body)

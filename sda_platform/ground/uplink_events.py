@@ -1,11 +1,18 @@
 """The events that an uplink reports, numbered in their order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
+from typing import Any, Final
 
-from sda_platform.formats.ground_events import HEARTBEATS, GroundEvent
+from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, FAILED, HEARTBEATS, LOST, GroundEvent
 from sda_platform.ground.commands import Command
 from sda_platform.ground.failover import LinkEvent
+
+REPORTS: Final = ("accepted", "started", "finished")
+"""What a station reports of a command, by its own clock."""
+# What becomes of a command by the answer of the station; any other answer acknowledges it.
+_ANSWERS: Final = {"failed": FAILED, "expired": EXPIRED, "lost": LOST}
 
 
 class UplinkEvents:
@@ -32,6 +39,13 @@ class UplinkEvents:
             command.azimuth_deg,
             command.elevation_deg,
         )
+
+    def of_answer(self, command: Command, answer: Mapping[str, Any], token: int) -> GroundEvent:
+        """What the station reports of a command, with the times of its own clock."""
+        outcome, times_ns = str(answer["outcome"]), answer.get("times_ns", {})
+        event = self.of_command(command, _ANSWERS.get(outcome, ACKNOWLEDGED), token, answer.get("reason") or outcome)
+        stated = {f"station_{name}_time_ns": int(times_ns.get(name, 0)) for name in REPORTS}
+        return replace(event, **stated)  # type: ignore[arg-type]
 
     def of_link(self, link: LinkEvent, token: int, more: str = "") -> GroundEvent:
         """A change of an uplink, as this one saw it; ``token``: where the change has none."""

@@ -23,7 +23,10 @@ from sda_platform.units import DAY_NS, MINUTE_NS
 
 REVIEWED_NS: Final = DAY_NS
 """What became of a task is concluded again for so long after its beginning."""
-_COMMAND: Final = ("command_id", "state", "detail", "issued_time_ns", "accepted_time_ns", "finished_time_ns")
+_COMMAND: Final = (
+    "command_id", "state", "detail", "issued_time_ns", "accepted_time_ns", "finished_time_ns",
+    "station_finished_time_ns",
+)  # fmt: skip
 # No observation is longer, nor a window of fits.
 _LONGEST_NS: Final = 30 * MINUTE_NS
 

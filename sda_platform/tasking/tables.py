@@ -139,7 +139,9 @@ class TaskOfSensor(CorrectionLogModel):
     )
     issued_time_ns: T.LongType = quantity("ns", "When its command was issued; null: it has none.", nullable=True)
     accepted_time_ns: T.LongType = quantity("ns", "When an uplink took the command.", nullable=True)
-    finished_time_ns: T.LongType = quantity("ns", "When the command ended.", nullable=True)
+    finished_time_ns: T.LongType = quantity(
+        "ns", "When the command ended, by the station's clock if it states that.", nullable=True
+    )
     observations: T.LongType = pa.Field(ge=0, description="Observations attributed to it.")
     observation_ids: T.ArrayType = text_list(
         "These: of its sensor, within its time, and in a window fit of its object; sorted."
@@ -222,7 +224,8 @@ TASK_OUTCOMES = Table(
         "event_id": [("observation_requests", "event_id")],
         "state": [("ground_commands", "state"), ("fused_tracks", "observation_ids")],
         "detail": [("ground_commands", "detail")],
-        **{name: [("ground_commands", name)] for name in ("issued_time_ns", "accepted_time_ns", "finished_time_ns")},
+        **{name: [("ground_commands", name)] for name in ("issued_time_ns", "accepted_time_ns")},
+        "finished_time_ns": [("ground_commands", "station_finished_time_ns"), ("ground_commands", "finished_time_ns")],
         "observation_ids": [("observations", "observation_id")],
         "realised_gain": [
             ("fused_tracks", "covariance"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sda_platform.formats.ground_events import ACKNOWLEDGED, CONFIRMED, EXPIRED, ISSUED, LOST, REJECTED
+from sda_platform.formats.ground_events import FAILED as COMMAND_FAILED
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.tasking.tables import (
     ACCEPTED,
@@ -107,7 +108,7 @@ class TaskOutcome:
             "request": self.request,
             "issued_time_ns": command.get("issued_time_ns"),
             "accepted_time_ns": command.get("accepted_time_ns"),
-            "finished_time_ns": command.get("finished_time_ns"),
+            "finished_time_ns": command.get("station_finished_time_ns") or command.get("finished_time_ns"),
             "observations": len(self.observation_ids),
             "observation_ids": list(self.observation_ids),
             "expected_gain": task.expected_gain,
@@ -181,7 +182,7 @@ def _state(task: Task, command: Mapping[str, Any] | None, *, is_observed: bool, 
     if command is None:
         return (MISSED, "neither command nor observation") if has_ended else (PLANNED, "")
     reached = command["state"]
-    if reached in (REJECTED, EXPIRED, LOST):
+    if reached in (REJECTED, COMMAND_FAILED, EXPIRED, LOST):
         return FAILED, f"{reached}: {command['detail']}" if command["detail"] else reached
     if reached == ACKNOWLEDGED:
         return (EXECUTED, "no observation of it") if has_ended else (EXECUTING, "")

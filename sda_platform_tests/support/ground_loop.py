@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from sda_platform.ground.commanders import Commanders
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.message_guard import MessageGuard
-from sda_platform.ground.station import DurableStation, serve
+from sda_platform.ground.station import DurableStation, ExecutionFailed, serve
 from sda_platform.ground.uplink import Uplink, UplinkSettings
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.lake import Lake
@@ -35,6 +36,10 @@ class Ground:
     url: str
     now_s: float = 0.0
     station_ahead_s: float = 0.0
+    execution_s: float = 0.0
+    """How long the station takes for a command, by its clock."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Commands that it cannot execute, with the reason."""
     uplinks: dict[str, Uplink] = field(default_factory=dict)
 
     def now_ns(self) -> int:
@@ -71,6 +76,14 @@ class Ground:
                 self.uplinks[name].beat()
                 self.uplinks[name].step()
 
+    def execute(self, command: dict[str, Any]) -> None:
+        self.station_ahead_s += self.execution_s
+        if command["command_id"] in self.failures:
+            raise ExecutionFailed(self.failures[command["command_id"]])
+
+    def station_ns(self) -> int:
+        return self.now_ns() + round(self.station_ahead_s * SECOND_NS)
+
     def log(self) -> CommandLog:
         return CommandLog(self.lake, str(self.landing), "atlantic")
 
@@ -85,7 +98,7 @@ class Ground:
 def ground_at(directory: Path, patch: pytest.MonkeyPatch, guard: MessageGuard | None = None) -> Iterator[Ground]:
     """A ground segment below ``directory``; the station's clocks are moved with those of the uplinks."""
     station = DurableStation(
-        directory / "station.sqlite", lambda: START_NS + round((made.now_s + made.station_ahead_s) * SECOND_NS)
+        directory / "station.sqlite", lambda: made.station_ns(), lambda command: made.execute(command)
     )
     server = serve(station, 0, guard)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -335,7 +335,7 @@ def test_a_station_that_takes_long_for_each_command_is_slow_and_no_failure(
     ground.run(4)
     receive = ground.station.receive
 
-    def slowly(command: dict[str, object]) -> str:
+    def slowly(command: dict[str, object]) -> dict[str, object]:
         for _ in range(30):
             ground.now_s += 0.05
             primary.beat()  # in its thread, while the command is on its way

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sda_platform.ground.station_messages import HEARTBEATS_PATH, KEY, NUMBER, OLD_NUMBER, SENDER, SIGNATURE, signature
+from sda_platform.ground.station_messages import (
+    HEARTBEATS_PATH,
+    KEY,
+    NUMBER,
+    OLD_NUMBER,
+    SENDER,
+    SIGNATURE,
+    answer_signature,
+    signature,
+)
 from sda_platform.orchestration.webhooks import SigningKey, SigningKeys
 from sda_platform.units import SECOND_NS
 
@@ -63,10 +72,10 @@ class MessageGuard:
             self._accept(sender, path, int(number))
         return None
 
-    def answer_headers(self, headers: Mapping[str, str], answer: bytes) -> dict[str, str]:
-        """Return what an answer to an accepted message with ``headers`` adds."""
+    def answer_headers(self, headers: Mapping[str, str], status: int, answer: bytes) -> dict[str, str]:
+        """Return what an answer to a message with ``headers`` adds, whose signature was that of its key."""
         key = self._key(headers)
-        return {SIGNATURE: signature(key, b"answer", headers[NUMBER].encode(), answer)} if key else {}
+        return {SIGNATURE: answer_signature(key, headers[NUMBER], status, answer)} if key else {}
 
     def _key(self, headers: Mapping[str, str]) -> SigningKey | None:
         return next((each for each in self._keys if each.id == headers.get(KEY)), None)

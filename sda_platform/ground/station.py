@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx
 
 from sda_platform.ground.message_guard import MessageGuard
-from sda_platform.ground.station_messages import HEARTBEATS_PATH
+from sda_platform.ground.station_messages import HEARTBEATS_PATH, OLD_NUMBER
 from sda_platform.http_gate import refusal_of
 
 _REQUEST_WITHIN_S: Final = 10.0
@@ -158,14 +158,16 @@ def serve(station: DurableStation, port: int, guard: MessageGuard | None = None)
             content = self.rfile.read(int(size))
             headers = httpx.Headers(self.headers.items())
             if guard is not None and (refusal := guard.refusal(self.path, headers, content)):
-                self._send(refusal.status, refusal.body())
+                content, is_genuine = refusal.body(), refusal.status == OLD_NUMBER
+                more = guard.answer_headers(headers, refusal.status, content) if is_genuine else {}
+                self._send(refusal.status, content, more)
                 return
             facts = _answer(station, self.path, json.loads(content or b"{}"))
             if facts is None:
                 self.send_error(404)
                 return
             answer = json.dumps(facts).encode()
-            self._send(200, answer, guard.answer_headers(headers, answer) if guard else {})
+            self._send(200, answer, guard.answer_headers(headers, 200, answer) if guard else {})
 
         def _send(self, status: int, content: bytes, more: Mapping[str, str] = MappingProxyType({})) -> None:
             self.send_response(status)

@@ -25,11 +25,17 @@ def signature(key: SigningKey, *parts: bytes) -> str:
     return base64.b64encode(hmac.digest(key.secret, b"\n".join(parts), "sha256")).decode()
 
 
+def answer_signature(key: SigningKey, number: str, status: int, content: bytes) -> str:
+    """Compute the signature of an answer with this HTTP ``status`` to message ``number``."""
+    return signature(key, b"answer", str(status).encode(), number.encode(), content)
+
+
 class SignedMessages(httpx.Auth):
     """Signs the messages of uplink ``sender`` with the first of ``keys``, and verifies the answers.
 
     Numbers are the time, so that a restarted sender goes on above its former ones. ``refused`` takes the reason of a
-    refusal, each reason once in a row. Raises httpx.RemoteProtocolError for an answer with a wrong signature.
+    refusal, each reason once in a row. Raises httpx.RemoteProtocolError for an answer with a wrong signature, and
+    httpx.LocalProtocolError while the keys cannot be read.
     """
 
     requires_request_body = requires_response_body = True
@@ -43,20 +49,20 @@ class SignedMessages(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Sign a request; sign it anew where the station has seen a higher number."""
-        response = yield self._signed(request, 0)
+        key = self._key(request)
+        response = yield self._signed(key, request, 0)
         if response.status_code == OLD_NUMBER:
-            response = yield self._signed(request, int(response.json()["above"]))
+            # Only the station may raise the number: it does not go down again.
+            self._verify(key, request, response)
+            response = yield self._signed(key, request, int(response.json()["above"]))
         if response.is_error:
-            self._report(response.json().get("reason", "") if response.content.startswith(b"{") else "")
+            self._report(response.reason_phrase if self._is_foreign(response) else response.json()["reason"])
             return
         self._reason = ""
-        number = request.headers[NUMBER].encode()
-        expected = signature(self._key(), b"answer", number, response.content)
-        if not hmac.compare_digest(response.headers.get(SIGNATURE, "").encode(), expected.encode()):
-            raise httpx.RemoteProtocolError("the answer is not signed by the station", request=request)
+        self._verify(key, request, response)
 
-    def _signed(self, request: httpx.Request, above: int) -> httpx.Request:
-        key, path = self._key(), request.url.path
+    def _signed(self, key: SigningKey, request: httpx.Request, above: int) -> httpx.Request:
+        path = request.url.path
         # Each path is used by one thread.
         number = self._last[path] = max(self._clock_ns(), self._last.get(path, 0) + 1, above + 1)
         parts = path.encode(), self._sender.encode(), str(number).encode(), request.content
@@ -64,11 +70,30 @@ class SignedMessages(httpx.Auth):
         request.headers.update(headers)
         return request
 
-    def _key(self) -> SigningKey:
-        key = next(iter(self._keys), None)
+    def _verify(self, key: SigningKey, request: httpx.Request, response: httpx.Response) -> None:
+        expected = answer_signature(key, request.headers[NUMBER], response.status_code, response.content)
+        if not hmac.compare_digest(response.headers.get(SIGNATURE, "").encode(), expected.encode()):
+            raise httpx.RemoteProtocolError("the answer is not signed by the station", request=request)
+
+    def _key(self, request: httpx.Request) -> SigningKey:
+        try:
+            key = next(iter(self._keys), None)
+            reason = "the file of SDA_STATION_KEYS has no key"
+        except Misconfigured as error:
+            key, reason = None, str(error)
         if key is None:
-            raise Misconfigured("the file of SDA_STATION_KEYS has no key")
+            # As any failed call: the file may be back for the next one.
+            self._report(reason)
+            raise httpx.LocalProtocolError(reason, request=request)
         return key
+
+    @staticmethod
+    def _is_foreign(response: httpx.Response) -> bool:
+        """Return whether something else than a station refused, such as a proxy."""
+        try:
+            return "reason" not in response.json()
+        except (ValueError, TypeError):
+            return True
 
     def _report(self, reason: str) -> None:
         if self._refused is not None and reason and reason != self._reason:

@@ -154,14 +154,39 @@ def test_a_key_is_changed_without_a_pause(tmp_path: Path) -> None:
         assert [each.headers["Station-Key"] for each in network.sent] == ["one", "other"]
 
 
-def test_an_answer_that_the_station_did_not_sign_is_none() -> None:
-    forged = httpx.MockTransport(lambda _: httpx.Response(200, json={"outcome": "executed"}))
+@pytest.mark.parametrize(
+    ("status", "answer"), [(200, {"outcome": "executed"}), (409, {"reason": "", "above": 2**70}), (409, ["above"])]
+)
+def test_an_answer_that_the_station_did_not_sign_is_none(status: int, answer: object) -> None:
+    forged = httpx.MockTransport(lambda _: httpx.Response(status, json=answer))
     signing = SignedMessages(keys(ONE), "primary", lambda: 1)
     with (
         httpx.Client(base_url="http://station", transport=forged, auth=signing) as client,
         pytest.raises(httpx.RemoteProtocolError, match="not signed"),
     ):
         client.post("/commands", json=COMMAND)
+
+
+def test_what_a_proxy_refuses_is_a_failed_call(network: Network) -> None:
+    proxy = httpx.MockTransport(lambda _: httpx.Response(502, text="<html>"))
+    signing = SignedMessages(keys(ONE), "primary", lambda: 1, refused=network.refused.append)
+    with httpx.Client(base_url="http://station", transport=proxy, auth=signing) as client:
+        assert client.post("/commands", json=COMMAND).status_code == 502
+    assert network.refused == ["Bad Gateway"]
+
+
+def test_a_file_of_keys_that_is_gone_for_a_while_fails_calls_alone(network: Network, tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(ONE)
+    file.chmod(0o600)
+    with network.client(str(file)) as client:
+        assert client.post("/heartbeats", json={"uplink": "primary"}).status_code == 200
+        file.rename(tmp_path / "away")
+        with pytest.raises(httpx.HTTPError):
+            client.post("/heartbeats", json={"uplink": "primary"})
+        assert "SDA_STATION_KEYS" in network.refused[0]
+        (tmp_path / "away").rename(file)
+        assert client.post("/heartbeats", json={"uplink": "primary"}).status_code == 200
 
 
 def test_uplinks_with_the_stations_key_command_it__46_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,7 @@ ATTEMPTS: Final = (
     Attempt(STATION, "page of another origin", "403"),
     Attempt(STATION, "older token", "refused"),
     Attempt(STATION, "newest token", "executes"),
+    Attempt(STATION, "newest token, keys set, no signature", "401"),
 )
 
 

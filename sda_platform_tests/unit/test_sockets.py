@@ -26,6 +26,8 @@ from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.ground import station
+from sda_platform.ground.message_guard import MessageGuard
+from sda_platform.orchestration.webhooks import SigningKeys
 from sda_platform.private_home import private_files
 from sda_platform.runtime import liveness, platform_home, worker_socket
 from sda_platform.runtime.pages import PageAnswer, Pages
@@ -275,8 +277,8 @@ def feed(_home: Path) -> Found:
 
 
 @contextmanager
-def _station(home: Path) -> Iterator[str]:
-    with station.serve(station.DurableStation(home / "station.sqlite", lambda: 0), 0) as server:
+def _station(home: Path, guard: MessageGuard | None = None) -> Iterator[str]:
+    with station.serve(station.DurableStation(home / "station.sqlite", lambda: 0), 0, guard) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -292,11 +294,15 @@ def ground_station(home: Path) -> Found:
             return {"executed": "executes", "stale_sender": "refused"}.get(outcome, outcome)
 
         page = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
-        return {
+        found = {
             "page of another origin": _status(f"{url}/promotions", page, method="POST", content="{}"),
             "older token": commanded("x", min(tokens) - (tokens[0] == tokens[1])),
             "newest token": commanded("y", max(tokens)),
         }
+    keys = SigningKeys("SDA_STATION_KEYS", "one:whsec_" + "A" * 32)
+    with _station(home, MessageGuard(keys, home / "station.sqlite")) as url:
+        found["newest token, keys set, no signature"] = _status(f"{url}/commands", {}, method="POST", content="{}")
+    return found
 
 
 TRIED: Mapping[str, Callable[[Path], Found]] = {

@@ -54,7 +54,7 @@ class VectorClock:
         return self.snapshot()
 
     def merge(self, other: Vector) -> None:
-        """Take in what ``other`` has seen; a repeated one changes nothing."""
+        """Take in what ``other`` has seen; a repeated one changes nothing. The vector counts no receptions."""
         self.seen = merged(self.seen, other)
 
     def compare(self, other: Vector) -> Ordering:

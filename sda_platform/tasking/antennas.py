@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from sda_platform.units import SECOND_NS
 
@@ -42,8 +44,7 @@ class AntennaPass:
         return (d0[0] + part * turn) % 360.0, d0[1] + part * (d1[1] - d0[1])
 
 
-@dataclass(frozen=True, order=True)
-class Booking:
+class Booking(NamedTuple):
     """Antenna time of one request: from ``start_ns`` to ``end_ns`` on target, with the directions at both."""
 
     start_ns: int
@@ -76,41 +77,54 @@ class Antenna:
         angle_deg = max(min(azimuth_deg, 360.0 - azimuth_deg), abs(before.end_deg[1] - after.start_deg[1]))
         return round((self.setup_s + angle_deg / self.slew_deg_s) * SECOND_NS)
 
+    @property
+    def longest_gap_ns(self) -> int:
+        """The gap between opposite directions, ns."""
+        return round((self.setup_s + 180.0 / self.slew_deg_s) * SECOND_NS)
+
 
 class AntennaTimeline:
     """The bookings of one antenna, which never overlap, with the gaps in between."""
 
     def __init__(self, antenna: Antenna) -> None:
-        self._antenna = antenna
+        self._antenna, self._longest_gap_ns = antenna, antenna.longest_gap_ns
         self._bookings: list[Booking] = []
+        self._starts_ns: list[int] = []  # of each booking
 
     def __iter__(self) -> Iterator[Booking]:
         return iter(self._bookings)
 
     def add(self, booking: Booking) -> None:
         """Enter a booking. Raises ValueError where it is too near another one."""
-        if self.conflicts(booking):
-            raise ValueError(f"{booking.source_id} is taken at {booking.start_ns}: {self.conflicts(booking)[0]}")
-        insort(self._bookings, booking)
+        if found := self.conflicts(booking):
+            raise ValueError(f"{booking.source_id} is taken at {booking.start_ns}: {found[0]}")
+        place = bisect_left(self._starts_ns, booking.start_ns)
+        self._bookings.insert(place, booking)
+        self._starts_ns.insert(place, booking.start_ns)
 
     def remove(self, booking: Booking) -> None:
         """Take out a booking that is there."""
-        self._bookings.remove(booking)
+        place = bisect_left(self._starts_ns, booking.start_ns)
+        if self._bookings[place] != booking:
+            raise ValueError(f"{booking} is not booked")
+        del self._bookings[place], self._starts_ns[place]
 
     def conflicts(self, booking: Booking) -> list[Booking]:
         """Return the bookings that are too near ``booking``, in order."""
-        place, antenna = bisect_left(self._bookings, booking), self._antenna
-        first = place
-        while first and booking.start_ns - self._bookings[first - 1].end_ns < antenna.gap_ns(
-            self._bookings[first - 1], booking
-        ):
+        place = bisect_left(self._starts_ns, booking.start_ns)
+        first = last = place
+        while first and self._is_near(self._bookings[first - 1], booking):
             first -= 1
-        last = place
-        while last < len(self._bookings) and self._bookings[last].start_ns - booking.end_ns < antenna.gap_ns(
-            booking, self._bookings[last]
-        ):
+        while last < len(self._bookings) and self._is_near(booking, self._bookings[last]):
             last += 1
         return self._bookings[first:last]
+
+    def _is_near(self, before: Booking, after: Booking) -> bool:
+        between_ns = after.start_ns - before.end_ns
+        # Most pairs overlap or lie far apart: directions count only in between.
+        return between_ns < self._longest_gap_ns and (
+            between_ns < 0 or between_ns < self._antenna.gap_ns(before, after)
+        )
 
     def free(
         self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
@@ -118,27 +132,24 @@ class AntennaTimeline:
         """Return the free time of ``duration_ns`` within ``between_ns`` that is nearest to culmination, if there is
         one.
         """
-        middle = self.middle(request_id, window, between_ns, duration_ns)
-        if not self.conflicts(middle):
-            return middle
-        free = [
-            candidate
-            for candidate in self.candidates(request_id, window, between_ns, duration_ns)
-            if not self.conflicts(candidate)
-        ]
-        return min(free, key=lambda each: (abs(each.start_ns - middle.start_ns), each.start_ns), default=None)
+        places = self.candidates(request_id, window, between_ns, duration_ns)
+        return next((each for each in places if not self.conflicts(each)), None)
 
     def candidates(
         self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
-    ) -> list[Booking]:
-        """Times worth a look: around culmination, first, last, right after and before each booking in the window."""
+    ) -> Iterator[Booking]:
+        """Yield times worth a look: around culmination, then first, last, right after and before each booking in the
+        window, the nearest to culmination first.
+        """
         middle = self.middle(request_id, window, between_ns, duration_ns)
-        return self.beside(self._nearest(between_ns, middle), middle, window, between_ns)[:_MOST_CANDIDATES]
+        yield middle
+        places = self.beside(self._nearest(between_ns, middle), middle, window, between_ns)
+        yield from islice(places, 1, _MOST_CANDIDATES)
 
     def beside(
         self, others: Iterable[Booking], middle: Booking, window: AntennaPass, between_ns: tuple[int, int]
-    ) -> list[Booking]:
-        """List places for ``middle``: its own, first, last, beside each of ``others``; nearest to its own first."""
+    ) -> Iterator[Booking]:
+        """Yield places for ``middle``: its own, first, last, beside each of ``others``; nearest to its own first."""
         duration_ns = middle.end_ns - middle.start_ns
         first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
         starts = {middle.start_ns, first_ns, last_ns}
@@ -153,16 +164,19 @@ class AntennaTimeline:
                     sooner = other.start_ns - duration_ns - self._antenna.gap_ns(there, other)
                     starts |= {start_ns, later if start_ns == after_ns else sooner}
         ordered = sorted(starts, key=lambda each: (abs(each - middle.start_ns), each))
-        usable = (start_ns for start_ns in ordered if first_ns <= start_ns <= last_ns)
-        return [booked(middle.request_id, window, start_ns, duration_ns) for start_ns in usable]
+        for start_ns in ordered:
+            if first_ns <= start_ns <= last_ns:
+                yield booked(middle.request_id, window, start_ns, duration_ns)
 
     def within(self, between_ns: tuple[int, int]) -> list[Booking]:
         """Return the bookings that touch ``between_ns``, in order."""
-        return [other for other in self._bookings if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
+        first = max(bisect_left(self._starts_ns, between_ns[0]) - 1, 0)
+        touching = self._bookings[first : bisect_right(self._starts_ns, between_ns[1])]
+        return [other for other in touching if other.end_ns >= between_ns[0]]
 
     def _nearest(self, between_ns: tuple[int, int], middle: Booking) -> list[Booking]:
         """Return the bookings that touch ``between_ns``; of many, those nearest to ``middle``."""
-        place = bisect_left(self._bookings, middle)
+        place = bisect_left(self._starts_ns, middle.start_ns)
         around = self._bookings[max(0, place - _MOST_NEIGHBOURS) : place + _MOST_NEIGHBOURS]
         return [other for other in around if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
 

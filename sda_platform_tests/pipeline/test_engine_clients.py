@@ -20,6 +20,16 @@ FIRST = 1
 Start = Callable[..., Client]
 
 
+METADATA_CHANGE = pytest.param(
+    "append", lambda table: table.alter.set_table_properties({"sda.note": "x"}, False), "DELTA_METADATA_CHANGED",
+    id="properties",
+)  # fmt: skip
+PROTOCOL_CHANGE = pytest.param(
+    "overwrite", lambda table: table.alter.add_feature(TableFeatures.AppendOnly, True), "DELTA_PROTOCOL_CHANGED",
+    id="protocol",
+)  # fmt: skip
+
+
 @pytest.fixture(params=sampled(["append", "overwrite"], "overwrite"))
 def write(request: pytest.FixtureRequest) -> Write:
     """How the clients write: both ways where a killed client's statement commits, one of them elsewhere.
@@ -139,12 +149,8 @@ def test_two_platforms_on_one_engine_write_only_their_own_manifests__D1(
 
 @pytest.mark.parametrize(
     ("write", "change", "condition"),
-    [
-        ("append", lambda table: table.alter.set_table_properties({"sda.note": "x"}, False), "DELTA_METADATA_CHANGED"),
-        ("overwrite", lambda table: table.alter.add_feature(TableFeatures.AppendOnly, True), "DELTA_PROTOCOL_CHANGED"),
-    ],
+    sampled([METADATA_CHANGE, PROTOCOL_CHANGE], METADATA_CHANGE),
     indirect=["write"],
-    ids=["properties", "protocol"],
 )
 def test_a_change_of_the_table_next_to_a_write_is_a_reason_to_try_again__D22(
     start: Start, lake: Lake, write: Write, change: Callable[[DeltaTable], None], condition: str

@@ -111,15 +111,15 @@ def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
 
 
 def test_a_range_begins_with_what_the_table_held_before_it(lived: Platform, tmp_path: Path) -> None:
-    tables = [table for table in TABLES if lived.lake.log(table).head().sequence > 1]
-    assert {"orbital_catalog", "fused_tracks", "alert_deliveries"} <= {table.name for table in tables}
+    several = [table for table in TABLES if lived.lake.log(table).head().sequence > 1]
+    tables = sampled(several, *sorted((ORBITAL_CATALOG, FUSED_TRACKS, ALERT_DELIVERIES), key=TABLES.index))
     found = replayed(lived, lived.lake, tmp_path / "shadow", *tables, span=Span(from_sequence=2))
     assert [(each.table, each.first_sequence) for each in found] == [(table.name, 2) for table in tables]
     assert [line for each in found for line in each.differences] == []
 
 
 def test_both_readers_see_the_same_columns__O9(lived: Platform) -> None:
-    for table in FROM_FRAMES_TO_DELIVERY:
+    for table in sampled(FROM_FRAMES_TO_DELIVERY, RAW_RECORDS, FUSED_TRACKS, CONJUNCTION_ASSESSMENTS):
         log = lived.lake.log(table)
         by_spark = lived.lake.session.read.format("delta").load(log.uri).toArrow()
         assert digest(table, by_spark) == digest(table, log.rows()), table.name

@@ -19,6 +19,7 @@ from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.sampling import sampled
 from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, land
 
 TRUTH = Path(__file__).parents[1] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
@@ -133,7 +134,7 @@ def test_of_a_few_new_element_sets_only_their_pairs_are_screened_and_the_result_
     assert all(set(pair(before[event])) & set(shift_deg) for event in gone)
 
 
-@pytest.mark.parametrize("internal", [True, False])
+@pytest.mark.parametrize("internal", sampled([True, False], True))
 def test_a_fleet_is_screened_in_its_volumes_with_or_without_pairs_of_its_own(
     tmp_path: Path, spark: SparkSession, internal: bool
 ) -> None:

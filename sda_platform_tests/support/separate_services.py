@@ -107,9 +107,10 @@ class SeparateServices:
         for name in reversed(list(self.processes)):
             self.kill(name)
 
-    def log(self, name: str) -> str:
-        """The end of what the service has written."""
-        return "\n".join((self._directory / f"{name}.log").read_text().splitlines()[-_LAST_LINES:])
+    def log(self, name: str, last: int | None = _LAST_LINES) -> str:
+        """The ``last`` lines that the service has written; None: all."""
+        lines = (self._directory / f"{name}.log").read_text().splitlines()
+        return "\n".join(lines[-last:] if last else lines)
 
     @property
     def _sda(self) -> list[str]:

@@ -67,6 +67,8 @@ from sda_platform_tests.support.segments import START_NS, after, described, rada
 from sda_platform_tests.support.store_faults import STORE_FAULTS
 
 CONTROL_COMMITS = 10
+MOST_RACES = 5
+"""On a busy machine two writers may take turns for so few commits: then they race again."""
 COMMITS = int(os.environ.get("RACE_COMMITS", CONTROL_COMMITS))
 pytestmark = pytest.mark.timeout(900 + 5 * COMMITS)
 _ROUNDS, _WRITERS = 4, 6
@@ -428,17 +430,25 @@ def require_once(root: str, told: list[dict[str, int]], commits: int = COMMITS) 
 
 
 def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_path: Path, root: str) -> None:
-    told = raced(tmp_path, root, {"one": "conditional-put", "other": "conditional-put"})
-    require_once(root, told)
-    assert sum(each["lost"] for each in told) >= 1, "they did race"
+    for attempt in range(MOST_RACES):
+        told = raced(tmp_path, f"{root}/{attempt}", {"one": "conditional-put", "other": "conditional-put"})
+        require_once(f"{root}/{attempt}", told)
+        if sum(each["lost"] for each in told):
+            return
+    pytest.fail("they never met")
 
 
 def test_the_race_shows_an_engine_that_ignores_conflicts_in_the_store_spec_86(tmp_path: Path, root: str) -> None:
-    told = raced(tmp_path, root, {"one": "unchecked", "other": "unchecked"}, CONTROL_COMMITS)
-    sequences = [each.sequence for each in lake_at(root).log(OBSERVATIONS).commits(None)]
-    assert len(sequences) > len(set(sequences)) == CONTROL_COMMITS
-    with pytest.raises(AssertionError):
-        require_once(root, told, CONTROL_COMMITS)
+    for attempt in range(MOST_RACES):
+        lake = f"{root}/{attempt}"
+        told = raced(tmp_path, lake, {"one": "unchecked", "other": "unchecked"}, CONTROL_COMMITS)
+        sequences = [each.sequence for each in lake_at(lake).log(OBSERVATIONS).commits(None)]
+        assert len(set(sequences)) == CONTROL_COMMITS
+        if len(sequences) > CONTROL_COMMITS:
+            with pytest.raises(AssertionError):
+                require_once(lake, told, CONTROL_COMMITS)
+            return
+    pytest.fail("they never met")
 
 
 @pytest.fixture(scope="module")
@@ -520,7 +530,7 @@ def test_the_engine_uses_new_credentials_while_runs_go_on(
     assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 4
 
 
-@pytest.mark.parametrize("fault", ["cut off", "overloaded"])
+@pytest.mark.parametrize("fault", sampled(["cut off", "overloaded"], "cut off"))
 def test_a_run_whose_engine_loses_the_store_is_repeated_and_nothing_is_doubled(
     engine: str, network: CuttingProxy, tmp_path: Path, root: str, fault: str
 ) -> None:

@@ -312,8 +312,9 @@ def test_the_worker_host_is_the_platform_of_the_home_and_excludes_others(deploym
     state = platform_home.running_platform(deployment.home)
     assert state is not None
     assert state["addresses"]["webserver"] == deployment.ui
-    assert "tables are sound" in deployment.services.log("run-workers"), "verified before they serve"
-    assert "the engine is warm" in deployment.services.log("run-workers"), "the first run waits for no import"
+    written = deployment.services.log("run-workers", None)
+    assert "tables are sound" in written, "verified before they serve"
+    assert "the engine is warm" in written, "the first run waits for no import"
     again = deployment.services.ask("service", "run-workers")
     assert again.returncode == 1
     assert "a platform already runs in" in again.stderr

@@ -22,6 +22,7 @@ from sda_platform.orbits.earth_parameters import (
     ut1_ns,
 )
 from sda_platform.orbits.frames import (
+    ASTRONOMICAL_UNIT_KM,
     earth_rotation_cross,
     itrf_to_teme,
     teme_to_itrf,
@@ -161,6 +162,16 @@ def to_gcrf(frame: str, time_ns: IntArray) -> FloatArray:
 def gcrf_to_teme(time_ns: IntArray) -> FloatArray:
     """Return the rotations (n, 3, 3) from GCRF into TEME of date."""
     return to_gcrf("TEME", time_ns).swapaxes(1, 2)
+
+
+def moon_gcrf_km(time_ns: IntArray) -> FloatArray:
+    """Return the Moon's positions (n, 3) from the Earth's centre, km: ERFA ``moon98`` (Meeus), to 10 arcseconds."""
+    return np.asarray(erfa.moon98(*terrestrial_time(time_ns))["p"] * ASTRONOMICAL_UNIT_KM)
+
+
+def moon_teme_km(time_ns: IntArray) -> FloatArray:
+    """Return the same in TEME of date."""
+    return np.asarray(np.einsum("nij,nj->ni", gcrf_to_teme(time_ns), moon_gcrf_km(time_ns)))
 
 
 def gcrf_to_itrf(time_ns: IntArray) -> FloatArray:

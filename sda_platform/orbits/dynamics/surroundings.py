@@ -17,7 +17,7 @@ from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.formats.time_systems import tai_to_utc_ns, utc_to_tai_ns
 from sda_platform.orbits.dynamics.atmosphere import geomagnetic_temperature_k, night_temperature_k, season
 from sda_platform.orbits.dynamics.space_weather import SpaceWeather
-from sda_platform.orbits.earth_orientation import gcrf_to_itrf
+from sda_platform.orbits.earth_orientation import gcrf_to_itrf, moon_gcrf_km
 from sda_platform.orbits.earth_parameters import terrestrial_time
 from sda_platform.orbits.frames import ASTRONOMICAL_UNIT_KM, EARTH_ROTATION_RAD_S
 from sda_platform.units import DAY_NS
@@ -58,7 +58,7 @@ def _of_days(first: int, end: int, weather: SpaceWeather) -> Surroundings:
     end_ns = (-(-int(utc_to_tai_ns(end * DAY_NS)) // _GRID_NS) + _MARGIN) * _GRID_NS
     time_ns = tai_to_utc_ns(np.arange(first_ns, end_ns + 1, _GRID_NS, dtype=np.int64))
     tt = terrestrial_time(time_ns)
-    moon = erfa.moon98(*tt)["p"] * ASTRONOMICAL_UNIT_KM
+    moon = moon_gcrf_km(time_ns)
     sun = -erfa.epv00(*tt)[0]["p"] * ASTRONOMICAL_UNIT_KM
     f107, f107_mean, ap = weather.at(time_ns)
     air = np.stack([night_temperature_k(f107, f107_mean), geomagnetic_temperature_k(ap), season(time_ns)], axis=1)

@@ -16,13 +16,22 @@ from numba import njit
 
 from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S, SUN_RADIUS_KM, WGS84_RADIUS_KM
 
-ELEVATION, RANGE, LIGHT, DARKNESS = 0, 1, 2, 3
-"""Conditions: above the elevation mask, within range, the object in full sunlight, the site dark."""
+ELEVATION, RANGE, LIGHT, DARKNESS, MOONLIGHT = 0, 1, 2, 3, 4
+"""Conditions: above the elevation mask, within range, the object in full sunlight, the site dark, the Moon set or far
+from the line of sight.
+"""
 
 SITE, UP, EAST, NORTH, SIN_MASK, MAX_RANGE, SIN_DARK, IS_OPTICAL, SENSOR_TERMS = 0, 3, 6, 9, 12, 13, 14, 15, 16
 """Positions of a sensor's terms in its row: three vectors of three terms after the site, then scalars."""
 SUN_START, SUN_END, SPAN_S, ANGLE_RAD, SKY_TERMS = 0, 3, 6, 7, 8
-"""Positions of the sky's terms: the Sun's TEME position (km) at both ends, the span, sidereal angle at the start."""
+"""Positions of the sky's terms: the Sun's TEME position (km) at both ends, the span, sidereal angle at the start.
+
+After them come the Moon's TEME positions (km) at the start and every MOON_STEP_S from there, beyond the end.
+"""
+MOON_STEP_S = 10_800.0
+"""The Moon moves by 1.6 degrees in this time: on the chord it is off by less than an arcminute."""
+MOON_EXCLUSION_RAD = math.radians(20.0)
+"""So near the Moon its scattered light hides faint objects (Krisciunas & Schaefer 1991)."""
 FOUND_TERMS = 8
 """Terms of a window: rise, culmination, set (s); azimuth at each (rad); greatest elevation (rad); range there (km)."""
 
@@ -60,6 +69,31 @@ def _sun(sky: Any, time_s: float) -> tuple[float, float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _moon(sky: Any, time_s: float) -> tuple[float, float, float]:
+    """Earth-fixed position of the Moon, km."""
+    row = min(max(int(time_s / MOON_STEP_S), 0), (len(sky) - SKY_TERMS) // 3 - 2)
+    part, first = time_s / MOON_STEP_S - row, SKY_TERMS + 3 * row
+    x = sky[first] + part * (sky[first + 3] - sky[first])
+    y = sky[first + 1] + part * (sky[first + 4] - sky[first + 1])
+    z = sky[first + 2] + part * (sky[first + 5] - sky[first + 2])
+    angle = sky[ANGLE_RAD] + EARTH_ROTATION_RAD_S * time_s
+    return math.cos(angle) * x + math.sin(angle) * y, math.cos(angle) * y - math.sin(angle) * x, z
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _from_moon(x: float, y: float, z: float, time_s: float, sensor: Any, sky: Any) -> float:
+    """How far the object is from the Moon beyond the exclusion, or the Moon below the horizon: the larger one, rad."""
+    moon_x, moon_y, moon_z = _moon(sky, time_s)
+    dx, dy, dz = x - sensor[SITE], y - sensor[SITE + 1], z - sensor[SITE + 2]
+    mx, my, mz = moon_x - sensor[SITE], moon_y - sensor[SITE + 1], moon_z - sensor[SITE + 2]
+    distance, moon_km = math.sqrt(dx * dx + dy * dy + dz * dz), math.sqrt(mx * mx + my * my + mz * mz)
+    height = (mx * sensor[UP] + my * sensor[UP + 1] + mz * sensor[UP + 2]) / moon_km
+    cosine = (dx * mx + dy * my + dz * mz) / (distance * moon_km)
+    apart = math.acos(max(-1.0, min(1.0, cosine)))
+    return max(apart - MOON_EXCLUSION_RAD, -math.asin(max(-1.0, min(1.0, height))))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _at(condition: int, x: float, y: float, z: float, time_s: float, sensor: Any, sky: Any) -> float:
     """The condition's value for an object at Earth-fixed (x, y, z) km."""
     if condition <= RANGE:
@@ -68,6 +102,8 @@ def _at(condition: int, x: float, y: float, z: float, time_s: float, sensor: Any
         if condition == RANGE:
             return float(sensor[MAX_RANGE] - distance)
         return float(dx * sensor[UP] + dy * sensor[UP + 1] + dz * sensor[UP + 2] - distance * sensor[SIN_MASK])
+    if condition == MOONLIGHT:
+        return float(_from_moon(x, y, z, time_s, sensor, sky))
     sun_x, sun_y, sun_z = _sun(sky, time_s)
     if condition == DARKNESS:
         sun_km = math.sqrt(sun_x * sun_x + sun_y * sun_y + sun_z * sun_z)
@@ -182,7 +218,7 @@ def _pieces(
 def _windows(r: Any, v: Any, step_s: float, upto_s: float, sensor: Any, sky: Any, out: Any) -> int:
     """Intervals in which every condition of the sensor holds, to ``out`` (k, 2); returns their number."""
     count = _pieces(ELEVATION, r, v, step_s, 0.0, upto_s, sensor, sky, out)
-    last = DARKNESS if sensor[IS_OPTICAL] > 0 else RANGE
+    last = MOONLIGHT if sensor[IS_OPTICAL] > 0 else RANGE
     kept, found = np.empty_like(out), np.empty_like(out)
     for condition in range(RANGE, last + 1):
         total = 0
@@ -261,7 +297,7 @@ def search(r: Any, v: Any, step_s: float, upto_s: float, sensors: Any, sky: Any,
         r, v: (objects, nodes, 3) Earth-fixed positions km and velocities km/s at nodes of ``step_s``; an object with
             a number that is not finite has no window.
         upto_s: end of the search, seconds from the first node.
-        sensors: (s, SENSOR_TERMS); sky: (SKY_TERMS,).
+        sensors: (s, SENSOR_TERMS); sky: SKY_TERMS and the Moon's positions.
         pair: object and sensor of a window. found: rise, culmination, set (s); azimuth at each, greatest elevation
             (rad); range at culmination (km). What exceeds their length is counted, and not written.
     """

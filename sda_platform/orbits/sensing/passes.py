@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.earth_orientation import moon_teme_km
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import (
     DARK_SUN_ELEVATION_RAD,
@@ -80,9 +81,9 @@ def find_passes(
     """Every window of at least ``least_s`` seconds in [start, end].
 
     A radar observes what is above its mask and within its range. A telescope also needs a dark site (Sun below -12
-    degrees) and an object in full sunlight. An object has windows as long as its set is usable
-    (`Propagator.usable_parts`). ``terms`` are when each of several sets of an object is in force, row by row of the
-    propagator; a window that two sets share is one.
+    degrees), an object in full sunlight, and the Moon below the horizon or 20 degrees from the line of sight. An
+    object has windows as long as its set is usable (`Propagator.usable_parts`). ``terms`` are when each of several
+    sets of an object is in force, row by row of the propagator; a window that two sets share is one.
     """
     if end_ns <= start_ns or not len(sensors):
         return _windows(*_NOTHING)
@@ -214,7 +215,10 @@ def _sensor_terms(sensors: Sequence[Sensor]) -> FloatArray:
 
 
 def _sky_terms(start_ns: int, end_ns: int) -> FloatArray:
-    terms = np.zeros(pass_search.SKY_TERMS)
+    # Two more than fit in, so that the last part has an end.
+    steps = np.arange(int((end_ns - start_ns) / 1e9 / pass_search.MOON_STEP_S) + 2)
+    moon_km = moon_teme_km(start_ns + np.round(steps * (pass_search.MOON_STEP_S * 1e9)).astype(np.int64))
+    terms = np.concatenate([np.zeros(pass_search.SKY_TERMS), moon_km.ravel()])
     terms[pass_search.SUN_START :][:3], terms[pass_search.SUN_END :][:3] = sun_teme_km([start_ns, end_ns])
     terms[pass_search.SPAN_S] = (end_ns - start_ns) / 1e9
     terms[pass_search.ANGLE_RAD] = gmst82_rad(start_ns)

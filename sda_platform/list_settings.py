@@ -1,4 +1,4 @@
-"""Settings of the lists that people write: the ground sensors and the protected fleet."""
+"""Settings of the lists that people write: the ground sensors, their closures, and the protected fleet."""
 
 from pathlib import Path
 from typing import Final
@@ -7,6 +7,8 @@ from pydantic import Field
 
 from sda_platform.setting_fields import SettingsSection, setting
 
+LISTS: Final = ("fleet", "sensors", "closures")
+"""Names of the lists, each a setting."""
 KEPT_LISTS: Final = "lists"
 """Directory of the home that keeps each list that a commit used, below the hash that the commit records."""
 
@@ -21,7 +23,7 @@ class HomeLists(SettingsSection):
     lists_kept: str = Field("", description="Copies of what a commit used; empty: the lists as they are.")
 
     def place_of(self, name: str) -> str:
-        """Return the file of the list ``name``, `fleet` or `sensors`; empty: the shipped one is used."""
+        """Return the file of the list ``name``, such as `fleet`; empty: the shipped one is used, if there is one."""
         if not self.lists_kept and (named := str(getattr(self, name))):
             return named
         own = Path(self.lists_kept or self.lists_in, f"{name}.csv")
@@ -47,6 +49,23 @@ class SensorFile(HomeLists):
         """Describe, for people, a sensor that the list lacks, and what to do."""
         place = self.sensor_file or f"{Path(self.lists_in, 'sensors.csv')}, which begins as a copy of the shipped list"
         return f"{source_id} is not in the list of sensors, so that no fit uses what it observes: add it to {place}"
+
+
+class ClosureFile(HomeLists):
+    """The list of times at which sensors observe nothing."""
+
+    closures: str = setting(
+        "",
+        "CSV of when sensors observe nothing, such as in bad weather (source_id,start,end,reason); empty: "
+        "`<home>/closures.csv`, if there is one.",
+        "CLOSURES",
+        is_file=True,
+    )
+
+    @property
+    def closure_file(self) -> str:
+        """The list of closures in use; empty: no sensor is closed."""
+        return self.place_of("closures")
 
 
 class FleetFile(HomeLists):

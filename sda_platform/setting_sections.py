@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from sda_platform.list_settings import FleetFile, SensorFile
+from sda_platform.list_settings import ClosureFile, FleetFile, SensorFile
 from sda_platform.setting_fields import SettingsSection, setting
 
 
@@ -264,7 +264,7 @@ class RefinementSettings(FleetFile):
     )
 
 
-class SchedulingSettings(SensorFile, FleetFile, Parallelism):
+class SchedulingSettings(SensorFile, ClosureFile, FleetFile, Parallelism):
     """Sensors, objects and horizon of the tasking of sensors."""
 
     scope: Literal["requested", "all"] = setting(

@@ -18,6 +18,8 @@ def read_listing(
     columns: Sequence[str],
     parse: Callable[[Sequence[str]], tuple[Key, Value]],
     optional: Sequence[str] = (),
+    *,
+    may_be_empty: bool = False,
 ) -> dict[Key, Value]:
     """Return the entries of the CSV at ``path`` in file order; its header is ``columns``, blank lines are left out.
 
@@ -25,7 +27,7 @@ def read_listing(
     empty. It makes a key, which occurs once, and a value; its ValueError has the reason.
 
     Raises:
-        ListingError: the file cannot be read, breaks that form, or lists nothing.
+        ListingError: the file cannot be read, breaks that form, or lists nothing and may not be empty.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -50,6 +52,6 @@ def read_listing(
         if key in entries:
             raise ListingError(f"{where}: {columns[0]} {key} occurs twice")
         entries[key] = value
-    if not entries:
+    if not entries and not may_be_empty:
         raise ListingError(f"{path}: lists nothing below its header")
     return entries

@@ -11,7 +11,7 @@ from upath import UPath
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.list_settings import KEPT_LISTS, HomeLists
+from sda_platform.list_settings import KEPT_LISTS, LISTS, HomeLists
 
 Value = TypeVar("Value")
 _LISTS = "lists_sha256"
@@ -86,7 +86,7 @@ class RecordedResource(dg.ConfigurableResource[Value]):
         own: Any = self
         if not isinstance(own, HomeLists) or not own.lists_in or own.lists_kept:
             return
-        for name in ("fleet", "sensors"):
+        for name in LISTS:
             kept = UPath(own.lists_in, KEPT_LISTS, digest, f"{name}.csv")
             if name in type(self).model_fields and (used := own.place_of(name)) and not kept.exists():
                 kept.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from sda_platform.notification.rules import NotifyRules
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.settings import Settings
+from sda_platform.tasking.resource import TaskingResource
 
 
 def require_usable_files(settings: Settings) -> None:
@@ -37,6 +38,7 @@ def _readers(settings: Settings) -> Iterator[Callable[[], object]]:
     yield lambda: AlertingResource(**settings.alerting.model_dump()).policy()
     if sensors := settings.fusion.sensor_file:
         yield lambda: sensor_network(Path(sensors))
+    yield TaskingResource(**settings.scheduling.model_dump()).closures_listed
     if settings.weather.space_weather:
         yield lambda: read_space_weather(Path(settings.weather.space_weather))
     if settings.collect or settings.collect_path.exists():

@@ -1,4 +1,7 @@
-"""One antenna observes one object at a time, and needs time to turn and to set up in between."""
+"""A beam of an antenna observes one object at a time; a dish needs time to turn and to set up in between.
+
+A phased array has several beams, and turns them without delay.
+"""
 
 from __future__ import annotations
 
@@ -54,28 +57,48 @@ class Booking(NamedTuple):
     pass_id: str
     start_deg: Direction
     end_deg: Direction
+    beam: int = 0
+    """Which of the antenna's beams observes."""
 
 
-def booked(request_id: str, window: AntennaPass, start_ns: int, duration_ns: int) -> Booking:
+def booked(request_id: str, window: AntennaPass, start_ns: int, duration_ns: int, beam: int = 0) -> Booking:
     """Return the observation in ``window`` from ``start_ns`` on."""
     end_ns = start_ns + duration_ns
     directions = window.direction(start_ns), window.direction(end_ns)
-    return Booking(start_ns, end_ns, request_id, window.source_id, window.pass_id, *directions)
+    return Booking(start_ns, end_ns, request_id, window.source_id, window.pass_id, *directions, beam)
 
 
 @dataclass(frozen=True)
 class Antenna:
-    """How long an antenna or a mount needs between two observations: set-up, and turning at ``slew_deg_s``."""
+    """How long an antenna or a mount needs between two observations: set-up, and turning at ``slew_deg_s``.
+
+    ``closed_ns``: from when to when it observes nothing, such as in bad weather or during maintenance.
+    """
 
     source_id: str
     setup_s: float
     slew_deg_s: float
+    beams: int = 1
+    closed_ns: tuple[tuple[int, int], ...] = ()
 
     def gap_ns(self, before: Booking, after: Booking) -> int:
         """Least time between the end of one observation and the start of the next, ns."""
         azimuth_deg = abs(before.end_deg[0] - after.start_deg[0]) % 360.0
         angle_deg = max(min(azimuth_deg, 360.0 - azimuth_deg), abs(before.end_deg[1] - after.start_deg[1]))
         return round((self.setup_s + angle_deg / self.slew_deg_s) * SECOND_NS)
+
+    def open_parts(self, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
+        """Return the parts of an interval in which it is not closed, in order; some may be empty."""
+        parts, since_ns = [], from_ns
+        for closes_ns, opens_ns in sorted(self.closed_ns):
+            if opens_ns > since_ns and closes_ns < until_ns:
+                parts.append((since_ns, min(closes_ns, until_ns)))
+                since_ns = opens_ns
+        return [*parts, (since_ns, until_ns)]
+
+    def is_closed(self, booking: Booking) -> bool:
+        """Return whether it is closed during a part of ``booking``."""
+        return any(start_ns < booking.end_ns and booking.start_ns < end_ns for start_ns, end_ns in self.closed_ns)
 
     @property
     def longest_gap_ns(self) -> int:
@@ -84,9 +107,10 @@ class Antenna:
 
 
 class AntennaTimeline:
-    """The bookings of one antenna, which never overlap, with the gaps in between."""
+    """The bookings of one beam of an antenna, which never overlap, with the gaps in between."""
 
-    def __init__(self, antenna: Antenna) -> None:
+    def __init__(self, antenna: Antenna, beam: int = 0) -> None:
+        self.beam = beam
         self._antenna, self._longest_gap_ns = antenna, antenna.longest_gap_ns
         self._bookings: list[Booking] = []
         self._starts_ns: list[int] = []  # of each booking
@@ -159,14 +183,14 @@ class AntennaTimeline:
             before_ns = other.start_ns - duration_ns - self._antenna.gap_ns(middle, other)
             for start_ns in (after_ns, before_ns):
                 if first_ns <= start_ns <= last_ns:
-                    there = booked(middle.request_id, window, start_ns, duration_ns)
+                    there = booked(middle.request_id, window, start_ns, duration_ns, self.beam)
                     later = other.end_ns + self._antenna.gap_ns(other, there)
                     sooner = other.start_ns - duration_ns - self._antenna.gap_ns(there, other)
                     starts |= {start_ns, later if start_ns == after_ns else sooner}
         ordered = sorted(starts, key=lambda each: (abs(each - middle.start_ns), each))
         for start_ns in ordered:
             if first_ns <= start_ns <= last_ns:
-                yield booked(middle.request_id, window, start_ns, duration_ns)
+                yield booked(middle.request_id, window, start_ns, duration_ns, self.beam)
 
     def within(self, between_ns: tuple[int, int]) -> list[Booking]:
         """Return the bookings that touch ``between_ns``, in order."""
@@ -183,4 +207,4 @@ class AntennaTimeline:
     def middle(self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int) -> Booking:
         """Return the observation around the culmination, or as near to it as ``between_ns`` allows."""
         start_ns = min(max(window.tca_ns - duration_ns // 2, between_ns[0]), between_ns[1] - duration_ns)
-        return booked(request_id, window, start_ns, duration_ns)
+        return booked(request_id, window, start_ns, duration_ns, self.beam)

@@ -40,14 +40,14 @@ from sda_platform.tasking.checks import (
     every_task_has_an_outcome,
     inverted_windows,
 )
-from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
-from sda_platform.tasking.reports import shown_outcomes, shown_schedule, shown_table
+from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, is_closed, outages, shown_outages
+from sda_platform.tasking.reports import shown_closures, shown_outcomes, shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.stored_outcomes import REVIEWED_NS, booked_still, failed_tasks, outcomes
 from sda_platform.tasking.stored_rows import StoredRows
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, TASK_OUTCOMES
 from sda_platform.tasking.task_outcomes import SHARE_COLUMNS, SHARE_MEMORY_NS, used_ns
-from sda_platform.units import DAY_NS, SECOND_NS
+from sda_platform.units import DAY_NS, HOUR_NS, SECOND_NS
 
 REFRESH_NS = 600 * SECOND_NS
 """Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
@@ -99,7 +99,8 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
 def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     """When each ground sensor can observe each requested object over the horizon: rise, culmination, set, directions.
 
-    A telescope needs a dark site and a lit object. A new element set moves the windows: the old ones are retracted.
+    A telescope needs a dark site, a lit object, and the Moon far from it. A new element set moves the windows: the old
+    ones are retracted.
     """
     store = lake.open()
     plan = store.plan(PASS_WINDOWS, settings={"tasking": tasking.recorded()})
@@ -142,7 +143,8 @@ def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseRes
     """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
 
     By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved. Nothing is
-    planned for a sensor whose agent has failed or left. Of several platforms the one that holds the lease schedules.
+    planned for a sensor whose agent has failed or left, or while it is closed (`closures.csv`). Of several platforms
+    the one that holds the lease schedules.
     """
     with leases.guarded(lake.open(), PASS_SCHEDULE.name) as store:
         return with_console(_scheduled(store, tasking), lake.home, "schedule")
@@ -155,7 +157,8 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     antennas = tasking.antennas()
     out = outages(stored.rows(FLEET_MEMBERSHIP, FLEET_COLUMNS).to_pylist(), antennas, plan.as_of_ns)
     failed = failed_tasks(stored, plan.as_of_ns)
-    if not _is_due(plan) and not is_affected(existing, out, plan.as_of_ns) and not booked_still(failed, existing):
+    is_changed = is_affected(existing, out, plan.as_of_ns) or is_closed(existing, antennas, plan.as_of_ns)
+    if not _is_due(plan) and not is_changed and not booked_still(failed, existing):
         return nothing_new(store, plan)
     requests = stored.current(OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
@@ -181,6 +184,9 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     entries = _corrections(store, plan, rows, kept)
     receipt = store.append(plan, entries, counts={"requests": len(rows), "scheduled": len(outcome.booked)})
     shown = shown_schedule(rows, offered, plan.as_of_ns)
+    ahead_ns = plan.as_of_ns, plan.as_of_ns + round(tasking.horizon_h * HOUR_NS)
+    if closures := shown_closures(tasking.closures_listed(), *ahead_ns):
+        shown["closures"] = shown_table(closures)
     if out:
         shown["sensors_out_of_service"] = shown_table(shown_outages(out, existing, rows, plan.as_of_ns))
     return materialized(store, receipt, **shown)

@@ -32,17 +32,21 @@ MAX_WAIT_S = 1800.0
 
 
 def double_bookings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Find overlapping observations of one sensor that are current as of the newest of the commits."""
+    """Find overlapping observations of one beam of a sensor that are current as of the newest of the commits."""
     known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
-    columns = ["source_id", "start_time_ns", "end_time_ns", "status"]
+    columns = ["source_id", "beam", "start_time_ns", "end_time_ns", "status"]
     rows = current_keys(log, columns, where=known)
     rows = rows.filter(pc.equal(rows.column("status"), SCHEDULED))
-    rows = rows.sort_by([("source_id", "ascending"), ("start_time_ns", "ascending")])
-    source = np.asarray(rows.column("source_id").to_pylist(), dtype=np.str_)
+    beam = pc.fill_null(rows.column("beam"), 0)
+    rows = rows.set_column(rows.column_names.index("beam"), "beam", beam)
+    rows = rows.sort_by([(name, "ascending") for name in ("source_id", "beam", "start_time_ns")])
+    beams = zip(rows.column("source_id").to_pylist(), rows.column("beam").to_pylist(), strict=True)
+    source = np.asarray([f"{name} {beam}" for name, beam in beams], dtype=np.str_)
     start, end = (rows.column(name).to_numpy() for name in ("start_time_ns", "end_time_ns"))
     overlaps = np.flatnonzero((source[1:] == source[:-1]) & (start[1:] < end[:-1]))
     ids = rows.column("request_id").to_pylist()
-    shown = [f"{ids[row]} and {ids[row + 1]} share {source[row]}" for row in overlaps[:3]]
+    sensors = rows.column("source_id").to_pylist()
+    shown = [f"{ids[row]} and {ids[row + 1]} share {sensors[row]}" for row in overlaps[:3]]
     return [f"{len(overlaps)} double bookings, such as {'; '.join(shown)}"] if len(overlaps) else []
 
 

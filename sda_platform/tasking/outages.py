@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sda_platform.clock import iso
 from sda_platform.formats.membership_events import DEAD, LEFT, STATUS_NAMES
+from sda_platform.tasking.antennas import Antenna
 from sda_platform.tasking.tables import SCHEDULED
 from sda_platform.units import SECOND_NS
 
@@ -52,6 +53,16 @@ def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_
 def is_affected(existing: Iterable[Mapping[str, Any]], out: Mapping[str, SensorOutage], as_of_ns: int) -> bool:
     """Return whether an observation that has not ended is booked at a sensor that is ``out`` of service."""
     return any(row["source_id"] in out for row in _ahead(existing, as_of_ns))
+
+
+def is_closed(existing: Iterable[Mapping[str, Any]], antennas: Mapping[str, Antenna], as_of_ns: int) -> bool:
+    """Return whether an observation that has not ended is booked while its sensor is closed."""
+    return any(
+        start_ns < row["end_time_ns"] and row["start_time_ns"] < end_ns
+        for row in _ahead(existing, as_of_ns)
+        if row["source_id"] in antennas
+        for start_ns, end_ns in antennas[row["source_id"]].closed_ns
+    )
 
 
 def shown_outages(

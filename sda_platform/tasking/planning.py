@@ -20,7 +20,7 @@ WINDOW_COLUMNS: Final = (
     "norad_id", "source_id", "aos_time_ns", "tca_time_ns", "los_time_ns", "max_elevation_deg", "azimuth_aos_deg",
     "azimuth_tca_deg", "azimuth_los_deg",
 )  # fmt: skip
-BOOKING_COLUMNS: Final = ("norad_id", "status", "source_id", "start_time_ns", "end_time_ns")
+BOOKING_COLUMNS: Final = ("norad_id", "status", "source_id", "beam", "start_time_ns", "end_time_ns")
 CLASS_VALUE: Final = {0: 100.0, 1: 10.0, 2: 1.0}
 """Weight of a class in the value of a schedule: a class is worth ten of the next."""
 
@@ -102,7 +102,7 @@ def _existing(row: Mapping[str, Any], windows: Iterable[AntennaPass]) -> list[Bo
         return []
     start_ns, end_ns = row["start_time_ns"], row["end_time_ns"]
     return [
-        booked(row["request_id"], window, start_ns, end_ns - start_ns)
+        booked(row["request_id"], window, start_ns, end_ns - start_ns, row["beam"] or 0)
         for window in windows
         if window.source_id == row["source_id"] and window.aos_ns <= start_ns and end_ns <= window.los_ns
     ][:1]
@@ -118,6 +118,7 @@ def _row(request: Mapping[str, Any], plan: ObservationPlan, peaks_deg: Mapping[s
         "status": SCHEDULED,
         "pass_id": booking.pass_id,
         "source_id": booking.source_id,
+        "beam": booking.beam,
         "start_time_ns": booking.start_ns,
         "end_time_ns": booking.end_ns,
         "azimuth_start_deg": round(booking.start_deg[0], 1),

@@ -7,6 +7,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform.clock import iso
+from sda_platform.formats.closures import Closure
 from sda_platform.orchestration.materialization import in_ui, markdown_table
 from sda_platform.tasking.tables import EXECUTED, FAILED, MISSED, OBSERVED, SCHEDULED
 from sda_platform.units import MINUTE_NS
@@ -127,6 +129,15 @@ def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
     """Antenna time of the rows that are scheduled, minutes."""
     times_ns = (row["end_time_ns"] - row["start_time_ns"] for row in rows if row["status"] == SCHEDULED)
     return float(sum(times_ns)) / MINUTE_NS
+
+
+def shown_closures(closures: Iterable[Closure], from_ns: int, until_ns: int) -> list[dict[str, Any]]:
+    """Return a line for each closure in an interval."""
+    return [
+        {"sensor": each.source_id, "from": iso(each.start_ns), "to": iso(each.end_ns), "reason": each.reason}
+        for each in closures
+        if each.start_ns < until_ns and each.end_ns > from_ns
+    ]
 
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:

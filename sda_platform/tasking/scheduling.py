@@ -11,7 +11,7 @@ Keshav & Shenker 1989); augmenting paths for the moves (Kuhn 1955).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,7 +74,8 @@ def schedule(
 ) -> ObservationPlan:
     """Book a window for each request if one is free; ``windows`` by request, ``antennas`` by sensor.
 
-    Windows of a sensor without an antenna are not used; a request that has only such is reported as `SENSOR_OUT`.
+    Windows of a sensor without an antenna are not used, nor times at which one is closed; a request that has only such
+    is reported as `SENSOR_OUT`.
     ``existing`` bookings of known requests that begin within the freeze are kept first. ``used_ns``: the antenna time
     that each owner had before.
     """
@@ -93,11 +94,13 @@ class _Scheduler:
     ) -> None:
         self._requests = {each.request_id: each for each in requests}
         self._rules, self._now_ns = rules, now_ns
-        self._days = {source_id: AntennaTimeline(antenna) for source_id, antenna in antennas.items()}
-        offered = {each.request_id: self._in_time(each, windows.get(each.request_id, ())) for each in requests}
-        self._windows = {
-            name: [each for each in found if each[0].source_id in antennas] for name, found in offered.items()
+        self._antennas = antennas
+        self._days = {
+            source_id: [AntennaTimeline(antenna, beam) for beam in range(antenna.beams)]
+            for source_id, antenna in antennas.items()
         }
+        offered = {each.request_id: self._in_time(each, windows.get(each.request_id, ())) for each in requests}
+        self._windows = {each.request_id: self._in_service(each, offered[each.request_id]) for each in requests}
         self._out = {name for name, found in offered.items() if found and not self._windows[name]}
         self._booked: dict[str, Booking] = {}
         self._frozen: set[Booking] = set()
@@ -135,10 +138,16 @@ class _Scheduler:
         for booking in sorted(existing, key=lambda each: each.start_ns):
             request = self._requests.get(booking.request_id)
             is_near = booking.end_ns > self._now_ns and booking.start_ns <= self._now_ns + self._rules.freeze_ns
-            day = self._days.get(booking.source_id)
-            if request and is_near and day and not day.conflicts(booking):
-                self._book(request, booking)
-                self._frozen.add(booking)
+            beams = self._days.get(booking.source_id, ())
+            if not (request and is_near and beams) or self._antennas[booking.source_id].is_closed(booking):
+                continue
+            # The beam that it has, if the antenna still has so many.
+            for day in sorted(beams, key=lambda each: each.beam != booking.beam):
+                mine = booking._replace(beam=day.beam)
+                if not day.conflicts(mine):
+                    self._book(request, mine)
+                    self._frozen.add(mine)
+                    break
 
     def _class(self, request: Request) -> int:
         """Return the class by which a request is taken: class 0 is for conjunctions at risk red alone."""
@@ -163,16 +172,16 @@ class _Scheduler:
 
     def _place_or_move(self, request: Request, moved: frozenset[str], chain: int) -> bool:
         for window, between_ns in self._windows[request.request_id]:
-            free = self._days[window.source_id].free(request.request_id, window, between_ns, request.duration_ns)
-            if free is not None:
-                self._book(request, free)
-                return True
+            for day in self._days[window.source_id]:
+                free = day.free(request.request_id, window, between_ns, request.duration_ns)
+                if free is not None:
+                    self._book(request, free)
+                    return True
         return chain > 0 and self._move_another(request, moved | {request.request_id}, chain - 1)
 
     def _move_another(self, request: Request, moved: frozenset[str], chain: int) -> bool:
         """Book the time of one other request if that one finds another time."""
-        for window, between_ns in self._windows[request.request_id]:
-            day = self._days[window.source_id]
+        for window, between_ns, day in self._beams(request):
             tried: set[str] = set()
             for booking in day.candidates(request.request_id, window, between_ns, request.duration_ns):
                 holders = day.conflicts(booking)
@@ -196,8 +205,7 @@ class _Scheduler:
     def _displace(self, request: Request) -> bool:
         """Take the time of requests of lower classes, if all that are in the way are such; the least valuable."""
         best: tuple[float, Booking, list[Booking]] | None = None
-        for window, between_ns in self._windows[request.request_id]:
-            day = self._days[window.source_id]
+        for window, between_ns, day in self._beams(request):
             middle = day.middle(request.request_id, window, between_ns, request.duration_ns)
             # Beside those that stay there is room if there is any; beside the others it may cost less.
             staying = [each for each in day.within(between_ns) if not self._yields(each, request)]
@@ -217,6 +225,12 @@ class _Scheduler:
             self._release(self._requests[holder.request_id])
         self._book(request, best[1])
         return True
+
+    def _beams(self, request: Request) -> Iterator[tuple[AntennaPass, tuple[int, int], AntennaTimeline]]:
+        """Yield each usable window of a request with its time, and each beam that may observe in it."""
+        for window, between_ns in self._windows[request.request_id]:
+            for day in self._days[window.source_id]:
+                yield window, between_ns, day
 
     def _yields(self, booking: Booking, request: Request) -> bool:
         """Return whether ``request`` may take the time of ``booking``: its class is lower, and its time is not
@@ -238,14 +252,26 @@ class _Scheduler:
                 usable.append((window, between_ns))
         return sorted(usable, key=lambda each: (-each[0].quality, each[0].aos_ns, each[0].source_id, each[0].pass_id))
 
+    def _in_service(
+        self, request: Request, windows: Iterable[tuple[AntennaPass, tuple[int, int]]]
+    ) -> list[tuple[AntennaPass, tuple[int, int]]]:
+        """Windows of sensors in service, each with the parts of its time in which the sensor is not closed."""
+        return [
+            (window, part_ns)
+            for window, between_ns in windows
+            if window.source_id in self._antennas
+            for part_ns in self._antennas[window.source_id].open_parts(*between_ns)
+            if part_ns[1] - part_ns[0] >= request.duration_ns
+        ]
+
     def _book(self, request: Request, booking: Booking) -> None:
-        self._days[booking.source_id].add(booking)
+        self._days[booking.source_id][booking.beam].add(booking)
         self._booked[request.request_id] = booking
         self._used[request.owner] += booking.end_ns - booking.start_ns
 
     def _release(self, request: Request) -> None:
         booking = self._booked.pop(request.request_id)
-        self._days[booking.source_id].remove(booking)
+        self._days[booking.source_id][booking.beam].remove(booking)
         self._used[request.owner] -= booking.end_ns - booking.start_ns
 
     def _weight(self, owner: str) -> float:

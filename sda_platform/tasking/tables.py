@@ -101,6 +101,7 @@ class ScheduledTask(CorrectionLogModel):
     )
     pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
+    beam: T.LongType = pa.Field(nullable=True, ge=0, description="Which of a phased array's beams; null: the first.")
     start_time_ns: T.LongType = quantity("ns", "Beginning of the observation, antenna on target.", nullable=True)
     end_time_ns: T.LongType = quantity("ns", "End of the observation.", nullable=True)
     azimuth_start_deg: T.DoubleType = quantity("deg", "Where the antenna begins, about.", nullable=True, ge=0, le=360)

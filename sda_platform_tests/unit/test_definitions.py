@@ -45,7 +45,7 @@ UNITLESS = {
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
     "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
-    "observations", "expected_gain", "realised_gain",
+    "observations", "expected_gain", "realised_gain", "beam",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences", "times_usual",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
     "revision", "token", "number", "priority", "executions",

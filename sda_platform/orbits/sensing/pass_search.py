@@ -17,9 +17,7 @@ from numba import njit
 from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S, SUN_RADIUS_KM, WGS84_RADIUS_KM
 
 ELEVATION, RANGE, LIGHT, DARKNESS, MOONLIGHT = 0, 1, 2, 3, 4
-"""Conditions: above the elevation mask, within range, the object in full sunlight, the site dark, the Moon set or far
-from the line of sight.
-"""
+"""Conditions: above the elevation mask, within range, the object in full sunlight, the site dark, the Moon far."""
 
 SITE, UP, EAST, NORTH, SIN_MASK, MAX_RANGE, SIN_DARK, IS_OPTICAL, SENSOR_TERMS = 0, 3, 6, 9, 12, 13, 14, 15, 16
 """Positions of a sensor's terms in its row: three vectors of three terms after the site, then scalars."""
@@ -86,9 +84,9 @@ def _from_moon(x: float, y: float, z: float, time_s: float, sensor: Any, sky: An
     moon_x, moon_y, moon_z = _moon(sky, time_s)
     dx, dy, dz = x - sensor[SITE], y - sensor[SITE + 1], z - sensor[SITE + 2]
     mx, my, mz = moon_x - sensor[SITE], moon_y - sensor[SITE + 1], moon_z - sensor[SITE + 2]
-    distance, moon_km = math.sqrt(dx * dx + dy * dy + dz * dz), math.sqrt(mx * mx + my * my + mz * mz)
+    moon_km = math.sqrt(mx * mx + my * my + mz * mz)
     height = (mx * sensor[UP] + my * sensor[UP + 1] + mz * sensor[UP + 2]) / moon_km
-    cosine = (dx * mx + dy * my + dz * mz) / (distance * moon_km)
+    cosine = (dx * mx + dy * my + dz * mz) / (math.sqrt(dx * dx + dy * dy + dz * dz) * moon_km)
     apart = math.acos(max(-1.0, min(1.0, cosine)))
     return max(apart - MOON_EXCLUSION_RAD, -math.asin(max(-1.0, min(1.0, height))))
 

@@ -81,7 +81,7 @@ def find_passes(
     """Every window of at least ``least_s`` seconds in [start, end].
 
     A radar observes what is above its mask and within its range. A telescope also needs a dark site (Sun below -12
-    degrees), an object in full sunlight, and the Moon below the horizon or 20 degrees from the line of sight. An
+    degrees) and an object in full sunlight. The Moon must be below the horizon or 20 degrees from the line of sight. An
     object has windows as long as its set is usable (`Propagator.usable_parts`). ``terms`` are when each of several
     sets of an object is in force, row by row of the propagator; a window that two sets share is one.
     """

@@ -19,6 +19,7 @@ from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.listings import read_listing
 
 _KINDS = ("radar", "optical")
+_MOST_BEAMS = 100
 _NEEDED_SIGMAS = {
     "radar": ("azimuth_sigma_rad", "elevation_sigma_rad", "range_sigma_m"),
     "optical": ("angle_sigma_rad",),
@@ -49,10 +50,13 @@ class Sensor:
     angle_frame: str = dataclasses.field(default="", repr=False)
     angle_aberration: str = dataclasses.field(default="", repr=False)
     angle_refraction: str = dataclasses.field(default="", repr=False)
+    beams: int = dataclasses.field(default=1, repr=False)
+    """How many objects a phased array observes at a time; 1 for a dish or a telescope."""
 
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(Sensor) if field.name not in ANGLE_REFERENCES)
-"""The header of a sensor list, which may go on with those of ANGLE_REFERENCES."""
+OPTIONAL_COLUMNS = (*ANGLE_REFERENCES, "beams")
+COLUMNS = tuple(field.name for field in dataclasses.fields(Sensor) if field.name not in OPTIONAL_COLUMNS)
+"""The header of a sensor list, which may go on with OPTIONAL_COLUMNS."""
 _TEXT_COLUMNS = frozenset({"source_id", "kind", "name", *ANGLE_REFERENCES})
 
 
@@ -61,7 +65,7 @@ class SensorNetwork(Mapping[str, Sensor]):
 
     def __init__(self, sensors: Iterable[Sensor]) -> None:
         self._sensors = {sensor.source_id: sensor for sensor in sensors}
-        stated = [(s.source_id, stated) for s in self._sensors.values() if any((stated := references_of(s)).values())]
+        stated = [(s.source_id, stated) for s in self._sensors.values() if (stated := _stated(s))]
         self._identity = repr(tuple(self._sensors.values())) + (repr(stated) if stated else "")
 
     def __getitem__(self, source_id: str) -> Sensor:
@@ -93,7 +97,7 @@ def sensor_network(path: Path) -> SensorNetwork:
     Raises:
         ListingError: the file cannot be read, or a line is not a sensor; the text names file, line and reason.
     """
-    return SensorNetwork(read_listing(path, COLUMNS, _entry, tuple(ANGLE_REFERENCES)).values())
+    return SensorNetwork(read_listing(path, COLUMNS, _entry, OPTIONAL_COLUMNS).values())
 
 
 def listed_sensors(file: str) -> SensorNetwork:
@@ -106,6 +110,13 @@ def references_of(sensor: Sensor) -> dict[str, str]:
     return {name: getattr(sensor, name) for name in ANGLE_REFERENCES}
 
 
+def _stated(sensor: Sensor) -> dict[str, Any]:
+    """Return what the list states in the optional columns, if anything."""
+    references = references_of(sensor)
+    stated: dict[str, Any] = references if any(references.values()) else {}
+    return stated | ({"beams": sensor.beams} if sensor.beams > 1 else {})
+
+
 @cache
 def sensor_registry() -> SensorNetwork:
     """Return the ground sensors that the package ships."""
@@ -114,11 +125,16 @@ def sensor_registry() -> SensorNetwork:
 
 
 def _entry(fields: Sequence[str]) -> tuple[str, Sensor]:
-    text = dict(zip((*COLUMNS, *ANGLE_REFERENCES), fields, strict=True))
+    text = dict(zip((*COLUMNS, *OPTIONAL_COLUMNS), fields, strict=True))
+    beams = text.pop("beams") or "1"
     values: dict[str, Any] = {
         name: value if name in _TEXT_COLUMNS else _number(name, value) for name, value in text.items()
     }
-    sensor = Sensor(**values)
+    if not (beams.isascii() and beams.isdigit() and 1 <= int(beams) <= _MOST_BEAMS):
+        raise ValueError(f"beams is {beams!r}, must be a whole number from 1 to {_MOST_BEAMS}")
+    sensor = Sensor(**values, beams=int(beams))
+    if sensor.kind == "optical" and sensor.beams > 1:
+        raise ValueError(f"beams is {beams!r}, must be empty for a telescope")
     if sensor.kind not in _KINDS:
         raise ValueError(f"kind is {sensor.kind!r}, must be {' or '.join(_KINDS)}")
     if not sensor.source_id.startswith(f"{sensor.kind}-"):

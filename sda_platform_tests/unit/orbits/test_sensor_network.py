@@ -107,6 +107,23 @@ def test_a_list_may_state_what_angles_refer_to(tmp_path: Path) -> None:
             sensor_network(path)
 
 
+def test_a_list_may_state_how_many_beams_a_phased_array_has(tmp_path: Path) -> None:
+    path, header = tmp_path / "own.csv", f"{HEADER.strip()},beams\n"
+    telescope = "optical-x,optical,X,10,20,0,15,60000,,,,,5e-6"
+    path.write_text(f"{header}{RADAR.strip()},8\n{telescope},\n", encoding="utf-8")
+    found = sensor_network(path)
+    assert {name: sensor.beams for name, sensor in found.items()} == {"radar-77": 8, "optical-x": 1}
+    assert found != SensorNetwork(dataclasses.replace(each, beams=1) for each in found.values())
+    for line, complaint in [
+        (f"{RADAR.strip()},0", "beams is '0', must be a whole number from 1 to 100"),
+        (f"{RADAR.strip()},2.5", "beams is '2.5', must be a whole number"),
+        (f"{telescope},2", "beams is '2', must be empty for a telescope"),
+    ]:
+        path.write_text(f"{header}{line}\n", encoding="utf-8")
+        with pytest.raises(ListingError, match=complaint):
+            sensor_network(path)
+
+
 def test_what_angles_refer_to_belongs_to_a_network_and_leaves_the_text_of_others_alone() -> None:
     """Commits record a hash of the text, so a list without statements has the one that it always had."""
     shipped = sensor_registry()

@@ -80,7 +80,7 @@ def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.Mat
         tasking.owners(),
         {row["request_id"]: row["requested_time_ns"] for row in known},
         plan.as_of_ns,
-        demand.DemandRules(),
+        demand.DemandRules(wanted_sigma_km=tasking.wanted_sigma_m / 1e3),
     )
     entries = _corrections(store, plan, rows)
     receipt = store.append(plan, entries, counts={"requests": len(rows)})

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.fusion.track_states import LOST as LOST_STATE
 from sda_platform.fusion.track_states import NEW
-from sda_platform.tasking.information import expected_pass, position_gain
+from sda_platform.tasking.information import NEGLIGIBLE_GAIN, position_gain, shortest_pass
 from sda_platform.tasking.tables import ANALYST, CONJUNCTION, LOST, MANOEUVRE, RESIDUAL, STALE
 from sda_platform.units import HOUR_NS, SECOND_NS
 
@@ -32,8 +32,6 @@ CATALOGUE: Final = "catalogue"
 """Owner of what is observed for the catalogue itself."""
 
 _NAMESPACE: Final = uuid.UUID("5f0a53c6-1cb6-5d1c-9c3a-0a0f7a1c2b11")
-# Below this a pass has next to no effect: the ellipse shrinks by less than a tenth.
-_LEAST_GAIN: Final = 0.1
 # A normalised squared innovation beyond this many times its degrees of freedom has a chance below 1e-6 (for 6).
 _DOUBTFUL: Final = 7.0
 _FOLLOWED_WINDOWS: Final = 10
@@ -49,6 +47,8 @@ class DemandRules:
     stale_after_ns: int = 12 * HOUR_NS
     upkeep_within_ns: int = 24 * HOUR_NS
     urgent_within_ns: int = 6 * HOUR_NS
+    wanted_sigma_km: float = 0.1
+    """A conjunction is observed until one sigma of its miss is at most this, along each axis of the encounter plane."""
 
 
 def requests(
@@ -102,11 +102,18 @@ def _of_conjunctions(
     # Expected in the middle of the time that is left.
     lead_s = np.array([(row["tca_time_ns"] - as_of_ns) / 2 / SECOND_NS for row in rows])
     for side in (0, 1):
-        after = expected_pass(
-            states[side], covariances[side], states[1 - side], covariances[1 - side], radius_m, lead_s
+        after = shortest_pass(
+            states[side],
+            covariances[side],
+            states[1 - side],
+            covariances[1 - side],
+            radius_m,
+            lead_s,
+            rules.wanted_sigma_km,
         )
-        for row, gain, probability in zip(rows, after.gain.tolist(), after.probability.tolist(), strict=True):
-            if not gain >= _LEAST_GAIN:
+        expected = zip(rows, after.gain.tolist(), after.probability.tolist(), after.dwell_s.tolist(), strict=True)
+        for row, gain, probability, dwell_s in expected:
+            if not gain >= NEGLIGIBLE_GAIN:
                 continue
             norad_id = row[f"norad_id_{side + 1}"]
             deadline_ns = row["tca_time_ns"] - rules.decision_lead_ns
@@ -121,6 +128,7 @@ def _of_conjunctions(
                 "deadline_time_ns": deadline_ns if deadline_ns > as_of_ns else row["tca_time_ns"],
                 "information_gain": round(gain, 2),
                 "expected_probability": float(f"{probability:.2e}"),
+                "dwell_s": dwell_s,
             }
 
 
@@ -162,4 +170,5 @@ def _upkeep(reason: str, norad_id: int, sigma_km: float, rules: DemandRules) -> 
         "within_ns": within_ns,
         "information_gain": round(float(position_gain(sigma_km)), 2),
         "expected_probability": None,
+        "dwell_s": None,
     }

@@ -21,6 +21,11 @@ from sda_platform.orbits.two_body import two_body_stm
 FIX_POSITION_SIGMA_KM: Final = 0.05
 FIX_VELOCITY_SIGMA_KM_S: Final = 5e-5
 """One-sigma of a fix from one radar pass of two minutes; calibrated with the fused windows of the simulated radars."""
+FIX_DWELL_S: Final = 120.0
+DWELLS_S: Final = (30.0, 60.0, FIX_DWELL_S, 240.0)
+"""Antenna times of an observation that are chosen from, seconds."""
+NEGLIGIBLE_GAIN: Final = 0.1
+"""Below this an observation has next to no effect: the ellipse shrinks by less than a tenth."""
 _FIX_VARIANCE_KM2: Final = 3 * FIX_POSITION_SIGMA_KM**2
 _FIX: Final = np.diag([FIX_POSITION_SIGMA_KM**-2] * 3 + [FIX_VELOCITY_SIGMA_KM_S**-2] * 3)
 
@@ -32,10 +37,14 @@ class ExpectedPass:
     Attributes:
         gain: (n,) ln of the factor by which the area of the combined one-sigma ellipse in the encounter plane shrinks.
         probability: (n,) collision probability afterwards, if the miss stays as it is.
+        sigma_km: (n,) the greatest one-sigma of the miss in the encounter plane afterwards.
+        dwell_s: (n,) antenna time of the observation.
     """
 
     gain: FloatArray
     probability: FloatArray
+    sigma_km: FloatArray
+    dwell_s: FloatArray
 
 
 def after_fix(
@@ -63,16 +72,54 @@ def expected_pass(
     other_covariance: FloatArray,
     radius_m: FloatArray,
     lead_s: FloatArray,
+    dwell_s: float = FIX_DWELL_S,
 ) -> ExpectedPass:
     """A pass of the observed objects ``lead_s`` (n,) before n encounters; states (n, 6) and covariances at TCA."""
-    after = after_fix(observed, observed_covariance, lead_s)
+    after = after_fix(observed, observed_covariance, lead_s, fix_information(dwell_s))
     relative = other - observed
     then = _plane(relative, after + other_covariance)
     probability = collision_probability_2d(
         1e3 * then.x_km, 1e3 * then.y_km, 1e3 * then.sigma_x_km, 1e3 * then.sigma_y_km, radius_m
     )
     gain = encounter_gain(relative, observed_covariance + other_covariance, after + other_covariance)
-    return ExpectedPass(gain, np.clip(probability, 0.0, 1.0))
+    sigma_km = np.maximum(then.sigma_x_km, then.sigma_y_km)
+    return ExpectedPass(gain, np.clip(probability, 0.0, 1.0), sigma_km, np.full(len(gain), dwell_s))
+
+
+def shortest_pass(
+    observed: FloatArray,
+    observed_covariance: FloatArray,
+    other: FloatArray,
+    other_covariance: FloatArray,
+    radius_m: FloatArray,
+    lead_s: FloatArray,
+    wanted_sigma_km: float,
+) -> ExpectedPass:
+    """Return the pass with the shortest dwell that is enough: of DWELLS_S the first after which no one-sigma of the
+    miss exceeds ``wanted_sigma_km``, or beyond which a longer one changes next to nothing.
+
+    Arguments as of `expected_pass`.
+    """
+    given = observed, observed_covariance, other, other_covariance, radius_m, lead_s
+    tried = [expected_pass(*given, dwell_s) for dwell_s in DWELLS_S]
+    columns = {
+        field.name: np.stack([getattr(each, field.name) for each in tried])
+        for field in dataclasses.fields(ExpectedPass)
+    }
+    is_enough = columns["sigma_km"] <= wanted_sigma_km
+    is_enough |= columns["gain"] >= columns["gain"][-1] - NEGLIGIBLE_GAIN
+    chosen = is_enough.argmax(axis=0)  # the longest one is always enough
+    return ExpectedPass(**{name: values[chosen, np.arange(len(chosen))] for name, values in columns.items()})
+
+
+def fix_information(dwell_s: float) -> FloatArray:
+    """Compute the information (6, 6) of a fix from an observation of ``dwell_s`` seconds: inverse covariance, km, km/s.
+
+    Independent measurements at a steady rate: the variance of a position falls with their number, that of a velocity
+    also with the square of the time that they span.
+    """
+    more = dwell_s / FIX_DWELL_S
+    return np.asarray(_FIX * np.diag([more] * 3 + [more**3] * 3))
 
 
 def encounter_gain(relative: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:

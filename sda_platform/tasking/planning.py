@@ -9,12 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from sda_platform.tasking.antennas import Antenna, AntennaPass, Booking, booked
+from sda_platform.tasking.information import DWELLS_S
 from sda_platform.tasking.scheduling import ObservationPlan, Request, Rules, schedule
 from sda_platform.tasking.tables import SCHEDULED, UNSERVED
 from sda_platform.tasking.task_outcomes import Task
+from sda_platform.units import SECOND_NS
 
 REQUEST_COLUMNS: Final = (
     "norad_id", "reason", "priority_class", "owner", "requested_time_ns", "deadline_time_ns", "information_gain",
+    "dwell_s",
 )  # fmt: skip
 WINDOW_COLUMNS: Final = (
     "norad_id", "source_id", "aos_time_ns", "tca_time_ns", "los_time_ns", "max_elevation_deg", "azimuth_aos_deg",
@@ -43,18 +46,21 @@ def planned(
     """Return the plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
     ``antennas``: those in service. ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
-    ``used_ns``: the antenna time that each owner had before. The request of a ``failed`` task is not observed in the
-    same pass again.
+    ``used_ns``: the antenna time that each owner had before. ``observation_ns``: that of a request which states none;
+    where no window is as long as one states, the observation is shorter. The request of a ``failed`` task is not
+    observed in the same pass again.
     """
     by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:
         by_object[row["norad_id"]].append(antenna_pass(row, masks_deg.get(row["source_id"], 0.0)))
-    wanted = [_request(row, observation_ns) for row in requests]
     spent = {(task.request_id, task.pass_id) for task in failed}
     options = {
-        each.request_id: [w for w in by_object.get(each.norad_id, []) if (each.request_id, w.pass_id) not in spent]
-        for each in wanted
+        row["request_id"]: [
+            w for w in by_object.get(row["norad_id"], []) if (row["request_id"], w.pass_id) not in spent
+        ]
+        for row in requests
     }
+    wanted = [_request(row, _dwell_ns(row, options[row["request_id"]], as_of_ns, observation_ns)) for row in requests]
     kept = [booking for row in existing for booking in _existing(row, options.get(row["request_id"], []))]
     plan = schedule(wanted, options, antennas, as_of_ns, rules, kept, used_ns)
     peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
@@ -64,6 +70,17 @@ def planned(
 def request_value(priority_class: int, information_gain: float) -> float:
     """Return the value of serving a request: that of its class, and up to twice as much by information gain."""
     return CLASS_VALUE[priority_class] * (1.0 + min(information_gain, 10.0) / 10.0)
+
+
+def _dwell_ns(row: Mapping[str, Any], windows: Iterable[AntennaPass], as_of_ns: int, usual_ns: int) -> int:
+    """Return the antenna time of a request: what it states, or the longest dwell below that which a window holds."""
+    if row["dwell_s"] is None:
+        return usual_ns
+    ends_ns = row["deadline_time_ns"]
+    longest_ns = max((min(w.los_ns, ends_ns) - max(w.aos_ns, as_of_ns) for w in windows), default=0)
+    shorter = [dwell_s for dwell_s in DWELLS_S if dwell_s <= row["dwell_s"]]
+    fitting = [dwell_s for dwell_s in shorter if dwell_s * SECOND_NS <= longest_ns]
+    return round((fitting or shorter or [row["dwell_s"]])[-1 if fitting else 0] * SECOND_NS)
 
 
 def _request(row: Mapping[str, Any], observation_ns: int) -> Request:

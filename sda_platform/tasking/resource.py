@@ -24,7 +24,14 @@ class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
     _UNRECORDED = ("at_once",)
 
     least_window_s: float = Field(default=20.0, ge=0, description="Shorter windows are left out, seconds.")
-    observation_s: float = Field(default=120.0, gt=0, description="Antenna time of one observation, seconds.")
+    observation_s: float = Field(
+        default=120.0, gt=0, description="Antenna time of an observation that is not for a conjunction, seconds."
+    )
+    wanted_sigma_m: float = Field(
+        default=100.0,
+        gt=0,
+        description="One-sigma of a miss that the observation of a conjunction should bring; its time follows, metres.",
+    )
     radar_setup_s: float = Field(default=10.0, ge=0, description="Set-up of a radar between two observations, seconds.")
     radar_slew_deg_s: float = Field(default=5.0, gt=0, description="Turning rate of a radar, degrees per second.")
     optical_setup_s: float = Field(default=20.0, ge=0, description="The same of a telescope, seconds.")

@@ -59,6 +59,9 @@ class Demand(CorrectionLogModel):
     expected_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc after such a pass if the miss stays; null: no conjunction."
     )
+    dwell_s: T.DoubleType = quantity(
+        "s", "Antenna time that brings the wanted covariance; null: the usual time.", nullable=True, ge=0
+    )
 
 
 class PassWindow(CorrectionLogModel):

@@ -112,7 +112,7 @@ def test_a_plan_of_rows_keeps_the_beam_of_an_observation() -> None:
     times = {"aos_time_ns": start_ns, "tca_time_ns": start_ns + 90 * S, "los_time_ns": start_ns + 180 * S}
     directions = {f"azimuth_{name}_deg": 90.0 for name in ("aos", "tca", "los")} | {"max_elevation_deg": 45.0}
     windows = [{"pass_id": f"p{n}", "norad_id": n, "source_id": "a", **times, **directions} for n in (1, 2)]
-    facts = {"reason": "stale", "priority_class": 2, "owner": "x", "information_gain": 1.0}
+    facts = {"reason": "stale", "priority_class": 2, "owner": "x", "information_gain": 1.0, "dwell_s": None}
     requested = {"requested_time_ns": start_ns, "deadline_time_ns": start_ns + 200 * S}
     requests = [{"request_id": f"r{n}", "norad_id": n, **facts, **requested} for n in (1, 2)]
     antennas = {"a": Antenna("a", 0.0, math.inf, beams=2)}

@@ -10,8 +10,19 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS, lower_triangles
 from sda_platform.orbits.two_body import two_body_state, two_body_stm
 from sda_platform.tasking import demand
+from sda_platform.tasking.antennas import Antenna
 from sda_platform.tasking.demand import DemandRules, requests
-from sda_platform.tasking.information import FIX_POSITION_SIGMA_KM, after_fix, expected_pass, position_gain
+from sda_platform.tasking.information import (
+    DWELLS_S,
+    FIX_POSITION_SIGMA_KM,
+    after_fix,
+    expected_pass,
+    fix_information,
+    position_gain,
+    shortest_pass,
+)
+from sda_platform.tasking.planning import planned
+from sda_platform.tasking.scheduling import Rules
 from sda_platform_tests.support.delta_tables import rows_of
 from sda_platform_tests.support.segments import START_NS
 
@@ -71,6 +82,72 @@ def test_a_pass_shows_more_the_less_is_known_and_the_nearer_it_is() -> None:
     assert gain(1.0, 3600.0) > gain(0.01, 3600.0) > 0
     assert gain(1.0, 600.0) > gain(1.0, 6 * 3600.0)
     assert position_gain(0.0) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e-3, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("other_scale", [1e-5, 0.01, 1.0])
+@pytest.mark.parametrize("lead_s", [600.0, 6 * 3600.0])
+def test_the_dwell_is_the_shortest_that_is_enough(scale: float, other_scale: float, lead_s: float) -> None:
+    given = STATE, scale * WIDE, OTHER, other_scale * WIDE, np.array([10.0]), np.array([lead_s])
+    found = shortest_pass(*given, wanted_sigma_km=0.1)
+    tried = {dwell_s: expected_pass(*given, dwell_s) for dwell_s in DWELLS_S}
+    enough = [
+        dwell_s
+        for dwell_s, each in tried.items()
+        if each.sigma_km[0] <= 0.1 or each.gain[0] >= tried[DWELLS_S[-1]].gain[0] - 0.1
+    ]
+    assert found.dwell_s[0] == enough[0]
+    assert found.gain[0] == tried[enough[0]].gain[0] and found.probability[0] == tried[enough[0]].probability[0]
+    gains = [float(each.gain[0]) for each in tried.values()]
+    assert gains == sorted(gains), "a longer observation brings no less"
+
+
+def test_dwells_differ_with_what_is_wanted_and_what_the_other_object_leaves() -> None:
+    def dwell_s(scale: float, other_scale: float, wanted_km: float) -> float:
+        given = STATE, scale * WIDE, OTHER, other_scale * WIDE, np.array([10.0]), np.array([600.0])
+        return float(shortest_pass(*given, wanted_km).dwell_s[0])
+
+    assert dwell_s(1.0, 1e-6, 100.0) == DWELLS_S[0], "any fix is good enough"
+    assert dwell_s(1.0, 1e-6, 1e-6) == DWELLS_S[-1], "none is, and each is better than the one before"
+    assert dwell_s(1.0, 1e4, 1e-6) == DWELLS_S[0], "the other object decides, whatever is observed of this one"
+
+
+def test_measurements_at_a_steady_rate_determine_a_line_as_the_fix_says() -> None:
+    """A straight line through positions with equal noise: variances of its middle and slope by the time they span."""
+    for axis_noise_km, rate_hz in [(0.05, 1.0), (0.2, 5.0)]:
+        variances = []
+        for dwell_s in (120.0, 240.0):
+            times_s = np.arange(0.0, dwell_s, 1 / rate_hz) - dwell_s / 2
+            design = np.stack([np.ones_like(times_s), times_s], axis=1)
+            variances.append(np.diag(np.linalg.inv(design.T @ design / axis_noise_km**2)))
+        ratio = np.diag(fix_information(240.0))[[0, 3]] / np.diag(fix_information(120.0))[[0, 3]]
+        np.testing.assert_allclose(variances[0] / variances[1], ratio, rtol=0.02)
+
+
+def test_a_request_states_the_dwell_of_a_conjunction_and_of_nothing_else() -> None:
+    found = asked([assessment("red")], [track(7, state="lost", last_seen_ns=START_NS - 30 * HOUR_NS)])
+    assert {each["reason"]: each["dwell_s"] in DWELLS_S for each in found} == {"conjunction": True, "lost_track": False}
+
+
+@pytest.mark.parametrize(
+    ("stated_s", "window_s", "planned_s"), [(240.0, 300, 240), (240.0, 130, 120), (60.0, 300, 60), (None, 300, 90)]
+)
+def test_an_observation_is_as_long_as_its_request_states_and_its_windows_permit(
+    stated_s: float | None, window_s: int, planned_s: int
+) -> None:
+    second = 10**9
+    times = {"aos_time_ns": START_NS, "tca_time_ns": START_NS + window_s * second // 2}
+    directions = {f"azimuth_{name}_deg": 90.0 for name in ("aos", "tca", "los")} | {"max_elevation_deg": 45.0}
+    window = {"pass_id": "p", "norad_id": 1, "source_id": "a", "los_time_ns": START_NS + window_s * second}
+    request = {
+        "request_id": "r", "norad_id": 1, "reason": "conjunction", "priority_class": 0, "owner": "x",
+        "information_gain": 1.0, "requested_time_ns": START_NS, "deadline_time_ns": START_NS + HOUR_NS,
+        "dwell_s": stated_s,
+    }  # fmt: skip
+    how: dict[str, Any] = {"as_of_ns": START_NS, "observation_ns": 90 * second, "rules": Rules()}
+    antennas = {"a": Antenna("a", 10.0, 5.0)}
+    _, (row,) = planned([request], [{**window, **times, **directions}], [], antennas, {}, **how)
+    assert row["end_time_ns"] - row["start_time_ns"] == planned_s * second
 
 
 def test_both_objects_of_a_red_conjunction_are_asked_for_before_the_decision() -> None:

@@ -58,7 +58,7 @@ def test_membership_that_nobody_reports_any_more_takes_no_sensor_out__TG26() -> 
 def request(name: str, norad_id: int) -> dict[str, Any]:
     facts = {"reason": "conjunction", "priority_class": 1, "owner": "catalogue", "information_gain": 1.0}
     times = {"requested_time_ns": START_NS, "deadline_time_ns": START_NS + 100 * MINUTE_NS}
-    return {"request_id": name, "norad_id": norad_id, **facts, **times}
+    return {"request_id": name, "norad_id": norad_id, "dwell_s": None, **facts, **times}
 
 
 def window(norad_id: int, sensor: str, after_min: int) -> dict[str, Any]:

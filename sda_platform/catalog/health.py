@@ -19,7 +19,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, HELD, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
 from sda_platform.orbits.elements import FARTHEST_APOGEE_KM, ElementSets
-from sda_platform.orchestration.materialization import in_ui, markdown_table
+from sda_platform.orchestration.materialization import in_ui, shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.units import DAY_NS, SECOND_NS
 
@@ -76,13 +76,13 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
     rate = 1000 * len(jumps) / judged if judged else 0.0
     facts: dict[str, Any] = {
         "objects": rows.num_rows,
-        "coverage": in_ui(markdown_table(pa.Table.from_pylist(ages))),
+        "coverage": shown_table(ages),
         **_plots(rows),
         "sets_judged": judged,
         **{f"jumps_{kind.replace(' ', '_').replace('-', '_')}": counts[kind] for kind in KINDS[1:]},
     }
     if jumps:
-        facts["largest_jumps"] = in_ui(markdown_table(pa.Table.from_pylist(jumps[:20])))
+        facts["largest_jumps"] = shown_table(jumps[:20])
     is_rare = rate <= MOST_JUMPS_PER_1000
     summary = f"{len(jumps)} of {judged} sets contradict the one before ({rate:.1f} per 1,000)"
     results = [

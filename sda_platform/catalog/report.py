@@ -3,12 +3,10 @@
 from collections import Counter
 from typing import Any
 
-import pyarrow as pa
-
 from sda_platform.catalog.held_model import BORNE_OUT, RELEASED
 from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, HELD, LOST
 from sda_platform.lake.log import TableLog
-from sda_platform.orchestration.materialization import in_ui, markdown_table
+from sda_platform.orchestration.materialization import shown_table
 
 
 def conflict_facts(log: TableLog) -> dict[str, Any]:
@@ -31,7 +29,7 @@ def conflict_facts(log: TableLog) -> dict[str, Any]:
         "edits_to_decide": len({(row["norad_id"], row["attribute"]) for row in waiting}),
     }
     if lines:
-        facts["conflicts_by_source"] = in_ui(markdown_table(pa.Table.from_pylist(lines)))
+        facts["conflicts_by_source"] = shown_table(lines)
     return facts
 
 
@@ -47,5 +45,5 @@ def held_facts(log: TableLog) -> dict[str, Any]:
     }
     if reasons:
         lines = [{"reason": name, "held sets": count} for name, count in sorted(reasons.items())]
-        facts["held_by_reason"] = in_ui(markdown_table(pa.Table.from_pylist(lines)))
+        facts["held_by_reason"] = shown_table(lines)
     return facts

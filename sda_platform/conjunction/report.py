@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
@@ -23,7 +22,7 @@ from sda_platform.formats.markings import MARKS, Marking
 from sda_platform.lake.lake import Lake
 from sda_platform.markdown_elements import picture
 from sda_platform.orchestration.jobs import CONJUNCTION_REPORT
-from sda_platform.orchestration.materialization import in_ui, markdown_table
+from sda_platform.orchestration.materialization import in_ui, shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.published import CATALOGUE, url_of
 from sda_platform.recovery.verification import current_keys
@@ -76,12 +75,12 @@ def report(store: Lake, pages: Path, console: str | None = None) -> dg.Materiali
         facts["alerts"] = dg.MetadataValue.table([_listed(alert) for alert in most_urgent(alerts, LISTED)])
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
-        facts["received_cdms"] = in_ui(markdown_table(pa.Table.from_pylist(opinions)))
+        facts["received_cdms"] = shown_table(opinions)
     known = known_actions(store)
     acknowledged = acknowledgements_of(known)
     seen = [{**acknowledged[each["event_id"]][-1]} for each in alerts if each["event_id"] in acknowledged]
     if seen:
-        facts["acknowledged"] = in_ui(markdown_table(pa.Table.from_pylist(seen)))
+        facts["acknowledged"] = shown_table(seen)
     for place, alert in enumerate(worst, start=1):
         event_id = alert["event_id"]
         history = event_history(store, event_id)

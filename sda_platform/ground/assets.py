@@ -29,7 +29,7 @@ from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
 from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.materialization import in_ui, markdown_table, materialized, nothing_new
+from sda_platform.orchestration.materialization import in_ui, markdown_table, materialized, nothing_new, shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness
 from sda_platform.orchestration.zone_asset import ZoneContents
@@ -125,7 +125,7 @@ def shown_leases(leases: LeaseResource) -> dict[str, Any]:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {name: in_ui(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}
+    return {name: shown_table(rows)} if rows else {}
 
 
 @landing_asset(

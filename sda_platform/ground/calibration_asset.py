@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import dagster as dg
-import pyarrow as pa
 
 from sda_platform.ground.calibration import (
     MOST_DETECTION_S,
@@ -17,7 +16,7 @@ from sda_platform.ground.heartbeats import HeartbeatRecord, recorded
 from sda_platform.ground.links import heartbeat_events
 from sda_platform.ground.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
-from sda_platform.orchestration.materialization import in_ui, markdown_table
+from sda_platform.orchestration.materialization import shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.spark.pools import Pool
@@ -60,7 +59,7 @@ def detector_calibration(lake: LakeResource) -> Iterator[dg.MaterializeResult[An
 def calibration_of(lake: Lake) -> dg.MaterializeResult[Any]:
     """Tabulate the calibration: a row for each path, most false declarations first, and the outcome of the rules."""
     found = sorted(calibrations(records(lake)), key=lambda each: -each.false_declarations)
-    shown = {"paths": in_ui(markdown_table(pa.Table.from_pylist([each.shown() for each in found])))}
+    shown = {"paths": shown_table([each.shown() for each in found])}
     return dg.MaterializeResult(
         metadata={"recorded_paths": len(found), **(shown if found else {})},
         check_results=[_result(name, found) for name in _RULES],

@@ -39,6 +39,11 @@ def in_ui(text: Markdown) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(text)
 
 
+def shown_table(rows: list[dict[str, Any]]) -> dg.MarkdownMetadataValue:
+    """Return rows, at least one, as a table in the UI."""
+    return in_ui(markdown_table(pa.Table.from_pylist(rows)))
+
+
 def with_console(result: dg.MaterializeResult[Any], home: str, path: str) -> dg.MaterializeResult[Any]:
     """Add a link to the page ``path`` of the console, while the catalogue of ``home`` is served."""
     url = url_of(Path(home), CATALOGUE)

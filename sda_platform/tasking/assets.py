@@ -28,7 +28,7 @@ from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.declarations import table_asset
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases
-from sda_platform.orchestration.materialization import materialized, nothing_new, with_console
+from sda_platform.orchestration.materialization import materialized, nothing_new, shown_table, with_console
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_correction_logs
 from sda_platform.tasking import demand, planning, windows
@@ -41,7 +41,7 @@ from sda_platform.tasking.checks import (
     inverted_windows,
 )
 from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, is_closed, outages, shown_outages
-from sda_platform.tasking.reports import shown_closures, shown_outcomes, shown_schedule, shown_table
+from sda_platform.tasking.reports import shown_closures, shown_outcomes, shown_schedule
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.stored_outcomes import REVIEWED_NS, booked_still, failed_tasks, outcomes
 from sda_platform.tasking.stored_rows import StoredRows

@@ -4,12 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import dagster as dg
-import pyarrow as pa
-
 from sda_platform.clock import iso
 from sda_platform.formats.closures import Closure
-from sda_platform.orchestration.materialization import in_ui, markdown_table
+from sda_platform.orchestration.materialization import in_ui, shown_table
 from sda_platform.tasking.tables import EXECUTED, FAILED, MISSED, OBSERVED, SCHEDULED
 from sda_platform.units import MINUTE_NS
 
@@ -138,8 +135,3 @@ def shown_closures(closures: Iterable[Closure], from_ns: int, until_ns: int) -> 
         for each in closures
         if each.start_ns < until_ns and each.end_ns > from_ns
     ]
-
-
-def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
-    """Return rows as a table in the UI."""
-    return in_ui(markdown_table(pa.Table.from_pylist(rows)))

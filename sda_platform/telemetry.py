@@ -107,6 +107,8 @@ _TABLES = (
     _metric("upstream_lag_commits", "table", "Upstream commits that a table has not consumed."),
     _metric("landing_pending_segments", "zone", "Segments that wait in a landing zone."),
     _metric("landing_oldest_seconds", "zone", "Since the oldest pending segment came; 0 where none waits."),
+    _metric("observation_requests", "priority_class owner status", "Requests ahead, scheduled or unserved."),
+    _metric("sensor_booked_seconds", "sensor", "Antenna time that is booked from now on, of all beams."),
     _metric("command_oldest_seconds", "station priority", "Since the oldest ground command that waits was issued."),
     _metric("recovery_path_total", "path", "Tables at the last start: local (as left or repaired), fresh (no commit)."),
 )

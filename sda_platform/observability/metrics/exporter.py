@@ -1,7 +1,8 @@
 """The metrics of the platform, as the watchdog exports them: what commits brought since its start, and states now."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
@@ -18,15 +19,23 @@ from sda_platform.lake.table import Table
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.observability.metrics.accumulated import AccumulatedMetrics
 from sda_platform.observability.metrics.day_of_events import DayOfEvents
+from sda_platform.observability.metrics.rows_at_head import RowsAtHead
 from sda_platform.observability.metrics.samples import MetricSample, samples_of
 from sda_platform.observability.objectives import ObjectiveEvents, alert_latency_s, sent_entries, service_levels
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.faults import VitalState
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.registry import TABLES
+from sda_platform.tasking.sensor_use import USE_COLUMNS, booked_ahead_s, requests_by_status
+from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform.units import SECOND_NS
 
 _WINDOWS_SHOWN = 10_000
+_MAY_VANISH = (
+    "vital_red", "fault_active", "runs_active", "command_oldest_seconds", "observation_requests",
+    "sensor_booked_seconds",
+)  # fmt: skip
+"""Gauges of which a round may have no sample."""
 # Bounds the series of one vital; its notices name all.
 _FAULTS_SHOWN = 500
 
@@ -43,7 +52,9 @@ class PlatformMetrics:
         now_ns = lake.clock.now_ns()
         self._events = DayOfEvents(lake, now_ns)
         self._repeated: set[str] = set()
-        self._commands_at, self._oldest_ns = 0, dict[tuple[str, int], int]()
+        command_columns, waits = ["station", "priority", "state", "issued_time_ns"], ~ds.field("state").isin(FINAL)
+        self._commands = RowsAtHead(lake, GROUND_COMMANDS, command_columns, waits)
+        self._scheduled = RowsAtHead(lake, PASS_SCHEDULE, USE_COLUMNS)
         self.metrics = AccumulatedMetrics()
         paths = Counter("local" if sequence else "fresh" for sequence in self._followed.values())
         self.metrics.add(MetricSample("recovery_path_total", (path,), float(n)) for path, n in paths.items())
@@ -53,7 +64,7 @@ class PlatformMetrics:
 
         A table that cannot be read leaves out what it would have given. Raises its error once all else is shown.
         """
-        for metric in ("vital_red", "fault_active", "runs_active", "command_oldest_seconds"):
+        for metric in _MAY_VANISH:
             self.metrics.clear(metric)
         self.metrics.replace(
             [*_landing_states(facts), *_machine_states(facts), *_vital_states(history), *_run_states(facts)]
@@ -62,9 +73,11 @@ class PlatformMetrics:
         heads = {table.name: self._lake.log(table).head() for table in TABLES}
         self.metrics.replace(self._table_states(heads, facts.now_ns))
         failures = [error for table in TABLES if (error := self._follow(table))]
-        if error := self._follow_commands(heads[GROUND_COMMANDS.name].sequence):
-            failures.append(error)
-        self.metrics.replace(_command_states(self._oldest_ns, facts.now_ns))
+        for each in (self._commands, self._scheduled):
+            if error := each.refresh(heads[each.table.name].sequence):
+                failures.append(error)
+        self.metrics.replace(_command_states(oldest_pending_ns(self._commands.rows), facts.now_ns))
+        self.metrics.replace(_schedule_states(self._scheduled.rows, facts.now_ns))
         self.metrics.replace(self._levels(facts.now_ns, history))
         if failures:
             raise failures[0]
@@ -90,17 +103,6 @@ class PlatformMetrics:
                 self.metrics.add(samples)
                 self._events.add(commit, latency_s)
                 self._followed[table.name] = commit.sequence
-        except (LakeError, DeltaError, OSError) as error:
-            return error
-        return None
-
-    def _follow_commands(self, sequence: int) -> Exception | None:
-        """Read which ground commands wait, after a commit; why they could not be read."""
-        try:
-            if sequence != self._commands_at:
-                names, waits = ["station", "priority", "state", "issued_time_ns"], ~ds.field("state").isin(FINAL)
-                rows = self._lake.log(GROUND_COMMANDS).rows(names, where=waits)
-                self._commands_at, self._oldest_ns = sequence, oldest_pending_ns(rows.to_pylist())
         except (LakeError, DeltaError, OSError) as error:
             return error
         return None
@@ -154,6 +156,13 @@ def _command_states(oldest_ns: dict[tuple[str, int], int], now_ns: int) -> Itera
     for (station, priority), issued_ns in oldest_ns.items():
         age_s = (now_ns - issued_ns) / SECOND_NS
         yield MetricSample("command_oldest_seconds", (station, str(priority)), age_s)
+
+
+def _schedule_states(rows: Sequence[Mapping[str, Any]], now_ns: int) -> Iterator[MetricSample]:
+    for (priority_class, owner, status), count in requests_by_status(rows, now_ns).items():
+        yield MetricSample("observation_requests", (str(priority_class), owner, status), float(count))
+    for sensor, booked_s in booked_ahead_s(rows, now_ns).items():
+        yield MetricSample("sensor_booked_seconds", (sensor,), booked_s)
 
 
 def _machine_states(facts: Facts) -> Iterator[MetricSample]:

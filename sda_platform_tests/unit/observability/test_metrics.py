@@ -36,6 +36,7 @@ from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
+from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform.telemetry import COLLECTOR_METRICS, METRICS, SERVING_METRICS, MetricKind
 from sda_platform.units import DAY_NS, SECOND_NS
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
@@ -127,6 +128,34 @@ def test_how_long_the_oldest_command_of_each_priority_has_waited_is_a_metric__GC
     replace_all([{**each, "state": "expired"} for each in waiting])
     followed.refresh(Facts(NOW_NS), VitalHistory())
     assert followed.metrics.value("command_oldest_seconds", "s", "10") is None, "nothing waits"
+
+
+def test_requests_by_class_owner_and_status_and_the_use_of_sensors_are_metrics__PW15(lake: Lake) -> None:
+    def entry(name: str, sequence: int, op: str, **facts: object) -> dict[str, object]:
+        ahead = {"deadline_time_ns": NOW_NS + 1000 * SECOND_NS, "owner": "NASA", "priority_class": 0}
+        return {"request_id": name, "sequence": sequence, "op": op, "status": "unserved", **ahead, **facts}
+
+    def booked(sensor: str, start_s: int, end_s: int) -> dict[str, object]:
+        times = {"start_time_ns": NOW_NS + start_s * SECOND_NS, "end_time_ns": NOW_NS + end_s * SECOND_NS}
+        return {"status": "scheduled", "source_id": sensor, **times}
+
+    commit(lake, PASS_SCHEDULE, [
+        entry("a", 0, "insert"), entry("b", 0, "insert", priority_class=2, owner="ESA"), entry("c", 0, "insert"),
+        entry("past", 0, "insert", deadline_time_ns=NOW_NS - 1), entry("d", 0, "insert", **booked("radar-1", -60, 60)),
+        entry("e", 0, "insert", **booked("radar-1", 100, 220)), entry("f", 0, "insert", **booked("radar-2", -300, -10)),
+    ])  # fmt: skip
+    followed = PlatformMetrics(lake, window_s=30)
+    followed.refresh(Facts(NOW_NS), VitalHistory())
+    shown = followed.metrics.value
+    assert shown("observation_requests", "0", "NASA", "unserved") == 2.0
+    assert shown("observation_requests", "2", "ESA", "unserved") == 1.0
+    assert shown("observation_requests", "0", "NASA", "scheduled") == 3.0
+    assert (shown("sensor_booked_seconds", "radar-1"), shown("sensor_booked_seconds", "radar-2")) == (180.0, None)
+    gone = [entry(name, 1, "retract") for name in ("a", "c")]
+    commit(lake, PASS_SCHEDULE, [*gone, entry("a", 2, "insert", **booked("radar-2", 10, 40))])
+    followed.refresh(Facts(NOW_NS), VitalHistory())
+    assert shown("observation_requests", "0", "NASA", "unserved") is None
+    assert shown("sensor_booked_seconds", "radar-2") == 30.0
 
 
 def test_a_commit_that_cannot_be_read_hides_nothing_else_and_is_counted_once(lake: Lake) -> None:

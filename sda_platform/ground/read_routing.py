@@ -15,7 +15,7 @@ class ReadMode(StrEnum):
     """What a reader is promised, from the strongest on."""
 
     LEADER = "leader"
-    """The newest acknowledged write (linearizable while the leader leads)."""
+    """The newest acknowledged write (linearizable); nothing while none can be acknowledged."""
     SESSION = "session"
     """A session's own writes, and never an older state than it has seen."""
     PREFIX = "consistent_prefix"

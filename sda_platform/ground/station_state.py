@@ -46,6 +46,8 @@ _SEEN = "SELECT max(('x' || left(name, 8))::bit(32)::int) FROM pg_ls_waldir() WH
 _RECEIVED = "SELECT received_tli FROM pg_stat_wal_receiver"
 # One statement: its snapshot is taken first, so the position has everything that the value shows.
 _READ = f"SELECT (SELECT value FROM station_state WHERE key = :key), {_POSITION}"
+# A commit that changes nothing: it ends when the synchronous follower has applied it.
+_ACKNOWLEDGED = "SELECT pg_logical_emit_message(true, 'station_state', '')"
 _FAILURES = (OSError, InterfaceError, DatabaseError)
 
 
@@ -103,7 +105,10 @@ class StationState:
         return position
 
     def read(self, key: str, mode: ReadMode, session: ReadSession) -> tuple[str | None, str]:
-        """Return the value (None: there is none), and the name of who answered. Raises Unavailable, FormerLeader."""
+        """Return the value (None: there is none), and the name of who answered. Raises Unavailable, FormerLeader.
+
+        Where a promise rests on the leader, its answer waits for the synchronous follower: a former leader has none.
+        """
         found = {each.name: each for each in self.statuses()}
         leader = self._leader(list(found.values())).name
         followers = {name: each.position for name, each in found.items() if not each.is_leader}
@@ -111,9 +116,13 @@ class StationState:
         name = answering_replica(mode, session, followers, leader, self._pick, late)
         try:
             value, position = self._run(name, _READ, key=key)[0]
+            if name == leader and mode in (ReadMode.LEADER, ReadMode.BOUNDED):
+                self._run(name, _ACKNOWLEDGED)
         except _FAILURES as error:
             self._forget(name)
             raise Unavailable(f"{name} did not answer the read of {key}: {error}; read again") from None
+        if int(position) < (seen := session.needs(mode)):
+            raise Unavailable(f"{name} is at position {position}, and the session has seen {seen}: a former leader?")
         session.has_read(int(position))
         return value, name
 
@@ -150,8 +159,7 @@ class StationState:
             else:
                 self._configure(other.name, "primary_conninfo", self._conninfo(name, other.name))
         if synchronous in {each.name for each in before}:
-            # A commit that changes nothing ends when the follower has applied it.
-            self._run(name, "SELECT pg_logical_emit_message(true, 'station_state', 'promoted')")
+            self._run(name, _ACKNOWLEDGED)
         return self._leader().generation
 
     def _configure(self, name: str, setting: str, value: str) -> None:

@@ -157,11 +157,17 @@ def test_the_commands_store_and_read_in_a_session_and_name_what_is_wrong__RT8_RT
     for mode in ("leader", "session", "consistent_prefix"):
         found = command(replicas, "get", "antenna", "--mode", mode, "--after", position)
         assert (found.exit_code, found.stdout) == (0, "stowed\n"), found.output
-        server, told = found.stderr.strip().split(", position ")
-        assert server in ("r0", "r1", "r2") and int(told) >= int(position)
+        name, told = found.stderr.strip().split(", position ")
+        assert name in ("r0", "r1", "r2") and int(told) >= int(position)
     with lagging(replicas, 1), lagging(replicas, 2):
-        found = command(replicas, "get", "antenna", "--after", str(int(position) + 10**12))
+        with server(replicas, 0) as leader:
+            leader.run("SET synchronous_commit = local")
+            leader.run("SELECT pg_logical_emit_message(true, 'more', '')")
+            ahead = leader.run("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0]
+        found = command(replicas, "get", "antenna", "--after", str(ahead))
         assert found.stderr.startswith("r0, "), "no follower has what the session has seen"
+    unseen = command(replicas, "get", "antenna", "--after", str(int(position) + 10**12))
+    assert unseen.exit_code == 1 and "the session has seen" in unseen.stderr
     absent = command(replicas, "get", "nothing")
     assert absent.exit_code == 1 and "has no value of nothing" in absent.stderr
     unknown = command(replicas, "promote", "r7", "--synchronous", "r1")
@@ -170,7 +176,7 @@ def test_the_commands_store_and_read_in_a_session_and_name_what_is_wrong__RT8_RT
     assert command(replicas, "get", "antenna", "--mode", "eventual").exit_code == 2
 
 
-def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__RT11_RT22_RT23(
+def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__RT6_RT11_RT22_RT23(
     replicas: PostgresReplicas,
 ) -> None:
     state = StationState(replicas.urls, timeout_s=3.0)
@@ -200,6 +206,9 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
     former = StationState(replicas.urls[:1], timeout_s=3.0)
     with pytest.raises(OutcomeUnknown):
         former.write("after", "stale")
+    with pytest.raises(Unavailable, match="r0 did not answer the read of k1"):
+        former.read("k1", ReadMode.LEADER, ReadSession())
+    assert former.read("k1", ReadMode.SESSION, ReadSession()) == ("1", "r0"), "which may be old"
     assert state.read("after", ReadMode.LEADER, ReadSession()) == ("2", "r1"), "the newer generation leads"
     former._generation = 2
     with pytest.raises(FormerLeader, match="leads generation 1, but 2 was seen"):
@@ -252,10 +261,10 @@ def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_ne
     assert "r2 is not promoted: only 1 of 3 servers answer as followers" in refused.stderr
     assert [each.is_leader for each in state.statuses()] == [False]
     assert command(replicas, *late, "--accept-loss").output == "r2 leads generation 2\n"
-    assert state.read("k0", ReadMode.LEADER, ReadSession()) == (None, "r2"), "which was accepted"
+    assert state.read("k0", ReadMode.SESSION, ReadSession()) == (None, "r2"), "which was accepted"
     replicas.start(0)
     assert [(each.name, each.generation) for each in state.statuses() if each.is_leader] == [("r0", 1), ("r2", 2)]
-    assert state.read("k0", ReadMode.LEADER, ReadSession())[1] == "r2", "the newer generation leads"
+    assert state.read("k0", ReadMode.SESSION, ReadSession())[1] == "r2", "the newer generation leads"
     state.close()
 
 

@@ -10,7 +10,8 @@ confirms it.
 """
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -20,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sda_platform.formats.ground_events import CONFIRMED, GroundEvent
 from sda_platform.ground.commands import EMERGENCY_FROM, PRIORITY
-from sda_platform.signing_keys import is_signed_by, private_key, public_key, raw_key
+from sda_platform.signing_keys import UnusableKey, is_signed_by, private_key, public_key, raw_key
 from sda_platform.toml_file import read_toml, require_own
 
+_log = logging.getLogger(__name__)
 _SIGNED: Final = (
     "event", "station", "command_id", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
     "person",
@@ -73,6 +75,45 @@ def read_commanders(file: str) -> dict[str, Commander]:
     return found
 
 
+class CommandersOnDisk(Mapping[str, Commander]):
+    """The commanders that ``file`` names now: it is read again when it has changed.
+
+    While it cannot be used, each of them has no right, and the log has the reason. Raises as `read_commanders` where it
+    cannot be used to begin with.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file, self._state = file, _state(file)
+        self._known = read_commanders(file)
+
+    def __getitem__(self, name: str) -> Commander:
+        return self._now()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def _now(self) -> dict[str, Commander]:
+        if self._file and (state := _state(self._file)) != self._state:
+            self._state = state
+            try:
+                self._known = read_commanders(self._file)
+            except (CommandersError, UnusableKey, OSError) as error:
+                _log.error("no commander has a right until the file can be used: %s", error)
+                self._known = {name: Commander(each.key) for name, each in self._known.items()}
+        return self._known
+
+
+def _state(file: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def needs_confirmation(kind: str, commanders: Commanders) -> bool:
     """Return whether a second person must confirm commands of ``kind``: emergencies, where commanders are named."""
     return bool(commanders) and PRIORITY[kind] >= EMERGENCY_FROM
@@ -93,7 +134,7 @@ def issue_refusal(issued: Mapping[str, Any], commanders: Commanders) -> str | No
 def confirmation_refusal(confirmed: Mapping[str, Any], issued: Mapping[str, Any], commanders: Commanders) -> str | None:
     """Return why a confirmation does not count; None: another one than the issuer, who may confirm it, signed it."""
     person = confirmed["person"]
-    if (reason := _unknown(person, commanders)) is not None:
+    if (reason := issue_refusal(issued, commanders) or _unknown(person, commanders)) is not None:
         return reason
     if person == issued["person"] or commanders[person].key == commanders[issued["person"]].key:
         return f"{person} issued it: another person must confirm it"

@@ -162,7 +162,7 @@ def uplink(
     """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
     import httpx
 
-    from sda_platform.ground.commanders import read_commanders
+    from sda_platform.ground.commanders import CommandersOnDisk
     from sda_platform.ground.failure_detection import PATH_CLASSES
     from sda_platform.ground.heartbeat_sender import beating
     from sda_platform.ground.log import CommandLog
@@ -182,7 +182,7 @@ def uplink(
         httpx.Client(base_url=url, timeout=TIMEOUT_S, auth=_signed(settings, name, lake.clock.now_ns)),
         lake.clock.now_ns,
         lease=_lease(settings, f"{settings.site}/{name}", station),
-        commanders=read_commanders(settings.access.commanders),
+        commanders=CommandersOnDisk(settings.access.commanders),
     )
     if serf:
         from sda_platform.ground.serf import SerfAgent, SerfWatch

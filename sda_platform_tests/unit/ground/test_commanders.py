@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.formats.ground_events import CONFIRMED, ISSUED, GroundEvent
-from sda_platform.ground.commanders import CommandAuthority, Commander, CommandersError, confirmation_refusal
+from sda_platform.ground.commanders import (
+    CommandAuthority,
+    Commander,
+    CommandersError,
+    CommandersOnDisk,
+    confirmation_refusal,
+)
 from sda_platform.ground.issued_commands import IssuedCommands
 from sda_platform.ground.log import CommandLog
 from sda_platform.signing_keys import raw_key
@@ -138,6 +145,41 @@ def test_no_forged_or_moved_confirmation_sends_an_emergency__46_3(seed: int) -> 
 def test_a_request_that_was_changed_is_refused__46_3(changed: dict[str, Any]) -> None:
     ((_, why),) = sent([replace(by("ann").issued(request("c")), **changed)])[1].items()
     assert "signature" in why or "may not issue" in why
+
+
+def test_a_right_that_is_taken_away_counts_no_more_and_a_broken_file_gives_none__46_3(tmp_path: Path) -> None:
+    file = tmp_path / "commanders.toml"
+
+    def write(**rights: tuple[set[str], set[str]]) -> None:
+        text = ""
+        for name, (issues, confirms) in rights.items():
+            pem = KEYS[name].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            (tmp_path / f"{name}.pub").write_bytes(pem)
+            text += f'[commanders.{name}]\nkey = "{name}.pub"\n'
+            text += f"issues = {sorted(issues)}\nconfirms = {sorted(confirms)}\n"
+        file.write_text(text)
+        file.chmod(0o600)
+
+    write(ann=RIGHTS["ann"], bob=RIGHTS["bob"])
+    issued = IssuedCommands(CommandersOnDisk(str(file)))
+    requests = {name: by("ann").issued(request(name)) for name in ("first", "second", "third", "fourth")}
+    issued.add(map(asdict, requests.values()))
+
+    def confirm(name: str) -> list[str]:
+        issued.add([asdict(by("bob").confirmed(asdict(requests[name]), START_NS))])
+        return [each.command_id for each in issued.take_while(lambda _: True)]
+
+    assert confirm("first") == ["first"]
+    write(bob=RIGHTS["bob"])
+    assert confirm("second") == [], "who issued it may command no more"
+    file.write_text("[commanders.ann]\nbroken")
+    assert confirm("third") == []
+    ((_, why),) = issued.add([asdict(by("ann").issued(request("r", "REPOINT")))])
+    assert "ann" in why
+    file.unlink()
+    assert issued.add([asdict(request("unsigned", "HOUSEKEEPING"))]), "a lost file opens nothing"
+    write(ann=RIGHTS["ann"], bob=RIGHTS["bob"])
+    assert confirm("fourth") == ["fourth"]
 
 
 def test_an_unconfirmed_emergency_expires_and_holds_nothing_up() -> None:

@@ -101,10 +101,10 @@ def unrepeated_losses(commands: Iterable[Mapping[str, Any]], now_ns: int) -> lis
 
 
 def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
-    """Convert command events into transitions of a queue, in their order; an issued command has none yet."""
+    """Convert events of commands that are not done into transitions of a queue, in their order."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in sorted(events, key=_order):
-        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, FAILED, EXPIRED, LOST):
+        if event["event"] in (ACCEPTED, DISPATCHED):
             found.setdefault(event["command_id"], []).append(event)
     order = [each for several in found.values() for each in several]
     return [Transition(number, each["event"], command_of(each)) for number, each in enumerate(order, 1)]

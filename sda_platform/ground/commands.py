@@ -174,6 +174,9 @@ class CommandsWithoutRoom:
     def __len__(self) -> int:
         return len(self._commands)
 
+    def __contains__(self, command_id: object) -> bool:
+        return command_id in self._commands
+
     def add(self, command: Command) -> None:
         """Let a command wait, unless it does."""
         if command.command_id not in self._commands:

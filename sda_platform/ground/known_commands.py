@@ -1,12 +1,15 @@
 """What an uplink has read of its station's commands, whether it commands or not."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from sda_platform.formats.ground_events import CONFIRMED, ISSUED
-from sda_platform.ground.command_states import FINAL, transitions
-from sda_platform.ground.commands import CommandQueue
+from sda_platform.ground.command_states import FINAL, command_of, transitions
+from sda_platform.ground.commanders import Commanders
+from sda_platform.ground.commands import Command, CommandQueue
+from sda_platform.ground.issued_commands import valid_requests
 
 
 class KnownCommands:
@@ -38,9 +41,24 @@ class KnownCommands:
             if each["event"] in (ISSUED, CONFIRMED) and each["command_id"] not in self._done
         ]
 
-    def queue(self, capacity: int, reserved: int) -> CommandQueue:
-        """Return a queue with what was accepted and is not done."""
-        return CommandQueue(capacity, reserved, transitions(self._events()), self._done)
+    def queue(self, capacity: int, reserved: int, commanders: Commanders) -> CommandQueue:
+        """Return a queue with what was accepted and is not done, as far as ``commanders`` requested it.
+
+        Events of uplinks are not signed: they state what became of a request, and not what it is.
+        """
+        found = []
+        for change in transitions(self._events()):
+            command = self._requested(change.command, commanders)
+            found += [] if command is None else [replace(change, command=command)]
+        return CommandQueue(capacity, reserved, found, self._done)
+
+    def _requested(self, accepted: Command, commanders: Commanders) -> Command | None:
+        """Return the command as it was requested, by the very request that was accepted if there are several."""
+        events = self._open[accepted.command_id]
+        if not commanders and all(each["event"] != ISSUED for each in events):
+            return accepted
+        valid = [command_of(each) for each in valid_requests(events, commanders)]
+        return accepted if accepted in valid else next(iter(valid), None)
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         return chain.from_iterable(self._open.values())

@@ -14,7 +14,7 @@ from sda_platform.audit_log import user
 from sda_platform.formats.ground_events import CONFIRMED, EXPIRED, ISSUED, GroundEvent, encode_ground_events
 from sda_platform.formats.segments import Sender
 from sda_platform.ground.command_states import EVENT_COLUMNS, decode, states
-from sda_platform.ground.commanders import UNSIGNED, CommandAuthority, CommandersError
+from sda_platform.ground.commanders import UNSIGNED, CommandAuthority, CommandersError, issue_refusal
 from sda_platform.ground.commands import PRIORITY, check_direction
 from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
@@ -119,11 +119,14 @@ class CommandLog:
         Raises CommandersError, also for a command that is not known, or no longer waits.
         """
         found = [each for each in self.new_events() if each["command_id"] == command_id]
-        issued = next((each for each in found if each["event"] == ISSUED), None)
-        if issued is None:
+        requests = [each for each in found if each["event"] == ISSUED]
+        if not requests:
             raise CommandersError(f"station {self.station} has no command {command_id[:80]!r}: sda ground list")
         (row,) = states([], found)
         now_ns = self._lake.clock.now_ns()
+        # Others than commanders may have written an event with its id.
+        valid = (each for each in requests if issue_refusal(each, self._authority.commanders) is None)
+        issued = next((each for each in valid if each["expires_time_ns"] > now_ns), requests[0])
         is_open = row["state"] in (ISSUED, CONFIRMED)
         if not is_open or issued["expires_time_ns"] <= now_ns:
             state = EXPIRED if is_open else row["state"]

@@ -192,7 +192,8 @@ class Uplink:
         self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
         # Who acted before has sealed what it sent; what it did not is in the log as issued.
         self._new_events()
-        self.queue, self._sent_s = self._known.queue(self.settings.capacity, self.settings.reserved), {}
+        self.queue = self._known.queue(self.settings.capacity, self.settings.reserved, self.commanders)
+        self._sent_s = {}
         self._accept(self._known.requests())
 
     def _new_token(self) -> int:

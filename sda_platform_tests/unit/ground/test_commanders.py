@@ -1,60 +1,28 @@
 """Who may command a station: signed requests, and two persons for an emergency."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
-from sda_platform.formats.ground_events import CONFIRMED, ISSUED, GroundEvent
+from sda_platform.formats.ground_events import CONFIRMED, GroundEvent
 from sda_platform.ground.commanders import (
     CommandAuthority,
-    Commander,
     CommandersError,
     CommandersOnDisk,
     confirmation_refusal,
 )
 from sda_platform.ground.issued_commands import IssuedCommands
-from sda_platform.ground.log import CommandLog
-from sda_platform.signing_keys import raw_key
-from sda_platform_tests.support.ground_loop import Ground, ground_at
+from sda_platform_tests.support.commanders import COMMANDERS, KEYS, RIGHTS, by, log_of, request, sent
+from sda_platform_tests.support.ground_loop import ground_at
 from sda_platform_tests.support.segments import START_NS, after
-
-RIGHTS: Mapping[str, tuple[set[str], set[str]]] = {
-    "ann": ({"SAFE_MODE", "REPOINT"}, {"SAFE_MODE"}),
-    "bob": (set(), {"SAFE_MODE"}),
-    "scheduler": ({"REPOINT"}, set()),
-}
-KEYS = {name: Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n, name in enumerate((*RIGHTS, "eve"), 1)}
-COMMANDERS = {
-    name: Commander(raw_key(KEYS[name].public_key()), frozenset(issues), frozenset(confirms))
-    for name, (issues, confirms) in RIGHTS.items()
-}
-
-
-def by(name: str) -> CommandAuthority:
-    return CommandAuthority(COMMANDERS, name, KEYS[name])
-
-
-def request(command_id: str, kind: str = "SAFE_MODE") -> GroundEvent:
-    direction = (10.0, 20.0) if kind == "REPOINT" else (None, None)
-    times: dict[str, Any] = {"issued_time_ns": START_NS, "expires_time_ns": after(600)}
-    return GroundEvent("atlantic", ISSUED, START_NS, command_id=command_id, kind=kind, **times,
-                       azimuth_deg=direction[0], elevation_deg=direction[1])  # fmt: skip
-
-
-def sent(events: list[GroundEvent]) -> tuple[list[str], dict[str, str]]:
-    """The commands that would be sent after these events, and the refused ones with the reason."""
-    issued = IssuedCommands(COMMANDERS)
-    refused = issued.add(asdict(each) for each in events)
-    return [each.command_id for each in issued.take_while(lambda _: True)], {c.command_id: why for c, why in refused}
 
 
 def test_an_emergency_needs_a_second_person_who_may_confirm_it__46_3() -> None:
@@ -214,10 +182,6 @@ def test_uplinks_send_what_two_persons_requested_and_record_both__46_3(
         ground.uplink("backup", commanders=COMMANDERS)
         ground.run(3, "backup")
         assert ground.executed() == ["both", "one"]
-
-
-def log_of(ground: Ground, name: str) -> CommandLog:
-    return CommandLog(ground.lake, str(ground.landing), "atlantic", by(name))
 
 
 @pytest.fixture

@@ -72,10 +72,10 @@ class MessageGuard:
             self._accept(sender, path, int(number))
         return None
 
-    def answer_headers(self, headers: Mapping[str, str], status: int, answer: bytes) -> dict[str, str]:
-        """Return what an answer to a message with ``headers`` adds, whose signature was that of its key."""
+    def answer_headers(self, path: str, headers: Mapping[str, str], status: int, answer: bytes) -> dict[str, str]:
+        """Return what an answer to a message with ``headers`` to ``path`` adds; its signature was that of its key."""
         key = self._key(headers)
-        return {SIGNATURE: answer_signature(key, headers[NUMBER], status, answer)} if key else {}
+        return {SIGNATURE: answer_signature(key, path, headers, status, answer)} if key else {}
 
     def _key(self, headers: Mapping[str, str]) -> SigningKey | None:
         return next((each for each in self._keys if each.id == headers.get(KEY)), None)

@@ -159,7 +159,7 @@ def serve(station: DurableStation, port: int, guard: MessageGuard | None = None)
             headers = httpx.Headers(self.headers.items())
             if guard is not None and (refusal := guard.refusal(self.path, headers, content)):
                 content, is_genuine = refusal.body(), refusal.status == OLD_NUMBER
-                more = guard.answer_headers(headers, refusal.status, content) if is_genuine else {}
+                more = guard.answer_headers(self.path, headers, refusal.status, content) if is_genuine else {}
                 self._send(refusal.status, content, more)
                 return
             facts = _answer(station, self.path, json.loads(content or b"{}"))
@@ -167,7 +167,7 @@ def serve(station: DurableStation, port: int, guard: MessageGuard | None = None)
                 self.send_error(404)
                 return
             answer = json.dumps(facts).encode()
-            self._send(200, answer, guard.answer_headers(headers, 200, answer) if guard else {})
+            self._send(200, answer, guard.answer_headers(self.path, headers, 200, answer) if guard else {})
 
         def _send(self, status: int, content: bytes, more: Mapping[str, str] = MappingProxyType({})) -> None:
             self.send_response(status)

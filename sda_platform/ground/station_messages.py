@@ -1,12 +1,13 @@
 """Authenticated messages between uplinks and stations: a shared key, and a number that each sender raises.
 
 The signature is HMAC-SHA256 over path, sender, number and body. A station accepts each number of a sender once, and
-none below the highest (`message_guard`). Its answers are signed over the number that they answer.
+none below the highest (`message_guard`). Its answers are signed over path, sender and number of the message that they
+answer.
 """
 
 import base64
 import hmac
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 import httpx
@@ -25,9 +26,10 @@ def signature(key: SigningKey, *parts: bytes) -> str:
     return base64.b64encode(hmac.digest(key.secret, b"\n".join(parts), "sha256")).decode()
 
 
-def answer_signature(key: SigningKey, number: str, status: int, content: bytes) -> str:
-    """Compute the signature of an answer with this HTTP ``status`` to message ``number``."""
-    return signature(key, b"answer", str(status).encode(), number.encode(), content)
+def answer_signature(key: SigningKey, path: str, headers: Mapping[str, str], status: int, content: bytes) -> str:
+    """Compute the signature of an answer with this HTTP ``status`` to the message with ``headers`` to ``path``."""
+    message = path, headers.get(SENDER, ""), headers.get(NUMBER, "")
+    return signature(key, b"answer", str(status).encode(), *(each.encode() for each in message), content)
 
 
 class SignedMessages(httpx.Auth):
@@ -56,7 +58,8 @@ class SignedMessages(httpx.Auth):
             self._verify(key, request, response)
             response = yield self._signed(key, request, int(response.json()["above"]))
         if response.is_error:
-            self._report(response.reason_phrase if self._is_foreign(response) else response.json()["reason"])
+            reason = _reason(response)
+            self._report(response.reason_phrase if reason is None else reason)
             return
         self._reason = ""
         self._verify(key, request, response)
@@ -71,7 +74,7 @@ class SignedMessages(httpx.Auth):
         return request
 
     def _verify(self, key: SigningKey, request: httpx.Request, response: httpx.Response) -> None:
-        expected = answer_signature(key, request.headers[NUMBER], response.status_code, response.content)
+        expected = answer_signature(key, request.url.path, request.headers, response.status_code, response.content)
         if not hmac.compare_digest(response.headers.get(SIGNATURE, "").encode(), expected.encode()):
             raise httpx.RemoteProtocolError("the answer is not signed by the station", request=request)
 
@@ -87,15 +90,17 @@ class SignedMessages(httpx.Auth):
             raise httpx.LocalProtocolError(reason, request=request)
         return key
 
-    @staticmethod
-    def _is_foreign(response: httpx.Response) -> bool:
-        """Return whether something else than a station refused, such as a proxy."""
-        try:
-            return "reason" not in response.json()
-        except (ValueError, TypeError):
-            return True
-
     def _report(self, reason: str) -> None:
         if self._refused is not None and reason and reason != self._reason:
             self._refused(reason)
         self._reason = reason
+
+
+def _reason(response: httpx.Response) -> str | None:
+    """Return why a station refused; None: something else did, such as a proxy."""
+    try:
+        answer = response.json()
+    except (ValueError, RecursionError):  # RecursionError: deep nesting
+        return None
+    reason = answer.get("reason") if isinstance(answer, dict) else None
+    return reason if isinstance(reason, str) else None

@@ -175,6 +175,33 @@ def test_what_a_proxy_refuses_is_a_failed_call(network: Network) -> None:
     assert network.refused == ["Bad Gateway"]
 
 
+@pytest.mark.parametrize(
+    "body", ['"the reason"', '["reason"]', "[" * 200_000, '{"reason": {"a": 1}}', "null", "7", "\xff", "9" * 5000]
+)
+def test_no_refusal_ends_an_uplink__46_3(network: Network, body: str) -> None:
+    forger = httpx.MockTransport(lambda _: httpx.Response(502, content=body.encode("latin-1")))
+    signing = SignedMessages(keys(ONE), "primary", lambda: 1, refused=network.refused.append)
+    with httpx.Client(base_url="http://station", transport=forger, auth=signing) as client:
+        assert client.post("/heartbeats", json={"uplink": "primary"}).status_code == 502
+    assert network.refused == ["Bad Gateway"]
+
+
+@pytest.mark.parametrize(("sender", "path"), [("primary", "/promotions"), ("backup", "/heartbeats")])
+def test_an_answer_to_another_message_is_none__46_3(network: Network, sender: str, path: str) -> None:
+    """Its number is the same: senders and paths count on their own."""
+    with network.client(ONE) as client:
+        answer = client.post("/heartbeats", json={"uplink": "primary"})
+    moved = httpx.MockTransport(lambda _: httpx.Response(200, content=answer.content, headers=answer.headers))
+    for who, where, is_genuine in ((sender, path, False), ("primary", "/heartbeats", True)):
+        signing = SignedMessages(keys(ONE), who, lambda: network.now_ns)
+        with httpx.Client(base_url="http://station", transport=moved, auth=signing) as client:
+            if is_genuine:
+                assert client.post(where, json={}).status_code == 200
+            else:
+                with pytest.raises(httpx.RemoteProtocolError, match="not signed"):
+                    client.post(where, json={})
+
+
 def test_a_file_of_keys_that_is_gone_for_a_while_fails_calls_alone(network: Network, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(ONE)

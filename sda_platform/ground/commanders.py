@@ -71,6 +71,7 @@ def read_commanders(file: str) -> dict[str, Commander]:
     found = {}
     for name, each in people.items():
         place = path.parent / each.key
+        require_own(place, CommandersError)
         found[name] = Commander(raw_key(public_key(place.read_bytes(), str(place))), each.issues, each.confirms)
     return found
 

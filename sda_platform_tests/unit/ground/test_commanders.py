@@ -234,3 +234,7 @@ def test_a_key_of_nobody_is_refused(home: Path) -> None:
     assert "this key is of no commander in" in answer.output
     (home / "commanders.toml").chmod(0o666)
     assert "others may write it" in ground(home, "issue", "REPOINT", "--station", "atlantic", key="ann").output
+    (home / "commanders.toml").chmod(0o600)
+    (home / "bob.pub").chmod(0o666)
+    # Who may write it could confirm in the name of bob.
+    assert "bob.pub: others may write it" in ground(home, "issue", "REPOINT", "--station", "atlantic", key="ann").output

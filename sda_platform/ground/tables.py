@@ -60,9 +60,12 @@ class GroundCommand(TableModel):
     state: T.StringType = pa.Field(isin=list(COMMAND_EVENTS), description="Its newest event.")
     issued_time_ns: T.LongType = quantity("ns", "When it was issued.")
     expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.")
-    issued_by: T.StringType = pa.Field(nullable=True, description="Who issued it, by name; null: not stated.")
+    issued_by: T.StringType = pa.Field(
+        nullable=True, description="Who issued it, by name; null: not stated. It is what the log claims, not verified."
+    )
     confirmed_by: T.StringType = pa.Field(
-        nullable=True, description="Who confirmed it, by name: an emergency needs a second person."
+        nullable=True,
+        description="Who confirmed it, by name: an emergency needs a second person. Also what the log claims.",
     )
     confirmed_time_ns: T.LongType = quantity("ns", "When that person did.", nullable=True)
     accepted_time_ns: T.LongType = quantity("ns", "When an uplink first took it.", nullable=True)

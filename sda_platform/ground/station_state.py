@@ -147,17 +147,17 @@ class StationState:
         return self._generation
 
     def _lead(self, name: str, synchronous: str, before: Sequence[ReplicaStatus]) -> int:
-        """Promote ``name``, let the followers follow it, and wait for ``synchronous`` where it answers."""
+        """Let the followers follow ``name``, promote it, and wait for ``synchronous`` where it answers."""
         # Before it leads: nothing is acknowledged without the follower, whenever this process ends.
         self._configure(name, "synchronous_standby_names", synchronous)
         self._configure(name, "default_transaction_read_only", "off")
+        # They would otherwise go on with what the former leader logs by itself, and could not follow a new generation.
+        for other in (each for each in before if each.name != name and not each.is_leader):
+            self._configure(other.name, "primary_conninfo", self._conninfo(name, other.name))
         if not self._run(name, "SELECT NOT pg_is_in_recovery() OR pg_promote(true, 30)")[0][0]:
             raise Unavailable(f"{name} does not lead after 30 s; see the replicas and repeat it")
-        for other in (each for each in before if each.name != name):
-            if other.is_leader:
-                self._configure(other.name, "default_transaction_read_only", "on")
-            else:
-                self._configure(other.name, "primary_conninfo", self._conninfo(name, other.name))
+        for other in (each for each in before if each.name != name and each.is_leader):
+            self._configure(other.name, "default_transaction_read_only", "on")
         if synchronous in {each.name for each in before}:
             self._run(name, _ACKNOWLEDGED)
         return self._leader().generation

@@ -268,21 +268,35 @@ def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_ne
     state.close()
 
 
+_configure = StationState._configure
+
+
+def configured_until_a_second_leads(state: StationState, name: str, setting: str, value: str) -> None:
+    """What `StationState` does, until a promotion fences the former leader."""
+    if (setting, value) == ("default_transaction_read_only", "on"):
+        raise KeyboardInterrupt
+    _configure(state, name, setting, value)
+
+
 def test_a_promotion_goes_on_after_it_was_interrupted_and_ends_the_writes_of_a_leader_that_works__RT11_RT23(
-    replicas: PostgresReplicas,
+    replicas: PostgresReplicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StationState(replicas.urls, timeout_s=3.0)
     state.create()
     state.write("k", "1")
-    with server(replicas, 1) as follower:
-        # What a promotion does first, when its process ends right after.
-        follower.run("SELECT pg_promote(true, 30)")
+    before = state.statuses()
+    # A promotion whose process ends as soon as the new leader leads: the former one is not fenced yet.
+    with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
+        interrupted.setattr(StationState, "_configure", configured_until_a_second_leads)
+        state.promote("r1", synchronous="r2")
+    assert [each.is_leader for each in before] == [True, False, False]
     assert [(each.name, each.generation) for each in state.statuses() if each.is_leader] == [("r0", 1), ("r1", 2)]
-    with pytest.raises(OutcomeUnknown):
-        state.write("k", "2")
+    state.write("k", "2")
+    former = StationState(replicas.urls[:1], timeout_s=3.0)
+    with pytest.raises(OutcomeUnknown, match="timed out"):
+        former.write("k", "no follower acknowledges it")
     assert command(replicas, "promote", "r1", "--synchronous", "r2").output == "r1 leads generation 2\n"
     state.write("k", "3")
-    former = StationState(replicas.urls[:1])
     with pytest.raises(OutcomeUnknown, match="read-only transaction"):
         former.write("k", "4")
     assert state.read("k", ReadMode.LEADER, ReadSession()) == ("3", "r1")

@@ -21,7 +21,8 @@ _FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """How a formula begins; some spreadsheets take the wide letters, too."""
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 # An underscore between letters or digits, as in names of columns and sensors, marks nothing (CommonMark 6.2).
-_MARKS: Final = re.compile(r"([\\`*\[\]<>!|~&#{}()$]|(?<![^\W_])_|_(?![^\W_]))")
+# Parentheses mark nothing where brackets are escaped.
+_MARKS: Final = re.compile(r"([\\`*\[\]<>!|~&#{}$]|(?<![^\W_])_|_(?![^\W_]))")
 # Invisible. Renderers also look for addresses after they have read escapes; before the sign, this breaks them.
 _JOINER: Final = "\u2060"
 _ADDRESS: Final = re.compile(r"(?i)(\w):(?=//)|\b(www)\.(?=\w)|(?<=\w)@(?=\w)")

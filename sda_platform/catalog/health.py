@@ -19,7 +19,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, HELD, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.element_jumps import KINDS, NONE, classify_jumps
 from sda_platform.orbits.elements import FARTHEST_APOGEE_KM, ElementSets
-from sda_platform.orchestration.materialization import in_ui, shown_table
+from sda_platform.orchestration.materialization import in_ui, outcome_text, shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.units import DAY_NS, SECOND_NS
 
@@ -195,6 +195,6 @@ def _check(name: str, passed: bool, summary: str, facts: Mapping[str, Any]) -> d
         check_name=name,
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN,
-        description=summary,
+        description=outcome_text(summary),
         metadata=dict(facts),
     )

@@ -18,6 +18,7 @@ from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.dispositions import RECORD_KINDS
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.setting_sections import GrowthSettings
@@ -116,8 +117,10 @@ def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult
     return dg.AssetCheckResult(
         passed=not found and not unknown,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(map(str, found))
-        or (f"{unknown} letters were written by a newer platform and are not read here" if unknown else None),
+        description=outcome_text(
+            "; ".join(map(str, found))
+            or (f"{unknown} letters were written by a newer platform and are not read here" if unknown else "")
+        ),
         metadata={
             "letters_reviewed": letters.num_rows,
             "letters_of_unknown_version": unknown,

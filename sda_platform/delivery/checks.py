@@ -15,6 +15,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
@@ -54,7 +55,7 @@ def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscribe
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.ERROR,
-        description="; ".join(problems) or None,
+        description=outcome_text("; ".join(problems)),
         metadata={"subscriber": subscriber.name},
     )
 

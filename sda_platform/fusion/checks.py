@@ -23,6 +23,7 @@ from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.earth_parameters import published_span_ns
 from sda_platform.orchestration.backlog import Backlog, backlog_of
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.orchestration.warning import warning
@@ -58,7 +59,7 @@ def check_silent_sensors(store: Lake, backlogs: Mapping[str, Backlog] | None = N
     return dg.AssetCheckResult(
         passed=not found,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=text,
+        description=outcome_text(text or ""),
         metadata={"silent": len(found), **({"sources": found[:50]} if found else {})},
     )
 
@@ -91,7 +92,7 @@ def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult
     if open_s > promised_s:
         description = f"{open_s:,.0f} s of observations are open, the limit is {promised_s:g} s"
         return dg.AssetCheckResult(
-            passed=False, severity=dg.AssetCheckSeverity.WARN, description=description, metadata=facts
+            passed=False, severity=dg.AssetCheckSeverity.WARN, description=outcome_text(description), metadata=facts
         )
     held = store.log(OBSERVATIONS).rows(["sensor_time_ns"], ds.field("sensor_time_ns") >= open_from_ns).num_rows
     rate = held / open_s if open_s else 0.0

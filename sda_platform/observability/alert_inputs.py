@@ -7,6 +7,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.checks import SCREENING_IS_FRESH
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 
@@ -20,7 +21,7 @@ def inputs_are_fresh(lake: LakeResource) -> dg.AssetCheckResult:
     """Name each stale input: a conjunction that is not in the table may be in the sky."""
     problems = stale_inputs(lake.open())
     return dg.AssetCheckResult(
-        passed=not problems, severity=dg.AssetCheckSeverity.ERROR, description=" ".join(problems) or None
+        passed=not problems, severity=dg.AssetCheckSeverity.ERROR, description=outcome_text(" ".join(problems))
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import dagster as dg
 
+from sda_platform.orchestration.materialization import outcome_text
+
 _DATA_VERSION: Final = "dagster/data_version"
 Events = list[dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation]
 
@@ -41,7 +43,7 @@ class ExternalState:
         return dg.AssetCheckResult(
             passed=not self.problems,
             severity=dg.AssetCheckSeverity.WARN,
-            description=self.outcome or None,
+            description=outcome_text(self.outcome),
             metadata=dict(self.metadata),
         )
 
@@ -58,7 +60,7 @@ class ExternalState:
             check_name=self.check,
             passed=not self.problems,
             severity=dg.AssetCheckSeverity.WARN,
-            description=self.outcome or None,
+            description=outcome_text(self.outcome),
             metadata=dict(self.metadata),
         )
 

@@ -17,6 +17,7 @@ from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing.decoding import fate_of, segment_counts
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 
@@ -76,7 +77,7 @@ def landing_balance_check(table: Table) -> dg.AssetChecksDefinition:
         return dg.AssetCheckResult(
             passed=not problems,
             severity=dg.AssetCheckSeverity.ERROR,
-            description="; ".join(problems)[:1000] or None,
+            description=outcome_text("; ".join(problems)),
             metadata={
                 "commits_reviewed": len(manifests),
                 **counts,

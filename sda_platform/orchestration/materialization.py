@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import dagster as dg
@@ -22,6 +23,7 @@ PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
 _SHOWN_IN_PLACE = 1000
 _PREVIEW_WIDTH = 22
+_LONGEST_OUTCOME = 1_000
 _SAME_IN_A_COMMIT = {COMMIT_SEQUENCE, "as_of_ns"}
 _ID_WIDTH = 8
 _UUID_LENGTH = 36
@@ -37,6 +39,11 @@ _SIGNS = {
 def in_ui(text: Markdown) -> dg.MarkdownMetadataValue:
     """Return what Dagster's UI renders: only Markdown, whose parts from outside are escaped."""
     return dg.MetadataValue.md(text)
+
+
+def outcome_text(text: str) -> Markdown | None:
+    """Return a check's description, which the UI renders as Markdown: cut at a word after 1,000 characters."""
+    return in_markdown(shorten(text, _LONGEST_OUTCOME, placeholder=" …")) or None
 
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MarkdownMetadataValue:

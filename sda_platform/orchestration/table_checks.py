@@ -21,6 +21,7 @@ from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.step_order import AFTER_ALERTS
 from sda_platform.recovery import repair_record
@@ -178,7 +179,7 @@ def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetChec
         check_name="data_is_fresh",
         passed=problem is None,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=problem or ("No data yet." if newest is None else freshness.rule),
+        description=outcome_text(problem or ("No data yet." if newest is None else freshness.rule)),
         metadata={
             "mission_time": iso(now),
             "newest": "no data yet" if newest is None else iso(newest),
@@ -200,6 +201,6 @@ def _result(
         check_name=name,
         passed=not problems,
         severity=severity if problems else dg.AssetCheckSeverity.ERROR,
-        description="; ".join(problems)[:1000] or None,
+        description=outcome_text("; ".join(problems)),
         metadata={**facts, **({"problems": problems[:20]} if problems else {})},
     )

@@ -1,12 +1,11 @@
 """The outcome of a check that warns: red where it found problems, which its description lists."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import shorten
 from typing import Any
 
 import dagster as dg
 
-_LONGEST_DESCRIPTION = 1_000
+from sda_platform.orchestration.materialization import outcome_text
 
 
 def warning(
@@ -25,6 +24,6 @@ def warning(
         check_name=name,
         passed=not problems,
         severity=dg.AssetCheckSeverity.WARN,
-        description=shorten("; ".join(problems), _LONGEST_DESCRIPTION, placeholder=" …") or None,
+        description=outcome_text("; ".join(problems)),
         metadata=dict(metadata or {}),
     )

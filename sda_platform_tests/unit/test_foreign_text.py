@@ -1,5 +1,6 @@
 """Text of others is shown and does nothing: on a terminal, and as Markdown by the judgement of another renderer."""
 
+import ast
 import csv
 import io
 import re
@@ -16,6 +17,7 @@ from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import in_csv, in_markdown, in_message, is_plain, printable
 from sda_platform.markdown_elements import bullets, picture
 from sda_platform.orchestration.materialization import markdown_table
+from sda_platform.orchestration.warning import warning
 from sda_platform.plain_rows import write_csv
 from sda_platform_tests.support.hostile import HOSTILE
 
@@ -68,6 +70,29 @@ def test_markdown_is_written_only_where_its_parts_are_escaped() -> None:
     for pattern, places in made.items():
         found = {str(each.relative_to(root)) for each in root.rglob("*.py") if re.search(pattern, each.read_text())}
         assert found == places
+
+
+def test_the_descriptions_of_outcomes_are_escaped_everywhere() -> None:
+    """Dagster's UI renders them as Markdown, links included; each is a text of ours, or goes through one function."""
+    root = Path(sda_platform.__file__).parent
+    outcomes = {"AssetCheckResult", "AssetCheckEvaluation", "AssetMaterialization", "AssetObservation"}
+    found, raw = 0, []
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in outcomes:
+                for stated in (each.value for each in node.keywords if each.arg == "description"):
+                    found += 1
+                    called = getattr(getattr(stated, "func", None), "id", "")
+                    if not isinstance(stated, ast.Constant) and called != "outcome_text":
+                        raw.append(f"{path.relative_to(root)}:{stated.lineno}")
+    assert found > 10 and raw == []
+
+
+@every_text
+def test_the_description_of_an_outcome_shows_it_and_makes_nothing_of_it(text: str) -> None:
+    shown = str(warning([f"the agent {text} is not registered"]).description)
+    html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(shown)
+    assert set(re.findall(r"<(\w+)", html)) == {"p"}, html
 
 
 def test_what_is_harmless_stays_as_it_is() -> None:

@@ -9,6 +9,7 @@ from sda_platform import audit_log
 from sda_platform.clock import iso
 from sda_platform.observability.audits.audits import AUDITS, Audit
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
@@ -53,7 +54,9 @@ def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
             check_name="passed",
             passed=outcome.has_passed,
             severity=dg.AssetCheckSeverity.ERROR if outcome.problems else dg.AssetCheckSeverity.WARN,
-            description=outcome.summary if outcome.problems or outcome.skipped or not outcome.is_done else None,
+            description=outcome_text(
+                outcome.summary if outcome.problems or outcome.skipped or not outcome.is_done else ""
+            ),
             metadata={"problems": problems} if problems else {},
         )
         yield dg.MaterializeResult(metadata={"problems": len(outcome.problems), **outcome.facts}, check_results=[check])

@@ -20,6 +20,7 @@ from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.notices import Lasting
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.watch import Receivers, Watch
+from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.settings import Settings
 from sda_platform.units import SECOND_NS
 
@@ -51,7 +52,7 @@ def vitals_checks(settings: Settings) -> dg.AssetChecksDefinition:
                 asset_key=KEY,
                 check_name=reading.vital,
                 passed=reading.state is not VitalState.RED,
-                description=reading.text or None,
+                description=outcome_text(reading.text),
                 metadata=_facts(reading),
             )
 
@@ -125,7 +126,7 @@ def evaluation(lasting: Lasting, at_s: float) -> dg.AssetCheckEvaluation:
         asset_key=KEY,
         check_name=reading.vital,
         passed=reading.state is not VitalState.RED,
-        description=reading.text or None,
+        description=outcome_text(reading.text),
         metadata={**_facts(reading), **{name: dg.MetadataValue.text(text) for name, text in shown.items()}},
     )
 

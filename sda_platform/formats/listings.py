@@ -30,7 +30,7 @@ def read_listing(
         ListingError: the file cannot be read, breaks that form, or lists nothing and may not be empty.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin UTF-8 with a mark
             reader = csv.reader(file, strict=True)
             lines = [(f"{path} line {reader.line_num}", row) for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

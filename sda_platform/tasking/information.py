@@ -26,6 +26,8 @@ DWELLS_S: Final = (30.0, 60.0, FIX_DWELL_S, 240.0)
 """Antenna times of an observation that are chosen from, seconds."""
 NEGLIGIBLE_GAIN: Final = 0.1
 """Below this an observation has next to no effect: the ellipse shrinks by less than a tenth."""
+_LEAST_STATED_GAIN: Final = 0.005
+"""What is stated as 0.00 at most."""
 _FIX_VARIANCE_KM2: Final = 3 * FIX_POSITION_SIGMA_KM**2
 _FIX: Final = np.diag([FIX_POSITION_SIGMA_KM**-2] * 3 + [FIX_VELOCITY_SIGMA_KM_S**-2] * 3)
 
@@ -139,7 +141,8 @@ def sphere_gain(before: FloatArray, after: FloatArray) -> FloatArray:
 
 def believed(gain: npt.ArrayLike, shape: FloatArray) -> FloatArray:
     """Return the covariance (n, 6, 6) of which `position_gain` expects ``gain`` (n,), in the ``shape`` of another."""
-    variance = _FIX_VARIANCE_KM2 * np.expm1(np.asarray(gain, dtype=np.float64))
+    # A gain that was rounded to nothing still was of some covariance.
+    variance = _FIX_VARIANCE_KM2 * np.expm1(np.maximum(np.asarray(gain, dtype=np.float64), _LEAST_STATED_GAIN))
     return np.asarray(shape * (variance / np.trace(shape[:, :3, :3], axis1=-2, axis2=-1))[:, None, None])
 
 

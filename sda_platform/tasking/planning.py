@@ -60,7 +60,10 @@ def planned(
         ]
         for row in requests
     }
-    wanted = [_request(row, _dwell_ns(row, options[row["request_id"]], as_of_ns, observation_ns)) for row in requests]
+    wanted = [
+        _request(row, _dwell_ns(row, options[row["request_id"]], antennas, as_of_ns, observation_ns))
+        for row in requests
+    ]
     kept = [booking for row in existing for booking in _existing(row, options.get(row["request_id"], []))]
     plan = schedule(wanted, options, antennas, as_of_ns, rules, kept, used_ns)
     peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
@@ -72,12 +75,28 @@ def request_value(priority_class: int, information_gain: float) -> float:
     return CLASS_VALUE[priority_class] * (1.0 + min(information_gain, 10.0) / 10.0)
 
 
-def _dwell_ns(row: Mapping[str, Any], windows: Iterable[AntennaPass], as_of_ns: int, usual_ns: int) -> int:
-    """Return the antenna time of a request: what it states, or the longest dwell below that which a window holds."""
+def _dwell_ns(
+    row: Mapping[str, Any],
+    windows: Iterable[AntennaPass],
+    antennas: Mapping[str, Antenna],
+    as_of_ns: int,
+    usual_ns: int,
+) -> int:
+    """Return the antenna time of a request: what it states, or the longest dwell below that which a window holds.
+
+    Of a window counts what is ahead, before the deadline, and while a sensor in service is not closed.
+    """
     if row["dwell_s"] is None:
         return usual_ns
-    ends_ns = row["deadline_time_ns"]
-    longest_ns = max((min(w.los_ns, ends_ns) - max(w.aos_ns, as_of_ns) for w in windows), default=0)
+    parts = [
+        part
+        for window in windows
+        if window.source_id in antennas
+        for part in antennas[window.source_id].open_parts(
+            max(window.aos_ns, as_of_ns), min(window.los_ns, row["deadline_time_ns"])
+        )
+    ]
+    longest_ns = max((end_ns - start_ns for start_ns, end_ns in parts), default=0)
     shorter = [dwell_s for dwell_s in DWELLS_S if dwell_s <= row["dwell_s"]]
     fitting = [dwell_s for dwell_s in shorter if dwell_s * SECOND_NS <= longest_ns]
     return round((fitting or shorter or [row["dwell_s"]])[-1 if fitting else 0] * SECOND_NS)

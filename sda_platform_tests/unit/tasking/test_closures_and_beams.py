@@ -107,6 +107,32 @@ def test_no_beam_has_two_observations_and_none_lies_in_a_closure(seed: int, coun
         assert reason != SENSOR_OUT or (usable and closed)
 
 
+@pytest.mark.parametrize("dwell_s", [240.0, 120.0, 60.0])
+def test_a_dwell_is_as_long_as_a_sensor_in_service_permits(dwell_s: float) -> None:
+    start_ns = 10**18
+
+    def window_of(sensor: str, seconds: int) -> dict[str, Any]:
+        times = {"aos_time_ns": start_ns, "tca_time_ns": start_ns + seconds * S // 2}
+        directions = {f"azimuth_{name}_deg": 90.0 for name in ("aos", "tca", "los")} | {"max_elevation_deg": 45.0}
+        named = {"pass_id": sensor, "norad_id": 1, "source_id": sensor, "los_time_ns": start_ns + seconds * S}
+        return {**named, **times, **directions}
+
+    facts = {"reason": "conjunction", "priority_class": 0, "owner": "x", "information_gain": 1.0, "dwell_s": dwell_s}
+    requested = {"requested_time_ns": start_ns, "deadline_time_ns": start_ns + 400 * S}
+    asked = [{"request_id": "r", "norad_id": 1, **facts, **requested}]
+    how: dict[str, Any] = {"as_of_ns": start_ns, "observation_ns": 120 * S, "rules": Rules()}
+
+    def length_s(windows: list[dict[str, Any]], *antennas: Antenna) -> float:
+        _, (row,) = planned(asked, windows, [], {each.source_id: each for each in antennas}, {}, **how)
+        return float(row["end_time_ns"] - row["start_time_ns"]) / S
+
+    closed = Antenna("a", 10.0, 5.0, closed_ns=((start_ns, start_ns + 150 * S),))
+    assert length_s([window_of("a", 300)], closed) == min(dwell_s, 120.0)
+    in_service = Antenna("b", 10.0, 5.0)
+    assert length_s([window_of("a", 300), window_of("b", 200)], in_service) == min(dwell_s, 120.0)
+    assert length_s([window_of("b", 200), window_of("a", 300)], in_service, replace(closed, closed_ns=())) == dwell_s
+
+
 def test_a_plan_of_rows_keeps_the_beam_of_an_observation() -> None:
     start_ns = 10**18
     times = {"aos_time_ns": start_ns, "tca_time_ns": start_ns + 90 * S, "los_time_ns": start_ns + 180 * S}
@@ -151,6 +177,12 @@ def test_closures_are_read_from_the_home_and_recorded_with_what_used_them(tmp_pa
     (tmp_path / "closures.csv").unlink()
     then = resource.as_recorded(recorded)
     assert len(then.antennas()["optical-maui"].closed_ns) == 2, "a replay plans around the closures of its day"
+
+
+def test_a_list_that_a_spreadsheet_wrote_is_read(tmp_path: Path) -> None:
+    line = "optical-maui,2026-11-29T04:00:00Z,2026-11-29T05:00:00Z,clouds\r\n"
+    (tmp_path / "closures.csv").write_text(f"\ufeff{HEADER.strip()}\r\n{line}", newline="")
+    assert len(tasking_of(tmp_path).closures_listed()) == 1
 
 
 @pytest.mark.parametrize(

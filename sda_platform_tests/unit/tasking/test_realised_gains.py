@@ -70,6 +70,13 @@ def test_observations_worth_the_expected_pass_realise_the_expected_gain_of_a_tra
     assert believed([expected], round_one[None])[0, :3, :3].trace() == pytest.approx(sigma_km**2)
 
 
+@pytest.mark.parametrize("sigma_km", [0.0, 1e-4, 0.003, 0.006])
+def test_a_gain_that_was_expected_to_be_next_to_nothing_is_realised_as_a_number(sigma_km: float) -> None:
+    expected = round(float(position_gain(sigma_km)), 2)
+    made = realised_gain(5, expected, [fit(np.diag([1.0] * 3 + [1e-6] * 3), FIX)], None)
+    assert made is not None and 0.0 <= made <= 0.02
+
+
 def test_two_sensors_in_one_fit_share_what_it_brought() -> None:
     whole = realised_gain(5, 0.0, [fit(prior(1), FIX, before_tca_s=600.0)], encounter())
     half = realised_gain(5, 0.0, [fit(prior(1), FIX, before_tca_s=600.0, share=0.5)], encounter())

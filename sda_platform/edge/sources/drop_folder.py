@@ -52,7 +52,8 @@ class DropFolder:
     """
 
     def __init__(self, path: Path, done: Path | None = None) -> None:
-        self.path, self.done = path, done or path.with_name(f"{path.name}-done")
+        whole = path.resolve()
+        self.path, self.done = path, done or whole.with_name(f"{whole.name}-done")
         self.foreign, self.is_crowded = set[str](), False
         self._open = ExitStack()
         self._zones: Mapping[str, int] = {}
@@ -135,7 +136,8 @@ class DropFolder:
         if reason:
             # The reason names the file, whose name may be no text, or control a terminal.
             shown = printable(reason).encode(errors="backslashreplace")
-            with os.fdopen(os.open(f"{target}.reason.txt", _NEW, 0o644, dir_fd=directory), "wb") as text:
+            name = _free_name(f"{target}.reason.txt", directory)  # a partner may have sent a file of that name
+            with os.fdopen(os.open(name, _NEW, 0o644, dir_fd=directory), "wb") as text:
                 text.write(shown + b"\n")
 
 
@@ -152,12 +154,28 @@ def _move(name: str, directory: int, target: str, place: int) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with (
-            os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as source,
-            os.fdopen(os.open(target, _NEW, 0o644, dir_fd=place), "wb") as copy,
-        ):
-            shutil.copyfileobj(source, copy)
+        _copy(name, directory, target, place)
         os.unlink(name, dir_fd=directory)
+
+
+def _copy(name: str, directory: int, target: str, place: int) -> None:
+    """Copy a partner's file, under a name of its own until it is whole and synced; nothing stays of a failed one."""
+    part = f".{os.getpid()}.part"
+    with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as source:
+        if not _is_partners_file(os.fstat(source.fileno())):
+            raise FileNotFoundError(name)
+        with suppress(FileNotFoundError):  # of a process that was killed
+            os.unlink(part, dir_fd=place)
+        try:
+            with os.fdopen(os.open(part, _NEW, 0o644, dir_fd=place), "wb") as copy:
+                shutil.copyfileobj(source, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            os.rename(part, target, src_dir_fd=place, dst_dir_fd=place)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=place)
+            raise
 
 
 def _is_partners_file(found: os.stat_result) -> bool:

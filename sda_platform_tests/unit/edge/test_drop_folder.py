@@ -2,10 +2,12 @@
 
 import errno
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,8 +170,23 @@ def test_the_reason_is_a_new_file_and_follows_no_link__S3(drop: Path, done: Path
     (done / REFUSED).mkdir(parents=True)
     (done / REFUSED / "sets.csv.reason.txt").symlink_to(home / "platform.json")
     (drop / "sets.csv").write_text("x")
-    with DropFolder(drop) as folder, pytest.raises(FileExistsError):
-        folder.put_away(DroppedFile("", "sets.csv", drop / "sets.csv"), REFUSED, "reason")
+    with DropFolder(drop) as folder:
+        folder.put_away(DroppedFile("", "sets.csv", drop / "sets.csv"), REFUSED, "why")
+    assert (done / REFUSED / "sets.csv.reason.txt.2").read_text() == "why\n"
+
+
+def test_a_refused_file_that_is_named_as_a_reason_takes_no_reasons_place(drop: Path, done: Path) -> None:
+    for name in ("sets.csv.reason.txt", "sets.csv"):
+        (drop / name).write_text(f"{name} of the partner")
+        with DropFolder(drop) as folder:
+            folder.put_away(DroppedFile("", name, drop / name), REFUSED, f"why {name}")
+    texts = {each.name: each.read_text().strip() for each in (done / REFUSED).iterdir()}
+    assert texts == {
+        "sets.csv.reason.txt": "sets.csv.reason.txt of the partner",
+        "sets.csv.reason.txt.reason.txt": "why sets.csv.reason.txt",
+        "sets.csv": "sets.csv of the partner",
+        "sets.csv.reason.txt.2": "why sets.csv",
+    }
 
 
 def test_files_of_one_name_are_kept_and_numbered(drop: Path, done: Path) -> None:
@@ -222,18 +239,27 @@ def test_the_reason_of_a_file_of_any_name_is_written__S3(drop: Path, done: Path,
     assert text.endswith(": it is bad\n") and text.count("\n") == 1 and is_plain(text.rstrip())
 
 
-@pytest.mark.parametrize("becomes", ["file", "link", "pipe"])
-def test_a_file_goes_to_another_file_system_as_a_copy_and_nothing_else_does__S3(
-    drop: Path, done: Path, home: Path, monkeypatch: pytest.MonkeyPatch, becomes: str
-) -> None:
-    def across(*_: object, **__: object) -> None:
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
+@pytest.fixture
+def across(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the folder is a mount: no rename leads out of it."""
+    rename = os.rename
 
+    def renamed(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        if src_dir_fd != dst_dir_fd:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "rename", renamed)
+
+
+@pytest.mark.parametrize("becomes", ["file", "link", "hard link", "pipe"])
+def test_a_file_goes_to_another_file_system_as_a_copy_and_nothing_else_does__S3(
+    drop: Path, done: Path, home: Path, across: None, becomes: str
+) -> None:
     path = drop / "sets.csv"
     path.write_text("x")
     with DropFolder(drop) as folder:
         (file,) = folder.settled(FAR_S, 0.0)
-        monkeypatch.setattr(os, "rename", across)
         if becomes == "file":
             folder.put_away(file, LANDED)
             assert ((done / LANDED / "sets.csv").read_text(), path.exists()) == ("x", False)
@@ -241,9 +267,34 @@ def test_a_file_goes_to_another_file_system_as_a_copy_and_nothing_else_does__S3(
         path.unlink()
         if becomes == "link":
             path.symlink_to(home / "service.env")
-            with pytest.raises(OSError):
-                folder.put_away(file, LANDED)
+        elif becomes == "hard link":
+            os.link(home / "service.env", path)
         else:
             os.mkfifo(path)
-            folder.put_away(file, LANDED)  # it reads as empty, and holds up nothing
-    assert not any(each.read_text() for each in (done / LANDED).iterdir())
+        with pytest.raises(OSError):
+            folder.put_away(file, LANDED)
+    path.unlink()
+    assert list((done / LANDED).iterdir()) == []
+
+
+def test_of_a_copy_that_failed_nothing_stays_and_the_file_is_still_there(
+    drop: Path, done: Path, across: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = drop / "sets.csv"
+    path.write_text("whole")
+    copy = shutil.copyfileobj
+
+    def full(source: Any, target: Any) -> None:
+        target.write(source.read(2))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with DropFolder(drop) as folder:
+        (file,) = folder.settled(FAR_S, 0.0)
+        monkeypatch.setattr(shutil, "copyfileobj", full)
+        for _ in range(3):
+            with pytest.raises(OSError, match="No space"):
+                folder.put_away(file, LANDED)
+        assert (list((done / LANDED).iterdir()), path.read_text()) == ([], "whole")
+        monkeypatch.setattr(shutil, "copyfileobj", copy)
+        folder.put_away(file, LANDED)
+    assert {each.name: each.read_text() for each in (done / LANDED).iterdir()} == {"sets.csv": "whole"}

@@ -17,8 +17,9 @@ NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence", "catalog site-k
                   "connect celestrak", "connect space-track", "convert",
                   "land", "pc", "screen", "simulate", "up", "demo", "service", "collector run",
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
-                  "ground commander-key", "ground leases", "ground station", "ground uplink", "ground fleet admit", "ground fleet remove",
-                  "ground fleet report", "ground state replicas", "ground state put", "ground state get",
+                  "ground commander-key", "ground leases", "ground station", "ground uplink", "ground fleet admit",
+                  "ground fleet remove", "ground fleet report", "ground state replicas", "ground state put",
+                  "ground state get",
                   "ground state promote", "lake restore", "restore", "user"}  # fmt: skip
 """Commands that begin a home, or answer without one."""
 NO_HOME_READ = {

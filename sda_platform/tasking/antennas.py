@@ -34,6 +34,10 @@ class AntennaPass:
     los_deg: Direction = (0.0, 0.0)
     quality: float = 1.0
 
+    def ahead_ns(self, now_ns: int, deadline_ns: int) -> tuple[int, int]:
+        """Return the part that is ahead of ``now_ns`` and before a deadline; it may be empty, its end before."""
+        return max(self.aos_ns, now_ns), min(self.los_ns, deadline_ns)
+
     def direction(self, time_ns: int) -> Direction:
         """Interpolate the antenna's direction between rise, culmination and set."""
         before = time_ns <= self.tca_ns

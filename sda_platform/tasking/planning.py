@@ -92,14 +92,12 @@ def _dwell_ns(
         part
         for window in windows
         if window.source_id in antennas
-        for part in antennas[window.source_id].open_parts(
-            max(window.aos_ns, as_of_ns), min(window.los_ns, row["deadline_time_ns"])
-        )
+        for part in antennas[window.source_id].open_parts(*window.ahead_ns(as_of_ns, row["deadline_time_ns"]))
     ]
     longest_ns = max((end_ns - start_ns for start_ns, end_ns in parts), default=0)
-    shorter = [dwell_s for dwell_s in DWELLS_S if dwell_s <= row["dwell_s"]]
-    fitting = [dwell_s for dwell_s in shorter if dwell_s * SECOND_NS <= longest_ns]
-    return round((fitting or shorter or [row["dwell_s"]])[-1 if fitting else 0] * SECOND_NS)
+    fitting = [dwell_s for dwell_s in DWELLS_S if dwell_s <= row["dwell_s"] and dwell_s * SECOND_NS <= longest_ns]
+    # Where none fits, the shortest one is asked for, so that the schedule states why it has no time.
+    return round(max(fitting, default=min(DWELLS_S[0], row["dwell_s"])) * SECOND_NS)
 
 
 def _request(row: Mapping[str, Any], observation_ns: int) -> Request:

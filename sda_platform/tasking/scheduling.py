@@ -247,7 +247,7 @@ class _Scheduler:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""
         usable = []
         for window in windows:
-            between_ns = max(window.aos_ns, self._now_ns), min(window.los_ns, request.deadline_ns)
+            between_ns = window.ahead_ns(self._now_ns, request.deadline_ns)
             if between_ns[1] - between_ns[0] >= request.duration_ns:
                 usable.append((window, between_ns))
         return sorted(usable, key=lambda each: (-each[0].quality, each[0].aos_ns, each[0].source_id, each[0].pass_id))

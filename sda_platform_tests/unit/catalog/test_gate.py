@@ -18,7 +18,6 @@ from sda_platform.catalog.tables import (
     ORBITAL_CATALOG,
 )
 from sda_platform.formats.edits import CORRECTION, RELEASE
-from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.replaying import replay_lake
@@ -32,18 +31,9 @@ from sda_platform_tests.support.catalogue_merging import (
     lifted,
     tagged,
 )
-from sda_platform_tests.support.delta_tables import commit, with_delta_rs
+from sda_platform_tests.support.delta_tables import commit
 
-
-@pytest.fixture(autouse=True)
-def _engineless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows, **_: rows)
-    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
-
-
-@pytest.fixture
-def merging(tmp_path: Path) -> Merging:
-    return Merging(tmp_path, max(rows[-1]["epoch_time_ns"] for rows in histories()) + 48 * HOUR_NS)
+pytestmark = pytest.mark.usefixtures("engineless")
 
 
 def test_a_set_of_another_object_is_held_and_the_object_goes_on__44(merging: Merging) -> None:

@@ -1,7 +1,5 @@
 """Names by edits: in the catalogue's rows, and in every answer, also of sets that wait and of the past."""
 
-from pathlib import Path
-
 import pytest
 
 from sda_platform.catalog.edit_decoding import facts_of
@@ -11,26 +9,15 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG, SATELLITE_CATALOG
 from sda_platform.formats.edits import NAME, Edit
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.segments import Sender
-from sda_platform.lake.lake import Lake
 from sda_platform.recovery.review import review
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.store import IndexStore
 from sda_platform_tests.support.catalogue_merging import HOUR_NS, Merging, histories
-from sda_platform_tests.support.delta_tables import with_delta_rs
 from sda_platform_tests.unit.serving.source import Seen
 
-
-@pytest.fixture(autouse=True)
-def _engineless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows, **_: rows)
-    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
-
-
-@pytest.fixture
-def merging(tmp_path: Path) -> Merging:
-    return Merging(tmp_path, max(rows[-1]["epoch_time_ns"] for rows in histories()) + 48 * HOUR_NS)
+pytestmark = pytest.mark.usefixtures("engineless")
 
 
 def test_an_edit_names_an_object_until_another_one_removes_the_name__44(merging: Merging) -> None:

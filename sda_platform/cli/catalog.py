@@ -10,7 +10,7 @@ import click
 from sda_platform.cli.grammar import FILE, default_option, instant, json_option, lists_rows
 from sda_platform.cli.held_sets import held, release
 from sda_platform.cli.listing import Output, number, print_json, word, words
-from sda_platform.cli.people import console, lake_of, site_of
+from sda_platform.cli.people import console, lake_of, site_of, write_key
 from sda_platform.cli.served_catalogue import access, put, serve
 from sda_platform.settings import Settings
 
@@ -216,11 +216,7 @@ def restore(settings: Settings, norad_id: int, editor: str) -> None:
 @click.argument("file", type=FILE)
 def site_key(file: Path) -> None:
     """Make an Ed25519 key in FILE for SDA_SITE_KEY, and its public key in FILE.pub, which other sites need."""
-    from sda_platform.signing_keys import make_key
-
-    public, fingerprint = make_key(file)
-    console.print(f"written: {file}, readable by you alone, and {public}")
-    console.print(f"fingerprint: {fingerprint}")
+    write_key(file)
 
 
 def _decide_decay(settings: Settings, norad_id: int, value: str, editor: str) -> None:

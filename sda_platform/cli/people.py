@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -71,6 +72,15 @@ def require_used(settings: Settings) -> None:
     from sda_platform.runtime.platform_home import require_home
 
     require_home(settings.home, settings.lake_uri, settings.landing_uri)
+
+
+def write_key(file: Path) -> None:
+    """Make an Ed25519 key in ``file`` and its public key beside it, and print the fingerprint. Raises UnusableKey."""
+    from sda_platform.signing_keys import make_key
+
+    public, fingerprint = make_key(file)
+    console.print(f"written: {file}, readable by you alone, and {public}")
+    console.print(f"fingerprint: {fingerprint}")
 
 
 def command_log(settings: Settings, station: str, *, may_be_new: bool = False) -> Any:

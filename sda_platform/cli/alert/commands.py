@@ -10,7 +10,7 @@ import click
 
 from sda_platform.cli.grammar import FILE, SPAN, default_option, errors_as_json, json_option, lists_rows, moment_option
 from sda_platform.cli.listing import Output, print_facts
-from sda_platform.cli.people import console, lake_of
+from sda_platform.cli.people import console, lake_of, write_key
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
 from sda_platform.conjunction.selection import ORDERS
 from sda_platform.settings import Settings
@@ -254,11 +254,7 @@ def evidence_key(file: Path) -> None:
     Keep FILE outside of the platform's home and lake. Give the fingerprint to those who verify, by another way than the
     bundles.
     """
-    from sda_platform.signing_keys import make_key
-
-    public, fingerprint = make_key(file)
-    console.print(f"written: {file}, readable by you alone, and {public}")
-    console.print(f"fingerprint: {fingerprint}")
+    write_key(file)
 
 
 @alert.command(short_help="Write a signed bundle of all that an alert rested on.")

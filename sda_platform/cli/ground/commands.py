@@ -15,7 +15,7 @@ from sda_platform.cli.ground.fleet import fleet
 from sda_platform.cli.ground.station_state import station_state
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import until_interrupted
-from sda_platform.cli.people import command_log, console, lake_of
+from sda_platform.cli.people import command_log, console, lake_of, write_key
 from sda_platform.settings import Settings
 
 _COMMAND_COLUMNS = (
@@ -100,11 +100,7 @@ def confirm(settings: Settings, command_id: str, station: str) -> None:
 @click.argument("file", type=FILE)
 def commander_key(file: Path) -> None:
     """Make an Ed25519 key in FILE for SDA_COMMANDER_KEY, and its public key in FILE.pub for the file SDA_COMMANDERS."""
-    from sda_platform.signing_keys import make_key
-
-    public, fingerprint = make_key(file)
-    console.print(f"written: {file}, readable by you alone, and {public}")
-    console.print(f"fingerprint: {fingerprint}")
+    write_key(file)
 
 
 @ground.command(name="list", short_help="List commands and the active uplink.")
@@ -198,10 +194,16 @@ def uplink(
 def _signed(settings: Settings, name: str, clock_ns: Callable[[], int]) -> Any:
     """Return what signs the messages of uplink ``name``; None: they are not signed. Raises Misconfigured."""
     from sda_platform.ground.station_messages import SignedMessages
+
+    keys = _station_keys(settings)
+    return SignedMessages(keys, name, clock_ns, refused=lambda why: console.print(f"refused: {why}")) if keys else None
+
+
+def _station_keys(settings: Settings) -> Any:
+    """Return the keys of messages between uplinks and stations; without any they are not signed."""
     from sda_platform.orchestration.webhooks import SigningKeys
 
-    keys = SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)
-    return SignedMessages(keys, name, clock_ns, refused=lambda why: console.print(f"refused: {why}")) if keys else None
+    return SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)
 
 
 def _lease(settings: Settings, holder: str, station: str) -> Any:
@@ -250,9 +252,8 @@ def station(settings: Settings, state: Path, port: int) -> None:
     from sda_platform.clock import MissionClock
     from sda_platform.ground.message_guard import MessageGuard
     from sda_platform.ground.station import DurableStation, serve
-    from sda_platform.orchestration.webhooks import SigningKeys
 
-    keys = SigningKeys("SDA_STATION_KEYS", settings.access.station_keys)
+    keys = _station_keys(settings)
     guard = MessageGuard(keys, state) if keys else None
     server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port, guard)
     accepts = "signed messages" if guard else "any sender: SDA_STATION_KEYS is not set"

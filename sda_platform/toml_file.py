@@ -23,6 +23,15 @@ def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
         raise error(f"{path}: is no TOML: {problem}") from None
 
 
+def state_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs when a file has changed: time of change, size and inode; None: it cannot be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def require_own(path: Path, error: type[Exception]) -> None:
     """Raise ``error`` where others than its user may write the file at ``path``."""
     if (mode := path.stat().st_mode) & (stat.S_IWGRP | stat.S_IWOTH):

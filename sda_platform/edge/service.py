@@ -18,6 +18,7 @@ from sda_platform.landing.first_lines import MappingError, Mappings
 from sda_platform.list_settings import FleetFile
 from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, publish, withdraw
+from sda_platform.toml_file import state_of
 
 _LOOK_S = 0.5
 
@@ -113,10 +114,10 @@ async def _until_ended(is_ending: asyncio.Event, collector: Collector) -> None:
 
 async def _watch(path: Path, collector: Collector) -> None:
     """Apply the configuration each time that its file changes; one that cannot be used is reported and left alone."""
-    seen = _stamp(path)
+    seen = state_of(path)
     while True:
         await asyncio.sleep(_LOOK_S)
-        found = _stamp(path)
+        found = state_of(path)
         if found == seen:
             continue
         seen = found
@@ -125,11 +126,3 @@ async def _watch(path: Path, collector: Collector) -> None:
             collector.log.info("configuration applied", file=str(path))
         except ConfigError as error:
             collector.log.error("configuration not applied; the running sources stay as they are", reason=str(error))
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

@@ -14,22 +14,30 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sda_platform.formats.ground_events import CONFIRMED, GroundEvent
 from sda_platform.ground.commands import EMERGENCY_FROM, PRIORITY
 from sda_platform.signing_keys import UnusableKey, is_signed_by, private_key, public_key, raw_key
-from sda_platform.toml_file import read_toml, require_own
+from sda_platform.toml_file import read_toml, require_own, state_of
 
 _log = logging.getLogger(__name__)
-_SIGNED: Final = (
-    "event", "station", "command_id", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
-    "person",
+_REQUEST: Final = (
+    "station", "command_id", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
 )  # fmt: skip
-_Kind = Literal["SAFE_MODE", "EMERGENCY_ABORT", "REPOINT", "TELEMETRY_REQUEST", "HOUSEKEEPING"]
+_SIGNED: Final = ("event", *_REQUEST, "person")
+
+
+def _known_kind(kind: str) -> str:
+    if kind not in PRIORITY:
+        raise ValueError(f"{kind!r} is no kind of command; they are {', '.join(PRIORITY)}")
+    return kind
+
+
+_Kind = Annotated[str, AfterValidator(_known_kind)]
 
 
 class CommandersError(ValueError):
@@ -84,7 +92,7 @@ class CommandersOnDisk(Mapping[str, Commander]):
     """
 
     def __init__(self, file: str) -> None:
-        self._file, self._state = file, _state(file)
+        self._file, self._state = file, state_of(Path(file))
         self._known = read_commanders(file)
 
     def __getitem__(self, name: str) -> Commander:
@@ -97,7 +105,7 @@ class CommandersOnDisk(Mapping[str, Commander]):
         return len(self._now())
 
     def _now(self) -> dict[str, Commander]:
-        if self._file and (state := _state(self._file)) != self._state:
+        if self._file and (state := state_of(Path(self._file))) != self._state:
             self._state = state
             try:
                 self._known = read_commanders(self._file)
@@ -105,14 +113,6 @@ class CommandersOnDisk(Mapping[str, Commander]):
                 _log.error("no commander has a right until the file can be used: %s", error)
                 self._known = {name: Commander(each.key) for name, each in self._known.items()}
         return self._known
-
-
-def _state(file: str) -> tuple[int, int, int] | None:
-    try:
-        found = Path(file).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def needs_confirmation(kind: str, commanders: Commanders) -> bool:
@@ -141,7 +141,7 @@ def confirmation_refusal(confirmed: Mapping[str, Any], issued: Mapping[str, Any]
         return f"{person} issued it: another person must confirm it"
     if issued["kind"] not in commanders[person].confirms:
         return f"{person} may not confirm {issued['kind']}: {_who('confirms', issued['kind'], commanders)}"
-    if any(confirmed[name] != issued[name] for name in _SIGNED[1:-1]):
+    if any(confirmed[name] != issued[name] for name in _REQUEST):
         return "it confirms another command than the one that was issued"
     return _forged(confirmed, commanders[person], issued["signature"])
 
@@ -167,8 +167,7 @@ class CommandAuthority:
             raise CommandersError(f"no uplink sends this command: {reason}")
         if not needs_confirmation(issued["kind"], self.commanders):
             raise CommandersError(f"{issued['kind']} needs no confirmation{'' if self.commanders else _NONE_NAMED}")
-        names = ("station", "command_id", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg")
-        event = GroundEvent(event=CONFIRMED, event_time_ns=at_ns, **{name: issued[name] for name in names})
+        event = GroundEvent(event=CONFIRMED, event_time_ns=at_ns, **{name: issued[name] for name in _REQUEST})
         made = self._signed(event, issued["signature"])
         if (reason := confirmation_refusal(vars(made), issued, self.commanders)) is not None:
             raise CommandersError(reason)

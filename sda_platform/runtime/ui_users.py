@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sda_platform.http_gate import basic_login
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.ui_roles import PROBES, Role, User
-from sda_platform.toml_file import read_toml, require_own
+from sda_platform.toml_file import read_toml, require_own, state_of
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
 _TOKEN_BYTES: Final = 32
@@ -50,7 +50,7 @@ class Users:
 
     def __init__(self, path: Path, probe_token: str) -> None:
         self._path, self._probe = path, digest(probe_token)
-        self._read_at, self._entries = _state(path), _entries(path)
+        self._read_at, self._entries = state_of(path), _entries(path)
 
     def of(self, authorization: str) -> User | None:
         """Return who sends the header ``authorization`` (HTTP Basic); None: no known user. Raises UsersError."""
@@ -64,7 +64,7 @@ class Users:
         return User(name, Role[entry.role.upper()])
 
     def _current(self) -> Mapping[str, _Entry]:
-        if (state := _state(self._path)) != self._read_at:
+        if (state := state_of(self._path)) != self._read_at:
             self._read_at, self._entries = None, {}  # no user is known until the file can be used
             self._entries, self._read_at = _entries(self._path), state
         return self._entries
@@ -81,14 +81,6 @@ def new_user(name: str, role: str) -> tuple[str, str]:
         raise UsersError(f"{name!r} cannot name a user: write small letters, digits and hyphens, not {PROBES}")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     return token, f'[users.{name}]\nrole = "{role}"\ntoken_sha256 = "{digest(token)}"\n'
-
-
-def _state(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _entries(path: Path) -> Mapping[str, _Entry]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from sda_platform.orchestration.materialization import outcome_text
+from sda_platform.orchestration.materialization import LONGEST_OUTCOME, outcome_text
 
 _DATA_VERSION: Final = "dagster/data_version"
 Events = list[dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation]
@@ -36,7 +36,7 @@ class ExternalState:
     @property
     def outcome(self) -> str:
         """The text of the check; empty if it passes."""
-        return shorten("; ".join(self.problems), 1_000, placeholder=" …")
+        return shorten("; ".join(self.problems), LONGEST_OUTCOME, placeholder=" …")
 
     def result(self) -> dg.AssetCheckResult:
         """Return the outcome for a check that is executed."""

@@ -23,7 +23,7 @@ PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
 _SHOWN_IN_PLACE = 1000
 _PREVIEW_WIDTH = 22
-_LONGEST_OUTCOME = 1_000
+LONGEST_OUTCOME = 1_000
 _SAME_IN_A_COMMIT = {COMMIT_SEQUENCE, "as_of_ns"}
 _ID_WIDTH = 8
 _UUID_LENGTH = 36
@@ -43,7 +43,7 @@ def in_ui(text: Markdown) -> dg.MarkdownMetadataValue:
 
 def outcome_text(text: str) -> Markdown | None:
     """Return a check's description, which the UI renders as Markdown: cut at a word after 1,000 characters."""
-    return in_markdown(shorten(text, _LONGEST_OUTCOME, placeholder=" …")) or None
+    return in_markdown(shorten(text, LONGEST_OUTCOME, placeholder=" …")) or None
 
 
 def shown_table(rows: list[dict[str, Any]]) -> dg.MarkdownMetadataValue:

@@ -87,8 +87,9 @@ def read_commanders(file: str) -> dict[str, Commander]:
 class CommandersOnDisk(Mapping[str, Commander]):
     """The commanders that ``file`` names now: it is read again when it has changed.
 
-    While it cannot be used, each of them has no right, and the log has the reason. Raises as `read_commanders` where it
-    cannot be used to begin with.
+    While it cannot be used, such as in the middle of a write, those count that it named last, and the log has the
+    reason: a command that is refused is refused for good. Raises as `read_commanders` where it cannot be used to begin
+    with.
     """
 
     def __init__(self, file: str) -> None:
@@ -110,8 +111,7 @@ class CommandersOnDisk(Mapping[str, Commander]):
             try:
                 self._known = read_commanders(self._file)
             except (CommandersError, UnusableKey, OSError) as error:
-                _log.error("no commander has a right until the file can be used: %s", error)
-                self._known = {name: Commander(each.key) for name, each in self._known.items()}
+                _log.error("commanders are those of before until the file can be used: %s", error)
         return self._known
 
 

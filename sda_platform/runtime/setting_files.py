@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.edge.config import ConfigError, load_config
 from sda_platform.formats.listings import ListingError
+from sda_platform.ground.commanders import CommandersError, read_commanders
 from sda_platform.lake.errors import LakeError
 from sda_platform.landing.first_lines import MappingError, Mappings
 from sda_platform.notification.rules import NotifyRules
 from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.settings import Settings
+from sda_platform.signing_keys import UnusableKey
 from sda_platform.tasking.resource import TaskingResource
+
+_UNUSABLE: Final = (ListingError, ConfigError, MappingError, LakeError, CommandersError, UnusableKey, OSError)
 
 
 def require_usable_files(settings: Settings) -> None:
-    """Raise ListingError, ConfigError, MappingError or LakeError for the first file that cannot be used."""
+    """Raise the error of the first file that cannot be used, one of _UNUSABLE."""
     for read in _readers(settings):
         read()
 
@@ -27,7 +32,7 @@ def wrong_files(settings: Settings) -> list[str]:
     for read in _readers(settings):
         try:
             read()
-        except (ListingError, ConfigError, MappingError, LakeError) as error:
+        except _UNUSABLE as error:
             found[str(error)] = None
     return list(found)
 
@@ -45,3 +50,4 @@ def _readers(settings: Settings) -> Iterator[Callable[[], object]]:
         yield lambda: load_config(settings.collect_path)
     yield Mappings.of(settings.home).load
     yield lambda: NotifyRules.load(settings)
+    yield lambda: read_commanders(settings.access.commanders)

@@ -115,7 +115,7 @@ def test_a_request_that_was_changed_is_refused__46_3(changed: dict[str, Any]) ->
     assert "signature" in why or "may not issue" in why
 
 
-def test_a_right_that_is_taken_away_counts_no_more_and_a_broken_file_gives_none__46_3(tmp_path: Path) -> None:
+def test_a_right_that_is_taken_away_counts_no_more_and_a_torn_file_changes_nothing__46_3(tmp_path: Path) -> None:
     file = tmp_path / "commanders.toml"
 
     def write(**rights: tuple[set[str], set[str]]) -> None:
@@ -140,10 +140,13 @@ def test_a_right_that_is_taken_away_counts_no_more_and_a_broken_file_gives_none_
     assert confirm("first") == ["first"]
     write(bob=RIGHTS["bob"])
     assert confirm("second") == [], "who issued it may command no more"
-    file.write_text("[commanders.ann]\nbroken")
-    assert confirm("third") == []
     ((_, why),) = issued.add([asdict(by("ann").issued(request("r", "REPOINT")))])
     assert "ann" in why
+    write(ann=RIGHTS["ann"], bob=RIGHTS["bob"])
+    assert confirm("third") == ["third"]
+    file.write_text("[commanders.ann]\nbroken")
+    assert issued.add([asdict(by("ann").issued(request("s", "REPOINT")))]) == [], "refused, it were so for good"
+    assert [each.command_id for each in issued.take_while(lambda _: True)] == ["s"]
     file.unlink()
     assert issued.add([asdict(request("unsigned", "HOUSEKEEPING"))]), "a lost file opens nothing"
     write(ann=RIGHTS["ann"], bob=RIGHTS["bob"])

@@ -34,6 +34,15 @@ def test_every_wrong_file_is_named_with_its_line_and_a_start_is_refused(
         require_usable_files(Settings())
     collect.unlink()
     assert wrong_files(Settings()) == []
+    monkeypatch.setenv("SDA_COMMANDERS", str(tmp_path / "commanders.toml"))
+    assert "commanders.toml: cannot be read" in wrong_files(Settings())[0]
+    (tmp_path / "commanders.toml").write_text("[commanders.ann]\nkey = 'ann.pub'\n")
+    assert "ann.pub" in wrong_files(Settings())[0]
+    (tmp_path / "commanders.toml").write_text("[commanders.ann]\nkey = 'ann.pub'\nissues = ['DANCE']\n")
+    assert "'DANCE' is no kind of command" in wrong_files(Settings())[0]
+    monkeypatch.delenv("SDA_COMMANDERS")
+    (tmp_path / "closures.csv").write_text("source_id,start,end,reason\nradar-1,now,2026-11-29T00:00:00Z,x\n")
+    assert "closures.csv line 2: start is 'now'" in wrong_files(Settings())[0]
 
 
 def test_status_says_first_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,11 +24,20 @@ PRIORITY: Final = {
 EMERGENCY_FROM: Final = 200
 POINTING: Final = frozenset({"REPOINT"})
 """Kinds that have a direction, and need one."""
+MOST_ID_BYTES: Final = 255
 ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED = "accepted", "dispatched", "acknowledged", "expired"
 
 
-class BadDirection(ValueError):
+class BadCommand(ValueError):
+    """No station can execute the command; the text says why."""
+
+
+class BadDirection(BadCommand):
     """A command lacks its direction, has one that it must not have, or one that no antenna can point at."""
+
+
+class BadId(BadCommand):
+    """A command's id is empty, or too long for a packet."""
 
 
 class QueueFull(Exception):
@@ -62,6 +71,18 @@ def check_direction(kind: str, azimuth_deg: float | None, elevation_deg: float |
     for name, value, most in (("azimuth", azimuth_deg, 360.0), ("elevation", elevation_deg, 90.0)):
         if value is None or not isfinite(value) or not 0.0 <= value <= most:
             raise BadDirection(f"{kind} needs an {name} from 0 to {most:g} degrees, not {value}")
+
+
+def check_id(command_id: str) -> None:
+    """Raise BadId unless a packet to a station has room for the id."""
+    if not 0 < (size := len(command_id.encode(errors="replace"))) <= MOST_ID_BYTES:
+        raise BadId(f"an id has 1 to {MOST_ID_BYTES} bytes, not {size}")
+
+
+def check_command(command: Command) -> None:
+    """Raise BadCommand for what cannot be sent."""
+    check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
+    check_id(command.command_id)
 
 
 @dataclass(frozen=True)

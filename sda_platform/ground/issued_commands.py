@@ -7,7 +7,7 @@ from typing import Any
 from sda_platform.formats.ground_events import CONFIRMED, ISSUED
 from sda_platform.ground.command_states import command_of
 from sda_platform.ground.commanders import Commanders, confirmation_refusal, issue_refusal, needs_confirmation
-from sda_platform.ground.commands import BadDirection, Command, CommandsWithoutRoom, check_direction
+from sda_platform.ground.commands import BadCommand, Command, CommandsWithoutRoom, check_command
 
 
 def valid_requests(events: Iterable[Mapping[str, Any]], commanders: Commanders) -> list[Mapping[str, Any]]:
@@ -78,8 +78,8 @@ def _age(event: Mapping[str, Any]) -> tuple[int, str]:
 
 def _refusal(issued: Mapping[str, Any], commanders: Commanders) -> str | None:
     try:
-        check_direction(issued["kind"], issued["azimuth_deg"], issued["elevation_deg"])
-    except BadDirection as reason:
+        check_command(command_of(issued))
+    except BadCommand as reason:
         return str(reason)
     return issue_refusal(issued, commanders)
 

@@ -15,7 +15,7 @@ from sda_platform.formats.ground_events import CONFIRMED, EXPIRED, ISSUED, Groun
 from sda_platform.formats.segments import Sender
 from sda_platform.ground.command_states import EVENT_COLUMNS, decode, states
 from sda_platform.ground.commanders import UNSIGNED, CommandAuthority, CommandersError, issue_refusal
-from sda_platform.ground.commands import PRIORITY, check_direction
+from sda_platform.ground.commands import PRIORITY, check_direction, check_id
 from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -90,13 +90,15 @@ class CommandLog:
         azimuth_deg: float | None = None,
         elevation_deg: float | None = None,
     ) -> GroundEvent:
-        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection, CommandersError.
+        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection, BadId, CommandersError.
 
         A caller that repeats a request gives the ``command_id`` of the first one: it is executed at most once.
         """
         if kind not in PRIORITY:
             raise UnknownKind(f"{kind!r} is no kind of command; there are: {', '.join(PRIORITY)}")
         check_direction(kind, azimuth_deg, elevation_deg)
+        if command_id is not None:
+            check_id(command_id)
         now_ns = self._lake.clock.now_ns()
         event = GroundEvent(
             self.station,

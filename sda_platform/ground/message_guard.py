@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from sda_platform.units import SECOND_NS
 
 # Heartbeats need no write each: their durable bound is ahead, and a restarted station continues above it.
 _AHEAD_NS: Final = 10 * SECOND_NS
+# So that SQLite can store it.
+_NUMBER_BELOW: Final = 2**62
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS numbers (sender TEXT, path TEXT, bound INTEGER NOT NULL, PRIMARY KEY (sender, path));
 """
@@ -65,6 +69,8 @@ class MessageGuard:
         parts = path.encode(), sender.encode(), number.encode(), body
         if not hmac.compare_digest(headers.get(SIGNATURE, "").encode(), signature(key, *parts).encode()):
             return MessageRefusal(401, f"the signature is not that of key {key.id!r}")
+        if not _NUMBER.fullmatch(number) or int(number) >= _NUMBER_BELOW:
+            return MessageRefusal(400, f"the number {number[:40]!r} is none below {_NUMBER_BELOW}")
         with self._lock:
             highest = self._highest.get((sender, path), 0)
             if int(number) <= highest:

@@ -6,24 +6,15 @@ itself, or takes those of leases. Each promotion raises the number, and a sender
 is also the witness of heartbeats: an uplink that cannot reach the station is of no use to it.
 """
 
-import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-import httpx
-
-from sda_platform.ground.message_guard import MessageGuard
-from sda_platform.ground.station_messages import HEARTBEATS_PATH, OLD_NUMBER
-from sda_platform.http_gate import refusal_of
-
-_REQUEST_WITHIN_S: Final = 10.0
-_MOST_BYTES: Final = 65_536
+# Without keys anyone may send a heartbeat under any name.
+_MOST_UPLINKS: Final = 16
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (command_id TEXT PRIMARY KEY, token INTEGER NOT NULL, sender TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS executions (number INTEGER PRIMARY KEY, command_id TEXT NOT NULL, sender TEXT NOT NULL);
@@ -31,6 +22,7 @@ CREATE TABLE IF NOT EXISTS pointings (command_id TEXT PRIMARY KEY, azimuth_deg R
 CREATE TABLE IF NOT EXISTS reports (
     command_id TEXT, report TEXT, time_ns INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (command_id, report)
 );
+CREATE TABLE IF NOT EXISTS requests (command_id TEXT PRIMARY KEY, request_id INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NOT NULL);
 """
 
@@ -46,7 +38,7 @@ class DurableStation:
         self, path: Path, clock_ns: Callable[[], int], execute: Callable[[dict[str, Any]], None] = lambda _: None
     ) -> None:
         """``execute`` does what a command says; it may raise ExecutionFailed."""
-        self._clock_ns, self._execute = clock_ns, execute
+        self.clock_ns, self._execute = clock_ns, execute
         self._lock, self._beats = threading.Lock(), dict[str, tuple[int, float]]()
         # Heartbeats wait neither for a command nor for the disk.
         self._beats_lock = threading.Lock()
@@ -60,20 +52,23 @@ class DurableStation:
         """Answer with the ``outcome``, and with ``times_ns`` (accepted, started, finished) of the station's own clock.
 
         The outcome is ``executed``, ``failed`` with a ``reason``, ``repeated``, ``lost``, ``expired`` or
-        ``stale_sender``: without effect, all but the first two. A repetition has the times of the first one.
-        ``stale_sender`` is not to be acknowledged. ``lost``: it crashed after it stored the id and before it had
-        executed the command, and will never execute it.
+        ``stale_sender``: without effect, all but the first two. A repetition has the times of the first one, and its
+        ``first_request_id``. ``stale_sender`` is not to be acknowledged. ``lost``: it crashed after it stored the id
+        and before it had executed the command, and will never execute it.
         """
         with self._lock:
             token, _ = self._newest
-            command_id, now_ns = command["command_id"], self._clock_ns()
+            command_id, now_ns = command["command_id"], self.clock_ns()
             if command["token"] < token:
                 return {"outcome": "stale_sender"}
             if self._has("commands", command_id):
                 outcome = "repeated" if self._has("executions", command_id) else "lost"
-                return self._reported(command_id, outcome)
+                first = self._database.execute("SELECT request_id FROM requests WHERE command_id = ?", (command_id,))
+                (first_request_id,) = first.fetchone() or (command["request_id"],)
+                return {**self._reported(command_id, outcome), "first_request_id": first_request_id}
             if command["expires_time_ns"] <= now_ns:
                 return {"outcome": "expired", "times_ns": {"finished": now_ns}}
+            self._database.execute("INSERT OR REPLACE INTO requests VALUES (?, ?)", (command_id, command["request_id"]))
             row = command_id, command["token"], command["sender"]
             self._database.execute("INSERT INTO commands VALUES (?, ?, ?)", row)
             self._report(command_id, "accepted", now_ns)
@@ -81,18 +76,18 @@ class DurableStation:
 
     def _executed(self, command: dict[str, Any]) -> str:
         command_id = command["command_id"]
-        self._report(command_id, "started", self._clock_ns())
+        self._report(command_id, "started", self.clock_ns())
         try:
             self._execute(command)
         except ExecutionFailed as reason:
-            self._report(command_id, "finished", self._clock_ns(), str(reason) or "failed")
+            self._report(command_id, "finished", self.clock_ns(), str(reason) or "failed")
             return "failed"
         if command.get("azimuth_deg") is not None:
             pointing = command_id, command["azimuth_deg"], command["elevation_deg"]
             self._database.execute("INSERT INTO pointings VALUES (?, ?, ?)", pointing)
         executed = command_id, command["sender"]
         self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", executed)
-        self._report(command_id, "finished", self._clock_ns())
+        self._report(command_id, "finished", self.clock_ns())
         return "executed"
 
     def _report(self, command_id: str, report: str, time_ns: int, reason: str = "") -> None:
@@ -124,6 +119,8 @@ class DurableStation:
         """An uplink is alive and reaches the station."""
         with self._beats_lock:
             self._beats[uplink] = self._beats.get(uplink, (0, 0.0))[0] + 1, time.monotonic()
+            if len(self._beats) > _MOST_UPLINKS:
+                del self._beats[min(self._beats, key=lambda name: self._beats[name][1])]
 
     def state(self) -> dict[str, Any]:
         """Return the newest token, its holder, and of each uplink the number of heartbeats and the time since
@@ -139,58 +136,3 @@ class DurableStation:
     def _has(self, table: str, command_id: str) -> bool:
         found = self._database.execute(f"SELECT 1 FROM {table} WHERE command_id = ?", (command_id,))
         return found.fetchone() is not None
-
-
-def serve(station: DurableStation, port: int, guard: MessageGuard | None = None) -> ThreadingHTTPServer:
-    """A server of ``station`` on loopback; port 0 takes a free one. Without a ``guard`` it accepts every sender."""
-
-    class Answer(BaseHTTPRequestHandler):
-        timeout = _REQUEST_WITHIN_S
-
-        def do_POST(self) -> None:
-            if reason := refusal_of("POST", self.headers.items()):
-                self.send_error(403, reason)
-                return
-            size = self.headers.get("Content-Length", "0")
-            if not size.isdecimal() or int(size) > _MOST_BYTES:
-                self.send_error(413)
-                return
-            content = self.rfile.read(int(size))
-            headers = httpx.Headers(self.headers.items())
-            if guard is not None and (refusal := guard.refusal(self.path, headers, content)):
-                content, is_genuine = refusal.body(), refusal.status == OLD_NUMBER
-                more = guard.answer_headers(self.path, headers, refusal.status, content) if is_genuine else {}
-                self._send(refusal.status, content, more)
-                return
-            facts = _answer(station, self.path, json.loads(content or b"{}"))
-            if facts is None:
-                self.send_error(404)
-                return
-            answer = json.dumps(facts).encode()
-            self._send(200, answer, guard.answer_headers(self.path, headers, 200, answer) if guard else {})
-
-        def _send(self, status: int, content: bytes, more: Mapping[str, str] = MappingProxyType({})) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            for name, value in more.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing: each answer is one of many."""
-
-    return ThreadingHTTPServer(("127.0.0.1", port), Answer)
-
-
-def _answer(station: DurableStation, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the answer of ``station`` to a message; None where it has no such path."""
-    if path == "/commands":
-        return station.receive(body)
-    if path == "/promotions":
-        return {"token": station.promote(body["uplink"], body["above"], body.get("token"))}
-    if path == HEARTBEATS_PATH:
-        station.heartbeat(body["uplink"])
-        return station.state()
-    return None

@@ -15,7 +15,7 @@ import httpx
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.orchestration.webhooks import SigningKey, SigningKeys
 
-HEARTBEATS_PATH: Final = "/heartbeats"
+COMMANDS_PATH, PROMOTIONS_PATH, HEARTBEATS_PATH = "/commands", "/promotions", "/heartbeats"
 KEY, SENDER, NUMBER, SIGNATURE = "Station-Key", "Station-Sender", "Station-Number", "Station-Signature"
 """Names of the headers."""
 OLD_NUMBER: Final = 409
@@ -32,7 +32,29 @@ def answer_signature(key: SigningKey, path: str, headers: Mapping[str, str], sta
     return signature(key, b"answer", str(status).encode(), *(each.encode() for each in message), content)
 
 
-class SignedMessages(httpx.Auth):
+class ReportedRefusals(httpx.Auth):
+    """Passes to ``refused`` why a station refuses messages, of each path each reason once in a row; it signs none."""
+
+    requires_response_body = True
+
+    def __init__(self, refused: Callable[[str], None] | None = None) -> None:
+        self._refused, self._reasons = refused, dict[str, str]()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Send a request as it is."""
+        self._report((yield request))
+
+    def _report(self, response: httpx.Response) -> None:
+        reason = _reason(response) if response.is_error else ""
+        self._show(response.request, response.reason_phrase if reason is None else reason)
+
+    def _show(self, request: httpx.Request, reason: str) -> None:
+        if self._refused is not None and reason and reason != self._reasons.get(request.url.path):
+            self._refused(reason)
+        self._reasons[request.url.path] = reason
+
+
+class SignedMessages(ReportedRefusals):
     """Signs the messages of uplink ``sender`` with the first of ``keys``, and verifies the answers.
 
     Numbers are the time, so that a restarted sender goes on above its former ones. ``refused`` takes the reason of a
@@ -40,13 +62,13 @@ class SignedMessages(httpx.Auth):
     httpx.LocalProtocolError while the keys cannot be read.
     """
 
-    requires_request_body = requires_response_body = True
+    requires_request_body = True
 
     def __init__(
         self, keys: SigningKeys, sender: str, clock_ns: Callable[[], int], refused: Callable[[str], None] | None = None
     ) -> None:
+        super().__init__(refused)
         self._keys, self._sender, self._clock_ns = keys, sender, clock_ns
-        self._refused, self._reason = refused, ""
         self._last: dict[str, int] = {}
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -57,12 +79,9 @@ class SignedMessages(httpx.Auth):
             # Only the station may raise the number: it does not go down again.
             self._verify(key, request, response)
             response = yield self._signed(key, request, int(response.json()["above"]))
-        if response.is_error:
-            reason = _reason(response)
-            self._report(response.reason_phrase if reason is None else reason)
-            return
-        self._reason = ""
-        self._verify(key, request, response)
+        self._report(response)
+        if not response.is_error:
+            self._verify(key, request, response)
 
     def _signed(self, key: SigningKey, request: httpx.Request, above: int) -> httpx.Request:
         path = request.url.path
@@ -86,14 +105,9 @@ class SignedMessages(httpx.Auth):
             key, reason = None, str(error)
         if key is None:
             # As any failed call: the file may be back for the next one.
-            self._report(reason)
+            self._show(request, reason)
             raise httpx.LocalProtocolError(reason, request=request)
         return key
-
-    def _report(self, reason: str) -> None:
-        if self._refused is not None and reason and reason != self._reason:
-            self._refused(reason)
-        self._reason = reason
 
 
 def _reason(response: httpx.Response) -> str | None:

@@ -34,7 +34,8 @@ from sda_platform.ground.issued_commands import IssuedCommands
 from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.poll_pace import PollPace
-from sda_platform.ground.station_messages import HEARTBEATS_PATH
+from sda_platform.ground.space_packets import APID
+from sda_platform.ground.station_link import StationLink
 from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.resilience import BreakerState, RetryBudget
@@ -58,6 +59,8 @@ class UplinkSettings:
     commands_per_s: float = 20.0
     resend_s: float = 1.0
     failback_after_s: float | None = 120.0
+    apid: int = APID
+    """Of the station's packets."""
 
 
 @dataclass
@@ -83,6 +86,7 @@ class Uplink:
     _issued: IssuedCommands = field(init=False)
     _pace: PollPace = field(init=False)
     _sent_s: dict[str, float] = field(default_factory=dict)
+    _under_way: set[str] = field(default_factory=set)
     _next_send_s: float = 0.0
     _took_over_s: float = 0.0
     _stepped_s: float = math.inf
@@ -91,6 +95,7 @@ class Uplink:
     _recorders: HeartbeatRecorders = field(init=False)
     _heartbeats: HeartbeatSender = field(init=False)
     _reports: UplinkEvents = field(init=False)
+    _link: StationLink = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -100,10 +105,9 @@ class Uplink:
         others = [name for name in self.failover.paths if name != settings.name]
         self._recorders = HeartbeatRecorders(settings.path_class.name, others)
         self._reports = UplinkEvents(self.log.station, settings.name, lambda: self.clock_ns())
+        self._link = StationLink(self.station, settings.name, settings.apid)
         self._heartbeats = HeartbeatSender(
-            settings.path_class.interval_s,
-            lambda: self._post(HEARTBEATS_PATH, {"uplink": settings.name}),
-            lambda: self.monotonic_s(),
+            settings.path_class.interval_s, self._link.heartbeat, lambda: self.monotonic_s()
         )
 
     @property
@@ -163,6 +167,7 @@ class Uplink:
     def _stop(self, now_s: float) -> None:
         """Command no more under the present token."""
         self.queue, self._issued = None, IssuedCommands(self.commanders)
+        self._under_way.clear()
         if self.lease is not None:
             self.lease.release()
         self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
@@ -200,13 +205,11 @@ class Uplink:
         """Return the token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the
         lease.
         """
-        body: dict[str, Any] = {"uplink": self.settings.name, "above": self._highest}
-        if self.lease is not None:
-            body["token"] = self.lease.acquire()
-            if body["token"] is None:
-                return 0
+        offered = None
+        if self.lease is not None and (offered := self.lease.acquire()) is None:
+            return 0
         try:
-            token = int(self._post("/promotions", body)["token"])
+            token = self._link.promote(self._highest, offered)
         except httpx.HTTPError:
             token = 0
         if not token and self.lease is not None:
@@ -264,24 +267,18 @@ class Uplink:
         self._call(command, now_s)
 
     def _may_send(self, command: Command, now_s: float) -> bool:
-        """Return whether it is a first attempt or a retry within the budget; counts it if so."""
+        """Return whether it is a first attempt, a question or a retry within the budget; counts it if so."""
+        if command.command_id in self._under_way:
+            self._under_way.discard(command.command_id)
+            return True
         if command.command_id in self._sent_s:
             return self._retries.allows_retry(now_s)
         self._retries.called(now_s)
         return True
 
     def _call(self, command: Command, began_s: float) -> None:
-        body = {
-            "command_id": command.command_id,
-            "kind": command.kind,
-            "azimuth_deg": command.azimuth_deg,
-            "elevation_deg": command.elevation_deg,
-            "token": self.token,
-            "sender": self.settings.name,
-            "expires_time_ns": command.expires_ns,
-        }
         try:
-            answer = self._post("/commands", body)
+            answer = self._link.send(command, self.token)
         except httpx.HTTPError:
             # Whether it was executed is not known: it stays dispatched, and is sent again with the same id.
             self._path.note_call(True, began_s=began_s, now_s=self.monotonic_s())
@@ -289,14 +286,12 @@ class Uplink:
         self._path.note_call(False, began_s=began_s, now_s=self.monotonic_s())
         if answer["outcome"] == "stale_sender":
             self._stop(began_s)
+        elif answer["outcome"] == "under_way":
+            # The station works, and learns nothing new when it is asked: no retry after a failure.
+            self._under_way.add(command.command_id)
         elif self.queue is not None:
             self.queue.acknowledge(command.command_id)
             self.log.append([self._reports.of_answer(command, answer, self.token)])
-
-    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer = self.station.post(path, json=body)
-        answer.raise_for_status()
-        return dict(answer.json())
 
     def _as_events(self, changes: list[Transition]) -> list[GroundEvent]:
         return [self._reports.of_command(each.command, each.state, self.token) for each in changes]

@@ -16,7 +16,8 @@ from sda_platform.ground.commanders import Commanders
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.message_guard import MessageGuard
-from sda_platform.ground.station import DurableStation, ExecutionFailed, serve
+from sda_platform.ground.station import DurableStation, ExecutionFailed
+from sda_platform.ground.station_server import serve
 from sda_platform.ground.uplink import Uplink, UplinkSettings
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.lake import Lake

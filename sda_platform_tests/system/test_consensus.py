@@ -15,7 +15,8 @@ import pytest
 from sda_platform.ground.failure_detection import CROSS_REGION
 from sda_platform.ground.heartbeat_sender import beating
 from sda_platform.ground.log import CommandLog
-from sda_platform.ground.station import DurableStation, serve
+from sda_platform.ground.station import DurableStation
+from sda_platform.ground.station_server import serve
 from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
 from sda_platform.ground.uplink_lease import UplinkLease
 from sda_platform.lake.errors import Unavailable

@@ -1,13 +1,9 @@
 """Real uplinks as processes: one is stopped while it sends, the other takes over, and no command is executed twice."""
 
-import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,29 +13,9 @@ from sda_platform.ground.links import stale_executions, terms
 from sda_platform.ground.log import CommandLog
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
+from sda_platform_tests.support.ground_processes import Processes, ended, wait
 
 COMMANDS = 200
-
-
-class Processes:
-    """`sda ground` processes over one home."""
-
-    def __init__(self, home: Path, etcd: str) -> None:
-        self.home, self.etcd = home, etcd
-        self.running: dict[str, subprocess.Popen[str]] = {}
-
-    def start(self, name: str, *arguments: str) -> str:
-        """Start one, and return its first line."""
-        command = [sys.executable, "-u", "-m", "sda_platform.cli.main", "--home", str(self.home), "ground", *arguments]
-        leases = {"SDA_ETCD": json.dumps([self.etcd])} if self.etcd else {}
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **leases}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=self.home)
-        self.running[name] = process
-        assert process.stdout is not None
-        return process.stdout.readline()
-
-    def signal(self, name: str, number: signal.Signals) -> None:
-        self.running[name].send_signal(number)
 
 
 @pytest.fixture(params=["etcd", "station"], ids=["tokens of leases", "tokens of the station"])
@@ -49,21 +25,6 @@ def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Proces
         if (request.param == "etcd") != (etcd_binary() is not None):
             pytest.skip("the other one is tested here: leases need `etcd`")
         yield from ended(Processes(tmp_path, running.enter_context(etcd_server(tmp_path)) if etcd_binary() else ""))
-
-
-def ended(found: Processes) -> Iterator[Processes]:
-    yield found
-    for process in found.running.values():
-        process.send_signal(signal.SIGCONT)
-        process.kill()
-        process.wait()
-
-
-def wait(until: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def test_a_stopped_uplink_is_replaced_within_thirty_seconds_and_nothing_is_executed_twice__GF20_GF23_GF24_ML5(

@@ -25,8 +25,9 @@ from sda_platform.cli.collector.feeder import ObservationArchive
 from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
-from sda_platform.ground import station
 from sda_platform.ground.message_guard import MessageGuard
+from sda_platform.ground.station import DurableStation
+from sda_platform.ground.station_server import serve
 from sda_platform.orchestration.webhooks import SigningKeys
 from sda_platform.private_home import private_files
 from sda_platform.runtime import liveness, platform_home, worker_socket
@@ -41,6 +42,7 @@ from sda_platform_tests.support.file_sources import UPLOAD, post
 from sda_platform_tests.support.second_user import as_another_user
 from sda_platform_tests.support.served_ui import served, ui, users_file
 from sda_platform_tests.support.socket_sources import ended, sealed
+from sda_platform_tests.support.station_packets import outcome, packet
 from sda_platform_tests.unit.serving.endpoint import FILE, TOKENS, application_over, clients_of, plan
 
 FOREIGN_NAME = {"Host": "evil.example"}
@@ -278,7 +280,7 @@ def feed(_home: Path) -> Found:
 
 @contextmanager
 def _station(home: Path, guard: MessageGuard | None = None) -> Iterator[str]:
-    with station.serve(station.DurableStation(home / "station.sqlite", lambda: 0), 0, guard) as server:
+    with serve(DurableStation(home / "station.sqlite", lambda: 0), 0, guard) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -289,9 +291,8 @@ def ground_station(home: Path) -> Found:
         tokens = [httpx.post(f"{url}/promotions", json={"uplink": "a", "above": 0}).json()["token"] for _ in range(2)]
 
         def commanded(name: str, token: int) -> str:
-            command = {"command_id": name, "token": token, "sender": "a", "expires_time_ns": 1}
-            outcome = str(httpx.post(f"{url}/commands", json=command).json()["outcome"])
-            return {"executed": "executes", "stale_sender": "refused"}.get(outcome, outcome)
+            found = outcome(httpx.post(f"{url}/commands", content=packet(command_id=name, token=token)))
+            return {"executed": "executes", "stale_sender": "refused"}.get(found, found)
 
         page = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
         found = {

@@ -64,7 +64,7 @@ def issue(
     Where SDA_COMMANDERS names who may, it is signed with SDA_COMMANDER_KEY, and another person confirms an emergency.
     """
     from sda_platform.ground.commanders import needs_confirmation, read_commanders
-    from sda_platform.ground.commands import BadDirection
+    from sda_platform.ground.commands import BadDirection, BadId
     from sda_platform.ground.log import UnknownKind
 
     try:
@@ -77,6 +77,8 @@ def issue(
         )
     except UnknownKind as error:
         raise click.BadParameter(str(error), param_hint="KIND") from None
+    except BadId as error:
+        raise click.BadParameter(str(error), param_hint="--id") from None
     except BadDirection as error:
         raise click.BadParameter(str(error), param_hint="--azimuth-deg, --elevation-deg") from None
     click.echo(event.command_id)
@@ -142,6 +144,7 @@ def list_commands(settings: Settings, station: str, output: Output) -> None:
     help="Lateness that raises no suspicion (default: of --path).",
 )
 @default_option("--failback-s", type=float, default=120.0, help="Sustained health before failback; not with SDA_ETCD.")
+@default_option("--apid", type=click.IntRange(0, 2046), default=100, help="Of the station's space packets.")
 @click.option("--serf", help="RPC address of the local Serf agent.")
 @click.pass_obj
 def uplink(
@@ -153,6 +156,7 @@ def uplink(
     declare_phi: float | None,
     pause_s: float | None,
     failback_s: float,
+    apid: int,
     serf: str | None,
 ) -> None:
     """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
@@ -162,6 +166,7 @@ def uplink(
     from sda_platform.ground.failure_detection import PATH_CLASSES
     from sda_platform.ground.heartbeat_sender import beating
     from sda_platform.ground.log import CommandLog
+    from sda_platform.ground.short_answers import ShortAnswers
     from sda_platform.ground.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
 
     path_class = PATH_CLASSES[path]
@@ -173,9 +178,14 @@ def uplink(
     # Who holds a lease keeps it while it can: the other one takes over when it fails.
     failback_after_s = None if settings.etcd else failback_s
     running = Uplink(
-        UplinkSettings(name, path_class, failback_after_s=failback_after_s),
+        UplinkSettings(name, path_class, failback_after_s=failback_after_s, apid=apid),
         CommandLog(lake, settings.landing_uri, station),
-        httpx.Client(base_url=url, timeout=TIMEOUT_S, auth=_signed(settings, name, lake.clock.now_ns)),
+        httpx.Client(
+            base_url=url,
+            timeout=TIMEOUT_S,
+            auth=_signed(settings, name, lake.clock.now_ns),
+            transport=ShortAnswers(),
+        ),
         lake.clock.now_ns,
         lease=_lease(settings, f"{settings.site}/{name}", station),
         commanders=CommandersOnDisk(settings.access.commanders),
@@ -192,11 +202,17 @@ def uplink(
 
 
 def _signed(settings: Settings, name: str, clock_ns: Callable[[], int]) -> Any:
-    """Return what signs the messages of uplink ``name``; None: they are not signed. Raises Misconfigured."""
-    from sda_platform.ground.station_messages import SignedMessages
+    """Return what signs the messages of uplink ``name``, and prints why one is refused; without keys it signs none.
+
+    Raises Misconfigured.
+    """
+    from sda_platform.ground.station_messages import ReportedRefusals, SignedMessages
+
+    def refused(why: str) -> None:
+        console.print(f"refused: {why}")
 
     keys = _station_keys(settings)
-    return SignedMessages(keys, name, clock_ns, refused=lambda why: console.print(f"refused: {why}")) if keys else None
+    return SignedMessages(keys, name, clock_ns, refused=refused) if keys else ReportedRefusals(refused)
 
 
 def _station_keys(settings: Settings) -> Any:
@@ -246,16 +262,18 @@ def leases(settings: Settings, output: Output) -> None:
 @ground.command(short_help="Run the simulated station.")
 @click.option("--state", required=True, type=FILE, help="Its durable memory.")
 @default_option("--port", type=int, default=3200)
+@default_option("--apid", type=click.IntRange(0, 2046), default=100, help="Of its space packets.")
 @click.pass_obj
-def station(settings: Settings, state: Path, port: int) -> None:
+def station(settings: Settings, state: Path, port: int, apid: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""
     from sda_platform.clock import MissionClock
     from sda_platform.ground.message_guard import MessageGuard
-    from sda_platform.ground.station import DurableStation, serve
+    from sda_platform.ground.station import DurableStation
+    from sda_platform.ground.station_server import serve
 
     keys = _station_keys(settings)
     guard = MessageGuard(keys, state) if keys else None
-    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port, guard)
+    server = serve(DurableStation(state, MissionClock.load(settings.home).now_ns), port, guard, apid)
     accepts = "signed messages" if guard else "any sender: SDA_STATION_KEYS is not set"
     console.print(f"station at http://127.0.0.1:{server.server_port} accepts {accepts}; Ctrl-C stops it")
     with suppress(KeyboardInterrupt):

@@ -14,7 +14,7 @@ from sda_platform.formats.segments import describe_segment
 from sda_platform.ground.assets import shown_links
 from sda_platform.ground.checks import commands_are_executed_once
 from sda_platform.ground.command_states import decode, unrepeated_losses
-from sda_platform.ground.commands import BadDirection
+from sda_platform.ground.commands import BadDirection, Command
 from sda_platform.ground.heartbeats import recorded
 from sda_platform.ground.links import stale_executions, terms
 from sda_platform.ground.log import UnknownKind
@@ -311,16 +311,16 @@ def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uplink, lost = ground.uplink("primary"), list[object]()
-    post = uplink._post
+    send = uplink._link.send
 
-    def loses_the_first_answer(path: str, body: dict[str, object]) -> dict[str, object]:
-        answer = post(path, body)
-        if path == "/commands" and not lost:
-            lost.append(body)
+    def loses_the_first_answer(command: Command, token: int) -> dict[str, object]:
+        answer = send(command, token)
+        if not lost:
+            lost.append(command)
             raise httpx.ReadTimeout("the answer was lost")
         return answer
 
-    monkeypatch.setattr(uplink, "_post", loses_the_first_answer)
+    monkeypatch.setattr(uplink._link, "send", loses_the_first_answer)
     ground.log().issue("EMERGENCY_ABORT", expires_in_s=60, command_id="once")
     ground.run(3)
     assert ground.executed() == ["once"]
@@ -381,14 +381,10 @@ def test_an_answer_from_before_a_promotion_does_not_undo_it(ground: Ground) -> N
 
 
 def its_commands_fail(uplink: Uplink, monkeypatch: pytest.MonkeyPatch) -> None:
-    post = uplink._post
+    def fails(_command: Command, _token: int) -> dict[str, object]:
+        raise httpx.ConnectError("refused")
 
-    def fails_for_commands(path: str, body: dict[str, object]) -> dict[str, object]:
-        if path == "/commands":
-            raise httpx.ConnectError("refused")
-        return post(path, body)
-
-    monkeypatch.setattr(uplink, "_post", fails_for_commands)
+    monkeypatch.setattr(uplink._link, "send", fails)
 
 
 def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF27(

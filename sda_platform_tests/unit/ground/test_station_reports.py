@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from sda_platform.formats.ground_events import STATION_TIMES
+from sda_platform.ground.commands import Command
 from sda_platform.tasking.tables import FAILED
 from sda_platform.tasking.task_outcomes import Task, outcome
 from sda_platform_tests.support.ground_loop import SECOND_NS, Ground, ground_at
@@ -46,18 +47,16 @@ def test_a_command_that_the_station_cannot_execute_has_failed__46_3(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground.failures["c"] = "the drive does not move"
-    uplink, answers = ground.uplink("primary"), list[object]()
-    post = uplink._post
+    uplink, answers = ground.uplink("primary"), list[dict[str, Any]]()
+    send = uplink._link.send
 
-    def loses_the_first_answer(path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer = post(path, body)
-        if path == "/commands":
-            answers.append(answer)
-            if len(answers) == 1:
-                raise httpx.ReadTimeout("the answer was lost")
-        return answer
+    def loses_the_first_answer(command: Command, token: int) -> dict[str, Any]:
+        answers.append(send(command, token))
+        if len(answers) == 1:
+            raise httpx.ReadTimeout("the answer was lost")
+        return dict(answers[-1])
 
-    monkeypatch.setattr(uplink, "_post", loses_the_first_answer)
+    monkeypatch.setattr(uplink._link, "send", loses_the_first_answer)
     ground.log().issue("REPOINT", expires_in_s=600, command_id="c", azimuth_deg=1.0, elevation_deg=2.0)
     ground.run(2)
     row: dict[str, Any] = ground.rows()["c"]
@@ -75,7 +74,7 @@ def test_a_command_that_the_station_cannot_execute_has_failed__46_3(
 
 
 def test_a_repetition_after_a_lost_answer_has_the_first_times(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = {"command_id": "c", "token": 0, "sender": "primary", "expires_time_ns": 2**62}
+    command = {"command_id": "c", "token": 0, "sender": "primary", "expires_time_ns": 2**62, "request_id": 7}
     first = ground.station.receive(command)
     ground.now_s += 30
     again = ground.station.receive(command)

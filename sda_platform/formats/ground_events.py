@@ -46,7 +46,7 @@ class GroundEvent:
     person: str = ""
     """Who issues or confirms a command (`ground.commanders`); empty: not stated."""
     signature: str = ""
-    """That of the person, hexadecimal."""
+    """That of the person, hexadecimal; of an uplink's event its key and the signature (`ground.event_keys`)."""
     station_accepted_time_ns: int = 0
     """When the station accepted the command, by its own clock, as in ECSS-PUS service 1; 0: not stated."""
     station_started_time_ns: int = 0

@@ -40,7 +40,10 @@ class GroundEventRow(Provenance, LandingColumns):
         "deg", "Where the command points above the horizon; null: no direction.", nullable=True
     )
     person: T.StringType = pa.Field(nullable=True, description="Who issues or confirms the command; empty: not stated.")
-    signature: T.StringType = pa.Field(nullable=True, description="That of the person (Ed25519), hexadecimal.")
+    signature: T.StringType = pa.Field(
+        nullable=True,
+        description="That of the person, or of the uplink; hexadecimal.",
+    )
     station_accepted_time_ns: T.LongType = quantity(
         "ns", "When the station accepted the command, by its own clock; 0: not stated.", nullable=True
     )

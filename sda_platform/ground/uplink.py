@@ -26,6 +26,7 @@ from sda_platform.ground.commands import (
     CommandQueue,
     Transition,
 )
+from sda_platform.ground.event_keys import EventKeys
 from sda_platform.ground.failover import Failover, LinkEvent, Path
 from sda_platform.ground.failure_detection import PathClass
 from sda_platform.ground.heartbeat_sender import HeartbeatAnswer, HeartbeatSender
@@ -78,11 +79,13 @@ class Uplink:
     """Status of an uplink's agent by the fleet's membership; without it heartbeats and calls are the only evidence."""
     commanders: Commanders = field(default_factory=dict)
     """Who may request commands; empty: any."""
+    event_keys: EventKeys = field(default_factory=EventKeys)
+    """With which both uplinks sign what became of commands."""
     token: int = 0
     queue: CommandQueue | None = None
     failover: Failover = field(init=False)
     _retries: RetryBudget = field(default_factory=RetryBudget)
-    _known: KnownCommands = field(default_factory=KnownCommands)
+    _known: KnownCommands = field(init=False)
     _issued: IssuedCommands = field(init=False)
     _pace: PollPace = field(init=False)
     _sent_s: dict[str, float] = field(default_factory=dict)
@@ -104,7 +107,8 @@ class Uplink:
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
         others = [name for name in self.failover.paths if name != settings.name]
         self._recorders = HeartbeatRecorders(settings.path_class.name, others)
-        self._reports = UplinkEvents(self.log.station, settings.name, lambda: self.clock_ns())
+        self._known = KnownCommands(self.event_keys, lambda: self.clock_ns())
+        self._reports = UplinkEvents(self.log.station, settings.name, lambda: self.clock_ns(), self.event_keys)
         self._link = StationLink(self.station, settings.name, settings.apid)
         self._heartbeats = HeartbeatSender(
             settings.path_class.interval_s, self._link.heartbeat, lambda: self.monotonic_s()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, FAILED, HEARTBEATS, LOST, GroundEvent
 from sda_platform.ground.commands import Command
+from sda_platform.ground.event_keys import EventKeys
 from sda_platform.ground.failover import LinkEvent
 
 REPORTS: Final = ("accepted", "started", "finished")
@@ -18,12 +19,24 @@ _ANSWERS: Final = {"failed": FAILED, "expired": EXPIRED, "lost": LOST}
 class UplinkEvents:
     """Makes the events of the uplink ``name`` to ``station``."""
 
-    def __init__(self, station: str, name: str, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, station: str, name: str, clock_ns: Callable[[], int], keys: EventKeys) -> None:
+        """``keys`` sign the events of commands."""
+        self._keys = keys
         self._station, self._name, self._clock_ns = station, name, clock_ns
         self._numbers = count(1)
 
     def of_command(self, command: Command, event: str, token: int, detail: str = "") -> GroundEvent:
         """A change of a command, which the uplink made under ``token``."""
+        return self._keys.signed(self._of_command(command, event, token, detail))
+
+    def of_answer(self, command: Command, answer: Mapping[str, Any], token: int) -> GroundEvent:
+        """What the station reports of a command, with the times of its own clock."""
+        outcome, times_ns = str(answer["outcome"]), answer.get("times_ns", {})
+        event = self._of_command(command, _ANSWERS.get(outcome, ACKNOWLEDGED), token, answer.get("reason") or outcome)
+        stated = {f"station_{name}_time_ns": int(times_ns.get(name, 0)) for name in REPORTS}
+        return self._keys.signed(replace(event, **stated))  # type: ignore[arg-type]
+
+    def _of_command(self, command: Command, event: str, token: int, detail: str) -> GroundEvent:
         return GroundEvent(
             self._station,
             event,
@@ -39,13 +52,6 @@ class UplinkEvents:
             command.azimuth_deg,
             command.elevation_deg,
         )
-
-    def of_answer(self, command: Command, answer: Mapping[str, Any], token: int) -> GroundEvent:
-        """What the station reports of a command, with the times of its own clock."""
-        outcome, times_ns = str(answer["outcome"]), answer.get("times_ns", {})
-        event = self.of_command(command, _ANSWERS.get(outcome, ACKNOWLEDGED), token, answer.get("reason") or outcome)
-        stated = {f"station_{name}_time_ns": int(times_ns.get(name, 0)) for name in REPORTS}
-        return replace(event, **stated)  # type: ignore[arg-type]
 
     def of_link(self, link: LinkEvent, token: int, more: str = "") -> GroundEvent:
         """A change of an uplink, as this one saw it; ``token``: where the change has none."""

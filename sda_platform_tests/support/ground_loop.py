@@ -13,6 +13,7 @@ import pytest
 
 from sda_platform.ground.command_states import states
 from sda_platform.ground.commanders import Commanders
+from sda_platform.ground.event_keys import EventKeys
 from sda_platform.ground.failure_detection import INTRA_REGION
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.message_guard import MessageGuard
@@ -25,6 +26,7 @@ from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.segments import START_NS
 
 SECOND_NS = 10**9
+NO_KEYS = EventKeys()
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Ground:
         lease: UplinkLease | None = None,
         auth: httpx.Auth | None = None,
         commanders: Commanders = MappingProxyType({}),
+        event_keys: EventKeys = NO_KEYS,
         **settings: float | None,
     ) -> Uplink:
         """A new uplink process: it knows what the log says."""
@@ -65,6 +68,7 @@ class Ground:
             lambda: self.now_s,
             lease=lease,
             commanders=commanders,
+            event_keys=event_keys,
         )
         self.uplinks[name] = made
         return made

@@ -163,6 +163,7 @@ def uplink(
     import httpx
 
     from sda_platform.ground.commanders import CommandersOnDisk
+    from sda_platform.ground.event_keys import EventKeys
     from sda_platform.ground.failure_detection import PATH_CLASSES
     from sda_platform.ground.heartbeat_sender import beating
     from sda_platform.ground.log import CommandLog
@@ -189,6 +190,7 @@ def uplink(
         lake.clock.now_ns,
         lease=_lease(settings, f"{settings.site}/{name}", station),
         commanders=CommandersOnDisk(settings.access.commanders),
+        event_keys=EventKeys(_station_keys(settings)),
     )
     if serf:
         from sda_platform.ground.serf import SerfAgent, SerfWatch

@@ -176,6 +176,7 @@ def test_a_command_whose_id_no_packet_has_room_for_is_rejected(tmp_path: Path, m
             ground.log().issue("SAFE_MODE", expires_in_s=600, command_id="é" * 255)
         long = "c" * 256
         ground.log().append([type(issued)(**{**vars(issued), "command_id": long})])
+        ground.log().append([type(issued)(**{**vars(issued), "command_id": f"{long}2", "event": "accepted"})])
         ground.uplink("primary")
         ground.run(1)
         assert ground.executed() == ["c"]

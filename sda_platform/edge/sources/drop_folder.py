@@ -31,6 +31,8 @@ _MOST_ENTRIES: Final = 1_000
 """Of each directory so many entries are looked at in a scan, so that no partner holds up what else is collected."""
 _MOST_NAMES: Final = 100_000
 """Of so many names those entries are drawn, anew in each scan. To list a million takes a second."""
+_LONGEST_NAME: Final = 255
+"""Bytes of a file's name, in every file system in use."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -136,7 +138,7 @@ class DropFolder:
         if reason:
             # The reason names the file, whose name may be no text, or control a terminal.
             shown = printable(reason).encode(errors="backslashreplace")
-            name = _free_name(f"{target}.reason.txt", directory)  # a partner may have sent a file of that name
+            name = _free_name(_extended(target, ".reason.txt"), directory)  # a partner may have sent one of that name
             with os.fdopen(os.open(name, _NEW, 0o644, dir_fd=directory), "wb") as text:
                 text.write(shown + b"\n")
 
@@ -187,12 +189,20 @@ def _free_name(name: str, directory: int) -> str:
     if not _exists(name, directory):
         return name
     taken, free = 1, 2
-    while _exists(f"{name}.{free}", directory):
+    while _exists(_extended(name, f".{free}"), directory):
         taken, free = free, 2 * free
     while free - taken > 1:
         middle = (taken + free) // 2
-        taken, free = (middle, free) if _exists(f"{name}.{middle}", directory) else (taken, middle)
-    return f"{name}.{free}"
+        taken, free = (middle, free) if _exists(_extended(name, f".{middle}"), directory) else (taken, middle)
+    return _extended(name, f".{free}")
+
+
+def _extended(name: str, extension: str) -> str:
+    """Return ``name`` with ``extension``, cut where file systems take no longer name."""
+    room = _LONGEST_NAME - len(extension)
+    while len(os.fsencode(name)) > room:
+        name = name[:-1]
+    return f"{name}{extension}"
 
 
 def _exists(name: str, directory: int) -> bool:

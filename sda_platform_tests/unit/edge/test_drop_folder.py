@@ -239,6 +239,20 @@ def test_the_reason_of_a_file_of_any_name_is_written__S3(drop: Path, done: Path,
     assert text.endswith(": it is bad\n") and text.count("\n") == 1 and is_plain(text.rstrip())
 
 
+@pytest.mark.parametrize("name", [f"{'n' * 251}.csv", f"{'é' * 125}.csv", "n" * 246])
+@pytest.mark.parametrize("times", [1, 2, 11])
+def test_files_of_the_longest_names_are_kept_each_with_its_reason(
+    drop: Path, done: Path, name: str, times: int
+) -> None:
+    for number in range(times):
+        (drop / name).write_text(f"{number}")
+        with DropFolder(drop) as folder:
+            (file,) = folder.settled(FAR_S, 0.0)
+            folder.put_away(file, REFUSED, f"why {number}")
+    texts = sorted(path.read_text() for path in (done / REFUSED).iterdir())
+    assert texts == sorted([f"{number}" for number in range(times)] + [f"why {number}\n" for number in range(times)])
+
+
 @pytest.fixture
 def across(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the folder is a mount: no rename leads out of it."""

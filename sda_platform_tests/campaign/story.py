@@ -28,6 +28,7 @@ from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.settings import Settings
 from sda_platform.simulation.story import FRAGMENT, OTHER_CENTRE, SATELLITE, SILENT_RADAR
+from sda_platform.tasking.tables import TASK_OUTCOMES
 from sda_platform_tests.support.failure_webhook import failure_webhook
 
 PAIR = tuple(sorted((SATELLITE, FRAGMENT)))
@@ -67,6 +68,7 @@ def judged(home: Path, notices: Sequence[dict[str, Any]]) -> Iterator[str]:
     clock = MissionClock.load(home)
     lake = Lake(Settings(home=home).lake_uri, clock, without_session)
     yield from _judged_alerts(lake)
+    yield from _judged_tasks(lake)
     burns = {row["norad_id"] for row in lake.log(TRACKS).rows(["norad_id", "manoeuvre_time_ns"]).to_pylist()
              if row["manoeuvre_time_ns"] is not None}  # fmt: skip
     if burns != {SATELLITE}:
@@ -90,6 +92,18 @@ def _judged_alerts(lake: Lake) -> Iterator[str]:
     # After the manoeuvre there may be no such encounter any more: the message is about the one that was red.
     if [each["originator"] for each in comparisons_with(lake, red[0])] != [OTHER_CENTRE]:
         yield f"the red alert has no message of {OTHER_CENTRE}"
+
+
+def _judged_tasks(lake: Lake) -> Iterator[str]:
+    names = ["norad_id", "priority_class", "state", "realised_gain", "op"]
+    tasks = lake.log(TASK_OUTCOMES).rows(names).to_pylist()
+    # The satellite is always observed by its own links; the fragment by the pass that the red alert asked for.
+    gains = [
+        row["realised_gain"] for row in tasks
+        if row["norad_id"] == FRAGMENT and row["priority_class"] == 0 and row["state"] == "observed"
+    ]  # fmt: skip
+    if not any(gain and gain > 0 for gain in gains):
+        yield f"no observation of {FRAGMENT} that the red alert asked for has brought anything: {gains}"
 
 
 if __name__ == "__main__":

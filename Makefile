@@ -32,7 +32,7 @@ endif
 test-containers: setup-test  ## compose.yaml, the pod of Kubernetes and two sites as containers, with images made of Debian's packages; skipped where dockerd cannot run
 	@$(BIN)/python -m pytest $(TEST_DIR)/containers $(ARGS)
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; UPGRADE=v0.3.0 from that revision and back, over a live lake; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STATION=1 histories of replicated station state; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; UPGRADE=v0.3.0 from that revision and back, over a live lake; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
 ifdef RACE
 	@SOAK=1 RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef ATTACK
@@ -46,7 +46,7 @@ else ifdef CASES
 else ifdef SERVICES
 	@SERVICES=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_separate_services.py $(TEST_DIR)/system/test_spark_cluster.py
 else
-	@$(BIN)/python -m sda_platform_tests.campaign$(if $(FUZZ),.fuzz,$(if $(MUTANTS),.mutants,$(if $(YEAR),.year,$(if $(STORY),.story,$(if $(T3),.tier3,$(if $(S3),.in_object_store)$(if $(MODELS), --tier models)$(if $(SAMPLE), --sample)))))) $(ARGS)
+	@$(BIN)/python -m sda_platform_tests.campaign$(if $(FUZZ),.fuzz,$(if $(MUTANTS),.mutants,$(if $(YEAR),.year,$(if $(STORY),.story,$(if $(T3),.tier3,$(if $(STATION),.station_state,$(if $(S3),.in_object_store)$(if $(MODELS), --tier models)$(if $(SAMPLE), --sample))))))) $(ARGS)
 endif
 
 audit: setup  ## time, profile and count the allocations of the collector; writes build/performance-audit.md

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +30,7 @@ MOST_LAG_S = 1.0
 _TIMEOUT_S = 5.0
 _PROMOTION_S = 60.0
 """A promotion waits until the synchronous follower has found the new leader."""
+_LOOK_S = 0.01
 _SCHEMA = "CREATE TABLE IF NOT EXISTS station_state (key text PRIMARY KEY, value text NOT NULL)"
 _POSITION = """
 CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn
@@ -44,10 +46,14 @@ SELECT pg_is_in_recovery(), {_POSITION}, extract(epoch FROM clock_timestamp() - 
 _MAY_LIST = "SELECT has_function_privilege('pg_ls_waldir()', 'EXECUTE')"
 _SEEN = "SELECT max(('x' || left(name, 8))::bit(32)::int) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{8}'"
 _RECEIVED = "SELECT received_tli FROM pg_stat_wal_receiver"
-# One statement: its snapshot is taken first, so the position has everything that the value shows.
-_READ = f"SELECT (SELECT value FROM station_state WHERE key = :key), {_POSITION}"
+# One statement: its snapshot is taken first, so the position has everything that the value shows. It shows every
+# transaction before the oldest that has not ended.
+_READ = f"""
+SELECT (SELECT value FROM station_state WHERE key = :key), {_POSITION},
+       pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+"""
 # A commit that changes nothing: it ends when the synchronous follower has applied it.
-_ACKNOWLEDGED = "SELECT pg_logical_emit_message(true, 'station_state', '')"
+_ACKNOWLEDGED = "SELECT pg_logical_emit_message(true, 'station_state', ''), pg_current_xact_id()::text::bigint"
 _FAILURES = (OSError, InterfaceError, DatabaseError)
 
 
@@ -72,10 +78,12 @@ class StationState:
         *,
         pick: Callable[[Sequence[str]], str] = random.choice,
         timeout_s: float = _TIMEOUT_S,
+        most_lag_s: float = MOST_LAG_S,
     ) -> None:
         self.urls = {f"r{number}": url for number, url in enumerate(urls)}
-        self._pick, self._timeout_s, self._generation = pick, timeout_s, 0
+        self._pick, self._timeout_s, self._most_lag_s, self._generation = pick, timeout_s, most_lag_s, 0
         self._connections: dict[str, pg8000.native.Connection] = {}
+        self._followed: dict[str, str] = {}
 
     def create(self) -> None:
         """Make the table at the leader, unless it exists."""
@@ -111,20 +119,39 @@ class StationState:
         """
         found = {each.name: each for each in self.statuses()}
         leader = self._leader(list(found.values())).name
+        seen = session.needs(mode)
         followers = {name: each.position for name, each in found.items() if not each.is_leader}
-        late = {name for name, each in found.items() if each.lag_s > MOST_LAG_S}
+        late = {name for name, each in found.items() if each.lag_s > self._most_lag_s}
         name = answering_replica(mode, session, followers, leader, self._pick, late)
+        if found[name].position < seen:
+            at = f"{name} is at position {found[name].position}"
+            raise Unavailable(f"{at}, and the session has seen {seen}: a former leader?")
         try:
-            value, position = self._run(name, _READ, key=key)[0]
-            if name == leader and mode in (ReadMode.LEADER, ReadMode.BOUNDED):
+            has_to_settle = name == leader and seen > 0
+            value, position = self._settled(name, key) if has_to_settle else self._run(name, _READ, key=key)[0][:2]
+            if name == leader and mode is not ReadMode.ANY_FOLLOWER:
                 self._run(name, _ACKNOWLEDGED)
         except _FAILURES as error:
             self._forget(name)
             raise Unavailable(f"{name} did not answer the read of {key}: {error}; read again") from None
-        if int(position) < (seen := session.needs(mode)):
-            raise Unavailable(f"{name} is at position {position}, and the session has seen {seen}: a former leader?")
         session.has_read(int(position))
         return value, name
+
+    def _settled(self, name: str, key: str) -> tuple[str | None, int]:
+        """What the leader has, with all that a follower may already show.
+
+        A follower shows a write when it has applied it, the leader only when the synchronous one has.
+        """
+        ours = int(self._run(name, _ACKNOWLEDGED)[0][1])
+        end_s = time.monotonic() + self._timeout_s
+        while True:
+            value, position, oldest = self._run(name, _READ, key=key)[0]
+            # Acknowledged ones end a moment later, each by its own process.
+            if int(oldest) >= ours:
+                return value, int(position)
+            if time.monotonic() > end_s:
+                raise TimeoutError("an earlier transaction does not end")
+            time.sleep(_LOOK_S)
 
     def promote(self, name: str, *, synchronous: str, accept_loss: bool = False) -> int:
         """Make the follower ``name`` the leader of a new generation, which is returned; ``synchronous`` follows it.
@@ -132,12 +159,13 @@ class StationState:
         Repeat a promotion that was interrupted: it goes on. Raises Unavailable where ``name`` may lack an acknowledged
         write, unless ``accept_loss``; and where the outcome is not what was asked.
         """
-        before = self.statuses()
+        # It is asked last: while a leader works, it has by then what the others had, unless something holds it up.
+        before = [(each.name == name and self._status(name)) or each for each in self.statuses()]
         reason = why_unsafe(name, synchronous, before, len(self.urls))
         can_lead = {each.name for each in before if not each.is_leader or each in newest_leaders(before)}
         if reason and not (accept_loss and name in can_lead and synchronous in set(self.urls) - {name}):
             raise Unavailable(f"{name} is not promoted: {reason}")
-        patient = StationState(list(self.urls.values()), timeout_s=_PROMOTION_S)
+        patient = type(self)(list(self.urls.values()), timeout_s=_PROMOTION_S)
         try:
             self._generation = patient._lead(name, synchronous, before)
         except _FAILURES as error:
@@ -160,7 +188,8 @@ class StationState:
             self._configure(other.name, "default_transaction_read_only", "on")
         if synchronous in {each.name for each in before}:
             self._run(name, _ACKNOWLEDGED)
-        return self._leader().generation
+        # Only those are asked that answered before: a former leader that hangs would be waited for.
+        return self._leader([found for each in before if (found := self._status(each.name))]).generation
 
     def _configure(self, name: str, setting: str, value: str) -> None:
         self._run(name, f"ALTER SYSTEM SET {setting} = '{value}'")
@@ -190,9 +219,10 @@ class StationState:
 
     def _status(self, name: str) -> ReplicaStatus | None:
         try:
-            followed = _SEEN if self._run(name, _MAY_LIST)[0][0] else _RECEIVED
+            if name not in self._followed:
+                self._followed[name] = _SEEN if self._run(name, _MAY_LIST)[0][0] else _RECEIVED
             is_follower, position, since_s, generation, synchronous = self._run(
-                name, _STATUS.format(followed=followed)
+                name, _STATUS.format(followed=self._followed[name])
             )[0]
         except _FAILURES:
             self._forget(name)
@@ -228,6 +258,7 @@ class StationState:
         return " ".join(f"{key}='{value}'" for key, value in zip(values, quoted, strict=True)).replace("'", "''")
 
     def _forget(self, name: str) -> None:
+        self._followed.pop(name, None)
         connection = self._connections.pop(name, None)
         if connection is not None:
             with suppress(*_FAILURES):

@@ -18,7 +18,7 @@ _START_S = 60
 class PostgresReplicas:
     """Servers r0 (the first leader), r1 (synchronous), r2, … on free ports of this machine."""
 
-    def __init__(self, binaries: Path, directory: Path, count: int) -> None:
+    def __init__(self, binaries: Path, directory: Path, count: int, settings: str = "") -> None:
         self._binaries, self._directory = binaries, directory
         self._ports = [free_port(0) for _ in range(count)]
         self._running: set[int] = set()
@@ -28,14 +28,12 @@ class PostgresReplicas:
         self._as_owner(
             "sh", "-c",
             f"cat >> {self._data(0)}/postgresql.conf <<'END'\nsynchronous_standby_names = 'r1'\n"
-            "synchronous_commit = remote_apply\nshared_buffers = 16MB\nwal_keep_size = 64MB\nEND",
+            f"synchronous_commit = remote_apply\nshared_buffers = 16MB\nwal_keep_size = 64MB\n{settings}\nEND",
             is_own=False,
         )  # fmt: skip
         self.start(0)
         for number in range(1, count):
-            source = ("-h", "127.0.0.1", "-p", str(self._ports[0]), "-U", "sda", "-d", f"application_name=r{number}")
-            self._as_owner("pg_basebackup", *source, "-D", self._data(number), "-c", "fast", "-X", "stream", "-R")
-            self.start(number)
+            self.copy(0, number)
 
     @property
     def ports(self) -> list[int]:
@@ -46,6 +44,22 @@ class PostgresReplicas:
     def urls(self) -> list[str]:
         """The addresses in the order of their names."""
         return [f"postgresql://sda@127.0.0.1:{port}/postgres" for port in self._ports]
+
+    def port_for_followers(self, number: int) -> int:
+        """Where followers reach the server ``number``."""
+        return self._ports[number]
+
+    def copy(self, leader: int, number: int) -> None:
+        """Make the server ``number`` anew from a base backup of the ``leader``, which it follows; it must not run."""
+        shutil.rmtree(self._data(number), ignore_errors=True)
+        port, follows = self._ports[leader], self.port_for_followers(leader)
+        source = ("-h", "127.0.0.1", "-p", str(port), "-U", "sda", "-d", f"application_name=r{number}")
+        # Nothing here loses power before the copy is on the disk.
+        self._as_owner("pg_basebackup", *source, "-D", self._data(number), "-c", "fast", "-X", "stream", "-R", "-N")
+        if follows != port:
+            settings = self._data(number) / "postgresql.auto.conf"
+            self._as_owner("sed", "-i", f"s/port={port}/port={follows}/", settings, is_own=False)
+        self.start(number)
 
     def start(self, number: int) -> None:
         """Begin to serve."""

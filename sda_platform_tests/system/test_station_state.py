@@ -12,12 +12,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
+from sda_platform.ground import station_state
 from sda_platform.ground.read_routing import ReadMode, ReadSession
 from sda_platform.ground.replica_check import problems
 from sda_platform.ground.station_state import FormerLeader, OutcomeUnknown, StationState
 from sda_platform.lake.errors import Unavailable
+from sda_platform_tests.campaign.station_state import HEAVY, LIGHT, campaign_on, struck_replicas
 from sda_platform_tests.support.postgres_replicas import PostgresReplicas, postgres_replicas
 from sda_platform_tests.support.postgres_server import required_binaries
+from sda_platform_tests.support.sampling import IS_SOAK, sampled
+from sda_platform_tests.support.struck_replicas import StruckReplicas
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -144,6 +148,48 @@ def test_a_write_between_the_choice_of_a_replica_and_its_answer_is_not_forgotten
     writer.close()
 
 
+@pytest.mark.parametrize("mode", [ReadMode.SESSION, ReadMode.PREFIX])
+def test_what_a_follower_showed_before_it_was_acknowledged_is_not_missed_at_the_leader__RT10_RT20_RT21(
+    replicas: PostgresReplicas, mode: ReadMode
+) -> None:
+    state, session = StationState(replicas.urls, timeout_s=1.0), ReadSession()
+    state.create()
+    with lagging(replicas, 1):
+        with pytest.raises(OutcomeUnknown, match="no acknowledgement"):
+            state.write("k", "unacknowledged")
+        state._pick = chosen("r2")
+        assert state.read("k", mode, session) == ("unacknowledged", "r2")
+        # Without r2 only the leader is as far: its log has the write, and it does not show it yet.
+        without = StationState(replicas.urls[:2], timeout_s=1.0)
+        with pytest.raises(Unavailable, match="r0 did not answer the read of k: timed out"):
+            without.read("k", mode, session)
+        assert without.read("k", mode, ReadSession())[0] is None, "another session has not seen it"
+    until(lambda: without.read("k", mode, session)[0] == "unacknowledged")
+    for each in (state, without):
+        each.close()
+
+
+def test_what_only_a_former_leader_stored_is_shown_to_no_session__RT10_RT11_RT20(replicas: PostgresReplicas) -> None:
+    state, session = StationState(replicas.urls, timeout_s=1.0), ReadSession()
+    state.create()
+    for follower in (1, 2):
+        replicas.crash(follower)
+    with pytest.raises(OutcomeUnknown, match="no acknowledgement"):
+        state.write("k", "of the leader only")
+    replicas.crash(0)
+    replicas.start(0)
+    # After its start it shows what it has stored, which no follower has.
+    assert state.read("k", ReadMode.ANY_FOLLOWER, ReadSession()) == ("of the leader only", "r0")
+    with pytest.raises(Unavailable, match="r0 did not answer the read of k"):
+        state.read("k", ReadMode.SESSION, session)
+    replicas.crash(0)
+    for follower in (1, 2):
+        replicas.start(follower)
+    state.promote("r1", synchronous="r2")
+    assert state.read("k", ReadMode.SESSION, session)[0] is None
+    state.close()
+
+
 def command(replicas: PostgresReplicas, *arguments: str) -> Result:
     """`sda ground state` with these arguments."""
     addresses = {"SDA_STATION_STATE": json.dumps(replicas.urls)}
@@ -165,7 +211,10 @@ def test_the_commands_store_and_read_in_a_session_and_name_what_is_wrong__RT8_RT
             leader.run("SELECT pg_logical_emit_message(true, 'more', '')")
             ahead = leader.run("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0]
         found = command(replicas, "get", "antenna", "--after", str(ahead))
-        assert found.stderr.startswith("r0, "), "no follower has what the session has seen"
+        assert "r0 did not answer" in found.stderr, "no follower has what the session has seen, and none acknowledges"
+    with lagging(replicas, 2):
+        found = command(replicas, "get", "antenna", "--after", str(ahead))
+        assert found.exit_code == 0, found.stderr
     unseen = command(replicas, "get", "antenna", "--after", str(int(position) + 10**12))
     assert unseen.exit_code == 1 and "the session has seen" in unseen.stderr
     absent = command(replicas, "get", "nothing")
@@ -206,9 +255,10 @@ def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__R
     former = StationState(replicas.urls[:1], timeout_s=3.0)
     with pytest.raises(OutcomeUnknown):
         former.write("after", "stale")
-    with pytest.raises(Unavailable, match="r0 did not answer the read of k1"):
-        former.read("k1", ReadMode.LEADER, ReadSession())
-    assert former.read("k1", ReadMode.SESSION, ReadSession()) == ("1", "r0"), "which may be old"
+    for mode in (ReadMode.LEADER, ReadMode.SESSION, ReadMode.PREFIX, ReadMode.BOUNDED):
+        with pytest.raises(Unavailable, match="r0 did not answer the read of k1"):
+            former.read("k1", mode, ReadSession())
+    assert former.read("k1", ReadMode.ANY_FOLLOWER, ReadSession()) == ("1", "r0"), "which may be old"
     assert state.read("after", ReadMode.LEADER, ReadSession()) == ("2", "r1"), "the newer generation leads"
     former._generation = 2
     with pytest.raises(FormerLeader, match="leads generation 1, but 2 was seen"):
@@ -249,6 +299,7 @@ def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_ne
 ) -> None:
     state = StationState(replicas.urls, timeout_s=3.0)
     state.create()
+    until(lambda: all(each.lag_bytes == 0 for each in state.statuses()))
     replicas.crash(2)
     for number in range(5):
         state.write(f"k{number}", str(number))
@@ -261,10 +312,10 @@ def test_a_promotion_that_may_lose_a_write_is_refused_or_accepted_by_name_and_ne
     assert "r2 is not promoted: only 1 of 3 servers answer as followers" in refused.stderr
     assert [each.is_leader for each in state.statuses()] == [False]
     assert command(replicas, *late, "--accept-loss").output == "r2 leads generation 2\n"
-    assert state.read("k0", ReadMode.SESSION, ReadSession()) == (None, "r2"), "which was accepted"
+    assert state.read("k0", ReadMode.ANY_FOLLOWER, ReadSession()) == (None, "r2"), "which was accepted"
     replicas.start(0)
     assert [(each.name, each.generation) for each in state.statuses() if each.is_leader] == [("r0", 1), ("r2", 2)]
-    assert state.read("k0", ReadMode.SESSION, ReadSession())[1] == "r2", "the newer generation leads"
+    assert state.read("k0", ReadMode.ANY_FOLLOWER, ReadSession())[1] == "r2", "the newer generation leads"
     state.close()
 
 
@@ -302,3 +353,53 @@ def test_a_promotion_goes_on_after_it_was_interrupted_and_ends_the_writes_of_a_l
     assert state.read("k", ReadMode.LEADER, ReadSession()) == ("3", "r1")
     former.close()
     state.close()
+
+
+class PositionBeforeAnswer(StationState):
+    """A planted bug: a session advances by the position of an earlier statement than the one that answers."""
+
+    def read(self, key: str, mode: ReadMode, session: ReadSession) -> tuple[str | None, str]:
+        known = {each.name: each.position for each in self.statuses()}
+        copy = ReadSession(session.written, session.read)
+        value, name = super().read(key, mode, copy)
+        session.has_read(min(known.get(name, 0), copy.read))
+        return value, name
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[StruckReplicas]:
+    with struck_replicas(required_binaries()) as running:
+        yield running
+
+
+def test_random_histories_on_real_servers_keep_the_promise_of_each_mode__RT6_RT8_RT10_RT11_RT20_RT21(
+    cluster: StruckReplicas,
+) -> None:
+    faults = sampled((*LIGHT, *HEAVY), "replay flickers", "clients apart", "promotion, leader apart")
+    with campaign_on(cluster) as campaign:
+        for seed, fault in enumerate(faults):
+            campaign.history(seed, fault)
+    assert campaign.tally.failures == []
+    assert campaign.tally.promotions["done"]
+
+
+def test_a_session_that_advances_before_the_answer_is_found_by_random_histories__RT10_RT20(
+    cluster: StruckReplicas,
+) -> None:
+    with campaign_on(cluster, PositionBeforeAnswer) as campaign:
+        for seed in range(60):
+            campaign.history(seed, "replay flickers")
+            if campaign.tally.failures:
+                break
+    assert campaign.tally.broken[ReadMode.SESSION] or campaign.tally.broken[ReadMode.PREFIX]
+
+
+@pytest.mark.skipif(not IS_SOAK, reason="half a minute; what must refuse it is tested above")
+def test_a_promotion_that_misses_acknowledged_writes_is_found_by_a_history__RT11(
+    cluster: StruckReplicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(station_state, "why_unsafe", lambda *_: "")
+    monkeypatch.setattr(station_state, "_PROMOTION_S", 1.0)
+    with campaign_on(cluster) as campaign:
+        campaign.history(0, "promotion, late follower asked")
+    assert campaign.tally.broken[ReadMode.LEADER]

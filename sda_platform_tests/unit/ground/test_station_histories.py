@@ -58,9 +58,9 @@ class Servers:
         if statement == station_state._MAY_LIST:
             return [[False]]
         if statement == station_state._READ:
-            return [[position, position]]
+            return [[position, position, 1]]
         if statement == station_state._ACKNOWLEDGED:
-            return []
+            return [[None, 1]]
         generation = 1 if name == "r0" or self.leader == "r0" else 2
         since_s = self.now_s - self.log[position - 1] if position else None
         return [[not leads, position, None if leads else since_s, generation, ""]]
@@ -92,7 +92,7 @@ class Unacknowledged(OfModel):
     """A planted bug: a leader answers without its follower."""
 
     def _run(self, name: str, statement: str, **_: object) -> list[list[object]]:
-        return [] if statement == station_state._ACKNOWLEDGED else super()._run(name, statement)
+        return [[None, 1]] if statement == station_state._ACKNOWLEDGED else super()._run(name, statement)
 
 
 def broken_promises(seed: int, mode: ReadMode, state_of: Callable[[Servers], StationState] = OfModel) -> int:

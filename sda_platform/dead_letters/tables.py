@@ -11,7 +11,7 @@ from sda_platform.conjunction.tables import (
     RECEIVED_CDMS,
 )
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform.ground.tables import GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
+from sda_platform.ground.tables import GAME_DAYS, GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
@@ -31,6 +31,7 @@ BRONZE = (
     TELEMETRY_FRAMES,
     PIPELINE_METRICS,
     MEMBERSHIP_OBSERVATIONS,
+    GAME_DAYS,
 )
 """The tables that hold every record as it landed; a record with an error becomes a dead letter."""
 

@@ -22,6 +22,7 @@ Content = Literal[
     "membership event",
     "acknowledgement",
     "metric value",
+    "rehearsed fault",
 ]
 
 

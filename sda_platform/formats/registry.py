@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from sda_platform.formats.acknowledgements import encode_acknowledgements, read_acknowledgement
 from sda_platform.formats.cdm import read_cdm_record
 from sda_platform.formats.cdm_json import BEGINS as CDM_JSON
 from sda_platform.formats.cdm_json import encode_cdm_json, read_cdm_json
@@ -25,11 +24,8 @@ from sda_platform.formats.framing.segments import (
     xml_observations,
     xml_segments,
 )
-from sda_platform.formats.ground_events import encode_ground_events, read_ground_event
 from sda_platform.formats.isl import decode_isl_frames
 from sda_platform.formats.mapped_csv import read_mapped_csv
-from sda_platform.formats.membership_events import encode_membership_events, read_membership_event
-from sda_platform.formats.metric_values import encode_metric_values, read_metric_value
 from sda_platform.formats.oem_kvn import read_oem_kvn
 from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
 from sda_platform.formats.oem_xml import read_oem_xml
@@ -43,6 +39,7 @@ from sda_platform.formats.omm import (
 )
 from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.orbit_keywords import OPM
+from sda_platform.formats.own_formats import OWN_FORMATS
 from sda_platform.formats.parameter_messages import read_parameters, write_parameters
 from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import Framing, RawRecord
@@ -199,50 +196,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         read=read_edit,
         write=encode_edits,
     ),
-    RecordFormat(
-        name="ground-events-jsonl",
-        title="Events of ground commands and uplinks, JSON, one a line",
-        content="ground event",
-        zone="ground",
-        suffixes=(".ground",),
-        framing=LINES,
-        row_column="command_id",
-        read=read_ground_event,
-        write=encode_ground_events,
-    ),
-    RecordFormat(
-        name="membership-jsonl",
-        title="Views of the fleet's agents and changes of its registry, JSON, one a line",
-        content="membership event",
-        zone="membership",
-        suffixes=(".membership",),
-        framing=LINES,
-        row_column="member",
-        read=read_membership_event,
-        write=encode_membership_events,
-    ),
-    RecordFormat(
-        name="acknowledgements-jsonl",
-        title="Acknowledgements of alerts, JSON, one a line",
-        content="acknowledgement",
-        zone="acknowledgements",
-        suffixes=(".acks",),
-        framing=LINES,
-        row_column="alert_id",
-        read=read_acknowledgement,
-        write=encode_acknowledgements,
-    ),
-    RecordFormat(
-        name="metrics-jsonl",
-        title="Values of the platform's metrics, JSON, one a line",
-        content="metric value",
-        zone="metrics",
-        suffixes=(".metrics",),
-        framing=LINES,
-        row_column="sample",
-        read=read_metric_value,
-        write=encode_metric_values,
-    ),
+    *OWN_FORMATS,
     *_message(
         "oem",
         "Orbit ephemeris message (OEM)",
@@ -296,7 +250,7 @@ ZONES: Final = {
     zone: tuple(f.name for f in FORMATS if f.zone == zone) for zone in dict.fromkeys(f.zone for f in FORMATS)
 }
 """The landing zones, and the names of the formats that each may carry."""
-OWN_ZONES: Final = ("edits", "ground", "membership", "acknowledgements", "metrics")
+OWN_ZONES: Final = ("edits", "ground", "membership", "acknowledgements", "metrics", "game_days")
 """Zones of what the platform, its sites and its people state: it commands stations, and decides."""
 PARTNER_ZONES: Final = tuple(zone for zone in ZONES if zone not in OWN_ZONES)
 """The zones that files of partners reach, unless the configuration of their source names others."""

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.ground import command_states, membership_states
+from sda_platform.ground import command_states, game_day_rows, membership_states
 from sda_platform.ground.checks import MAX_WAIT_S, commands_are_executed_once, every_claim_has_a_member
 from sda_platform.ground.command_states import oldest_pending_ns, states
 from sda_platform.ground.links import heartbeat_events, link_events, link_states
@@ -15,6 +15,8 @@ from sda_platform.ground.membership_states import disputed, merged
 from sda_platform.ground.path_states import path_states
 from sda_platform.ground.tables import (
     FLEET_MEMBERSHIP,
+    GAME_DAY_FEED,
+    GAME_DAYS,
     GROUND_COMMANDS,
     GROUND_EVENTS,
     GROUND_FEED,
@@ -37,6 +39,23 @@ from sda_platform.units import HOUR_NS, SECOND_NS
 
 _SHOWN_OF_MEMBERS = ("member", "is_registered", "status", "generation", "role", "alive_views", "other_views")
 _HEARD_NS = HOUR_NS
+
+
+@landing_asset(
+    GAME_DAYS,
+    jobs=[GROUND_SEGMENT],
+    zones={
+        GAME_DAY_FEED: ZoneContents(
+            "Outcomes of rehearsed faults as lines of JSON, sealed by the asset `game_day`.",
+            replayable="no",
+            ordering="by time of the fault",
+        )
+    },
+    freshness=DataFreshness("a check of its own demands a rehearsal a week", 0.0, never_stale),
+)
+def game_days(_store: Lake) -> Decoding:
+    """Every rehearsed fault: how long the ground segment took to detect it and to recover."""
+    return Decoding(one_by_one(game_day_rows.decode))
 
 
 @landing_asset(

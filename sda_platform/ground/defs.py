@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.ground import calibration_asset
+from sda_platform.ground import calibration_asset, game_day
 from sda_platform.ground.checks import (
     lost_commands_are_issued_again,
     members_are_alive,
@@ -22,6 +22,7 @@ def defs(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             calibration_asset.detector_calibration,
+            game_day.game_day_asset(settings),
         ],
         asset_checks=[
             promotions_are_fast,
@@ -29,8 +30,10 @@ def defs(settings: Settings) -> dg.Definitions:
             members_are_alive,
             views_agree,
             members_are_registered,
+            game_day.faults_are_survived,
+            game_day.faults_are_rehearsed,
             *replica_checks(settings.station_state),
         ],
-        jobs=[calibration_asset.job],
-        schedules=[calibration_asset.nightly],
+        jobs=[calibration_asset.job, game_day.job],
+        schedules=[calibration_asset.nightly, game_day.nightly],
     )

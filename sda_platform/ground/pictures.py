@@ -1,7 +1,8 @@
-"""Pictures of the ground segment: failover of the uplinks, and who holds whom for what in the fleet."""
+"""Pictures of the ground segment: failover of the uplinks, views of the fleet, and rehearsed faults."""
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sda_platform.clock import utc
 from sda_platform.foreign_text import Markdown
 from sda_platform.formats.ground_events import LINK_EVENTS
 from sda_platform.formats.membership_events import STATUS_NAMES
@@ -83,3 +85,28 @@ def _ticks(names: Sequence[str]) -> tuple[range, list[str]]:
     """Places and labels, as many as can be read."""
     places = range(0, len(names), -(-len(names) // _MOST_LABELS))
     return places, [names[place] for place in places]
+
+
+def game_days_picture(rows: Sequence[Mapping[str, Any]]) -> Markdown:
+    """Markdown of the time to detect and to recover of each rehearsed fault, over nights; a cross: not in time."""
+    faults = sorted({row["fault"] for row in rows})
+    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True)
+    for place, (column, bound, what) in zip(
+        axes,
+        (("detected_after_s", "detect_within_s", "detect"), ("recovered_after_s", "recover_within_s", "recover")),
+        strict=True,
+    ):
+        for fault, colour in zip(faults, cycle(("#1565c0", "#f9a825", "#6a1b9a")), strict=False):
+            nights = [row for row in rows if row["fault"] == fault and not row["skipped"]]
+            times = [utc(row["started_time_ns"]) for row in nights]
+            done = [row[column] is not None for row in nights]
+            shown_s = [row[bound] if row[column] is None else row[column] for row in nights]
+            place.plot(times, shown_s, color=colour, marker=".", linewidth=0.8, label=fault)
+            late = [pair for pair, is_done in zip(zip(times, shown_s, strict=True), done, strict=True) if not is_done]
+            place.scatter([at for at, _ in late], [at_s for _, at_s in late], marker="X", color="#c62828", zorder=3)
+        place.set_ylabel(f"time to {what}, s")
+        place.set_ylim(bottom=0.0)
+        place.tick_params(axis="x", rotation=30)
+    axes[0].legend(fontsize=7)
+    return figure_in_markdown(figure, "time to detect and to recover of rehearsed faults")

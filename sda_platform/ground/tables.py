@@ -14,6 +14,9 @@ GROUND_FEED = "ground"
 MEMBERSHIP_FEED = "membership"
 """The landing zone of agents' views and of the registry's changes."""
 
+GAME_DAY_FEED = "game_days"
+"""The landing zone of the outcomes of rehearsed faults."""
+
 
 class GroundEventRow(Provenance, LandingColumns):
     """Bronze: one row per event, for ever; one that cannot be used has an error."""
@@ -132,6 +135,22 @@ class FleetMember(TableModel):
     )
 
 
+class GameDayRow(Provenance, LandingColumns):
+    """Bronze: one row per rehearsed fault, for ever; one that cannot be used has an error."""
+
+    fault: T.StringType = pa.Field(nullable=True, description="What struck the rehearsed ground segment.")
+    started_time_ns: T.LongType = quantity("ns", "When it struck, Unix time UTC.", nullable=True)
+    detected_after_s: T.DoubleType = quantity(
+        "s", "Until the failure detector declared it; null: not in time.", nullable=True, ge=0
+    )
+    recovered_after_s: T.DoubleType = quantity(
+        "s", "Until the station executed a command again; null: not in time.", nullable=True, ge=0
+    )
+    detect_within_s: T.DoubleType = quantity("s", "The bound of the first.", nullable=True, ge=0)
+    recover_within_s: T.DoubleType = quantity("s", "The bound of the second.", nullable=True, ge=0)
+    skipped: T.StringType = pa.Field(nullable=True, description="Why it was not rehearsed; empty: it was.")
+
+
 GROUND_EVENTS = Table(
     "ground_events",
     "ground_segment",
@@ -188,4 +207,12 @@ FLEET_MEMBERSHIP = Table(
     replaces_rows=True,
     consumes=(MEMBERSHIP_OBSERVATIONS,),
 )
-TABLES = (GROUND_EVENTS, GROUND_COMMANDS, MEMBERSHIP_OBSERVATIONS, FLEET_MEMBERSHIP)
+GAME_DAYS = Table(
+    "game_days",
+    "ground_segment",
+    GameDayRow,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(GAME_DAY_FEED,),
+)
+TABLES = (GAME_DAYS, GROUND_EVENTS, GROUND_COMMANDS, MEMBERSHIP_OBSERVATIONS, FLEET_MEMBERSHIP)

@@ -8,6 +8,7 @@ from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_a
 from sda_platform.formats.column_mapping import ColumnMapping
 from sda_platform.formats.conversion import converted
 from sda_platform.formats.edits import Edit, encode_edits
+from sda_platform.formats.game_days import GameDay, encode_game_days
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.mapped_csv import mapping_line
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
@@ -172,5 +173,6 @@ OWN_SAMPLES: Final = {
     "metrics-jsonl": encode_metric_values(
         [MetricValue("edge", "frames", "frames_total", {"site": "oslo"}, 1.0, NOW_NS)]
     ),
+    "game-days-jsonl": encode_game_days([GameDay("link cut", NOW_NS, 1.5, 2.5, 20.0, 30.0)]),
 }
 """What parts of the platform send each other."""

@@ -18,15 +18,16 @@ from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_a
 from sda_platform.formats.edits import Edit, encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.game_days import GameDay, encode_game_days
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
 from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
-from sda_platform.ground import command_states
+from sda_platform.ground import command_states, game_day_rows
 from sda_platform.ground import membership_states as membership
-from sda_platform.ground.tables import GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
+from sda_platform.ground.tables import GAME_DAYS, GROUND_EVENTS, MEMBERSHIP_OBSERVATIONS
 from sda_platform.ingest import decoding as observation_decoding
 from sda_platform.ingest import telemetry as telemetry_decoding
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
@@ -112,6 +113,9 @@ SOUND = {
         MetricValue("watchdog", "commits_total", "commits_total", {"table": f"t{n}"}, n / 2, START_NS)
         for n in range(RECORDS)
     ),
+    "game-days-jsonl": encode_game_days(
+        GameDay("link cut", START_NS + n, 1.5, 2.5, 20.0, 30.0) for n in range(RECORDS)
+    ),
 }
 JSON_RECORDS = {
     "optical-jsonl": OPTICAL,
@@ -121,6 +125,7 @@ JSON_RECORDS = {
     "membership-jsonl": json.loads(SOUND["membership-jsonl"].splitlines()[0]),
     "acknowledgements-jsonl": json.loads(SOUND["acknowledgements-jsonl"].splitlines()[0]),
     "metrics-jsonl": json.loads(SOUND["metrics-jsonl"].splitlines()[0]),
+    "game-days-jsonl": json.loads(SOUND["game-days-jsonl"].splitlines()[0]),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
@@ -128,6 +133,7 @@ BRONZE: dict[str, tuple[Table, Decoder]] = {
     "satellites": (SATELLITE_RECORDS, one_by_one(satellites.decode)),
     "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode)),
     "metrics": (PIPELINE_METRICS, one_by_one(metrics.decode)),
+    "game_days": (GAME_DAYS, one_by_one(game_day_rows.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decoder({}))),
     "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
     "membership": (MEMBERSHIP_OBSERVATIONS, one_by_one(membership.decode)),

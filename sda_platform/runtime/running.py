@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.text import Text
@@ -14,8 +14,8 @@ from sda_platform.delivery.configured import subscriber_of
 from sda_platform.observability.vitals.watch import Receivers
 from sda_platform.runtime.services import Addresses
 from sda_platform.runtime.setting_files import require_usable_files
-from sda_platform.runtime.site_lease import site_lease
-from sda_platform.runtime.supervisor import STOPPING, Platform
+from sda_platform.runtime.site_lease import SiteLease, site_lease
+from sda_platform.runtime.supervisor import STOPPING, Admission, Platform
 from sda_platform.settings import Settings
 
 
@@ -30,8 +30,10 @@ def progress_printer(console: Console) -> Callable[[str], None]:
 
 
 @contextmanager
-def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
-    """The platform of ``settings``, started; stopped on the way out whatever happens."""
+def running(
+    settings: Settings, say: Callable[[str], None], admission: Admission | None = None
+) -> Iterator[tuple[Platform, Addresses]]:
+    """The platform of ``settings``, started, once ``admission`` lets it; stopped on the way out whatever happens."""
     # A subscriber, a webhook or a list that cannot be used is reported before anything starts.
     subscriber_of(settings)
     Receivers.of(settings)
@@ -52,7 +54,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     )
     with _own_signals():
         try:
-            yield platform, platform.start(say)
+            yield platform, platform.start(say, admission)
         finally:
             platform.stop()
             say("stopped; no process is left")
@@ -78,20 +80,32 @@ def run_platform(settings: Settings, console: Console) -> None:
         if lease is None:
             _run(settings, say)
             return
-        while True:
-            held, is_lost = lease.await_held(say), threading.Event()
-            with lease.kept(held, is_lost.set):
-                _run(settings, say, is_lost)
-            if not is_lost.is_set():
-                return
+        while _run_as_site(settings, say, lease):
             say("this site has lost the lake's lease")
     except KeyboardInterrupt:
         return
 
 
-def _run(settings: Settings, say: Callable[[str], None], is_lost: threading.Event | None = None) -> None:
+def _run_as_site(settings: Settings, say: Callable[[str], None], lease: SiteLease) -> bool:
+    """Run the platform while the lake is this site's; return whether it was lost."""
+    is_lost = threading.Event()
+    with ExitStack() as kept:
+
+        def admission(pause: Callable[[], object]) -> None:
+            kept.enter_context(lease.kept(lease.await_held(say, pause), is_lost.set))
+
+        _run(settings, say, is_lost, admission)
+    return is_lost.is_set()
+
+
+def _run(
+    settings: Settings,
+    say: Callable[[str], None],
+    is_lost: threading.Event | None = None,
+    admission: Admission | None = None,
+) -> None:
     """Run the platform until a signal, or until ``is_lost``."""
-    with running(settings, say) as (platform, addresses):
+    with running(settings, say, admission) as (platform, addresses):
         say(f"landing zones: {settings.landing_uri}")
         say(f"health: {addresses.watchdog}/health")
         say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")

@@ -1,15 +1,15 @@
 """One of several sites works on a lake in an object store; the others stand by (`SDA_ETCD`).
 
-The working site has the lease of the lake. A standby takes it once it has run out, and starts its platform then. A site
-that can no longer renew it stops its platform and is a standby again. The lease keeps two sites from doing the same
-work. It does not carry exactly-once: for some seconds two sites may work. The conditional puts of the store and the
-keys of deliveries then exclude a second effect.
+The working site has the lease of the lake. A standby has an engine and definitions ready, which do nothing by
+themselves. It takes the lease once that has run out, and starts the rest then. A site that can no longer renew it stops
+its platform and is a standby again. The lease keeps two sites from doing the same work. It does not carry exactly-once:
+for some seconds two sites may work. The conditional puts of the store and the keys of deliveries then exclude a second
+effect.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,14 +30,16 @@ _PAUSE_S: Final = 1.0
 
 @dataclass(frozen=True)
 class SiteLease:
-    """The lease ``name``, of which ``leases`` has one holder. ``pause`` waits between two looks, seconds."""
+    """The lease ``name``, of which ``leases`` has one holder."""
 
     leases: Leases
     name: str
-    pause: Callable[[float], object] = time.sleep
 
-    def await_held(self, say: Callable[[str], None]) -> Lease:
-        """Return the lease once it is this site's; ``say`` gets what it waits for, each reason once."""
+    def await_held(self, say: Callable[[str], None], pause: Callable[[], object]) -> Lease:
+        """Return the lease once it is this site's; ``say`` gets what it waits for, each reason once.
+
+        ``pause`` is called between two looks.
+        """
         said = ""
         while True:
             try:
@@ -46,7 +48,7 @@ class SiteLease:
                 if str(reason) != said:
                     said = str(reason)
                     say(f"standing by: {said}")
-            self.pause(_PAUSE_S)
+            pause()
 
     @contextmanager
     def kept(self, lease: Lease, lost: Callable[[], None]) -> Iterator[None]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sda_platform.runtime.errors import EngineCold, PlatformError
 from sda_platform.runtime.one_off import OneOff
+from sda_platform.runtime.processes import Service
 
 # A bound for a busy machine; on an idle one the warm-up takes about ten seconds.
 _WARM_S = 600.0
@@ -39,6 +40,38 @@ def await_warm(warm_up: OneOff, pause: Callable[[], None]) -> None:
         pause()
     if not warm_up.succeeded:
         raise EngineCold(f"the engine does not work; see {warm_up.log}")
+
+
+class Warming:
+    """Warms a platform's own engine, anew whenever that has started again; ``report`` gets lines for people."""
+
+    def __init__(self, home: Path, report: Callable[[str], None]) -> None:
+        self.task: OneOff | None = None
+        self._home, self._report, self._is_cold, self._is_reported = home, report, True, False
+
+    def keep(self, engine: Service, environment: Mapping[str, str], address: str, *, again: bool = False) -> None:
+        """Begin, if the engine answers and has not been warmed since its start; ``again``: also after a failure."""
+        has_ended = self.task is not None and not self.task.is_running
+        has_failed = self.task is not None and has_ended and not self.task.succeeded
+        if not engine.is_alive or (again and has_failed):
+            self._is_cold = True
+        if has_ended and not has_failed:
+            self._report_warm()
+        if engine.is_alive and self._is_cold and engine.is_ready():
+            self._report("engine: warming the pools")
+            self._is_cold, self._is_reported = False, False
+            self.task = begin_warm_up(self._home, environment, address)
+
+    def await_done(self, pause: Callable[[], None]) -> None:
+        """Wait for it, if it has begun. Raises EngineCold if it fails."""
+        if self.task is not None:
+            await_warm(self.task, pause)
+            self._report_warm()
+
+    def _report_warm(self) -> None:
+        if not self._is_reported:
+            self._report("engine: warm")
+        self._is_reported = True
 
 
 def _begin(log: str, home: Path, environment: Mapping[str, str], *arguments: str) -> OneOff:

@@ -38,6 +38,8 @@ from sda_platform.spark.java import JavaMissing
 
 _TICK_S = 0.25
 _PORTS_TRIED = 3
+Admission = Callable[[Callable[[], object]], object]
+"""Returns when a platform may work on its lake; it calls what it is given between two looks."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -75,19 +77,14 @@ class Platform:
         self._report: Callable[[str], None] = lambda _line: None
         self._services = ServiceGroup(self.home, self._mark, lambda line: self._report(line), self._pause)
         self._guardian: subprocess.Popen[bytes] | None = None
-        self._warming: OneOff | None = None
+        self._warming = start_tasks.Warming(self.home, lambda line: self._report(line))
         self._verifying: OneOff | None = None
-        self._liveness: list[Liveness] = []
-        self._hung_after_s = hung_after_s
-        self._is_cold = True
+        self._liveness, self._hung_after_s = list[Liveness](), hung_after_s
+        self._admission: Admission = lambda _pause: None
         self._failure: PlatformError | None = None
         self._locks = contextlib.ExitStack()
         self._thread: threading.Thread | None = None
-        self._stop_requested, self._started, self._ended = (
-            threading.Event(),
-            threading.Event(),
-            threading.Event(),
-        )
+        self._stop_requested, self._started, self._ended = threading.Event(), threading.Event(), threading.Event()
 
     @property
     def addresses(self) -> Addresses:
@@ -101,19 +98,19 @@ class Platform:
         """Whether it was started and neither a request nor a failure has stopped it."""
         return self._started.is_set() and not self._stop_requested.is_set() and not self._ended.is_set()
 
-    def start(self, progress: Callable[[str], None] | None = None) -> Addresses:
+    def start(self, progress: Callable[[str], None] | None = None, admission: Admission | None = None) -> Addresses:
         """Start all processes; return when the UI answers, the engine is warm and the daemon runs.
+
+        Until ``admission`` returns, only the engine and the code server run, which do nothing by themselves.
 
         The watching thread passes lines for the user to ``progress``, also after the start. On the main thread, `start`
         also handles SIGINT, SIGTERM and SIGHUP: the first signal raises KeyboardInterrupt here or in `wait`, later ones
         are ignored while the platform stops. Raises platform_home.AlreadyRunning, lake_lock.LakeInUse, or PlatformError
         with the reason.
         """
-        self._report = progress or self._report
-        lake, landing = (
-            self._inherited.get(f"SDA_{name.upper()}") or str(self.home / name) for name in ("lake", "landing")
-        )
-        self._locks = platform_home.take_locks(self.home, lake, landing)
+        self._report, self._admission = progress or self._report, admission or self._admission
+        places = [self._inherited.get(f"SDA_{name.upper()}") or str(self.home / name) for name in ("lake", "landing")]
+        self._locks = platform_home.take_locks(self.home, *places)
         self._listen_for_signals()
         # The kernel kills a leashed process when the *thread* that started it ends. So one thread starts all.
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
@@ -166,15 +163,16 @@ class Platform:
         code_server = platform_home.code_server_socket(self.home)
         workspace = platform_home.prepare(self.home, code_server, self._inherited)
         self._start_guardian()
-        self._services.begin_collecting(self._environment(), self._collect)  # sensors do not repeat what they send
-        self._verifying = start_tasks.begin_verification(self.home, self._environment())
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._services.addresses = Addresses(f"http://127.0.0.1:{webserver_port}", code_server, remote)
         self._services.add(services.code_server_service(self.home, self._environment(), code_server, self._module))
+        self._admission(self._stand_by)
+        self._services.begin_collecting(self._environment(), self._collect)  # sensors do not repeat what they send
+        self._verifying = start_tasks.begin_verification(self.home, self._environment())
         self._services.add(services.run_workers_service(self.home, self._environment()))
         if "engine" in self._services:
             self._services.await_ready("engine", services.ENGINE_READY_S)
-            self._begin_warming()
+            self._warm_engine()
         self._services.await_ready("code-server", services.DAGSTER_READY_S)
         if "collector" in self._services:
             self._services.await_ready("collector", services.DAGSTER_READY_S)
@@ -187,12 +185,16 @@ class Platform:
         if self._with_catalogue:
             self._services.add(services.catalogue_service(self.home, self._environment()))
             self._services.await_ready("catalogue-server", services.DAGSTER_READY_S)
-        if self._warming is not None:
-            start_tasks.await_warm(self._warming, self._pause)
-            self._report("engine: warm")
+        self._warming.await_done(self._pause)
         self._start_watchdog()
         self._report(f"the platform is up: {self._services.addresses.webserver}")
         self._watch_answers()
+
+    def _stand_by(self) -> None:
+        """Keep ready, for a moment, what a platform that may not work yet needs later."""
+        self._pause()
+        self._services.revive()
+        self._warm_engine(again=True)
 
     def _start_webserver(self, workspace: Path, port: int) -> None:
         """Start the webserver. If another program has taken ``port``, choose another one."""
@@ -267,11 +269,6 @@ class Platform:
         if self._stop_requested.wait(_TICK_S):
             raise PlatformError("the platform was stopped while it started")
 
-    def _begin_warming(self) -> None:
-        self._report("engine: warming the pools")
-        self._is_cold = False
-        self._warming = start_tasks.begin_warm_up(self.home, self._environment(), self.addresses.engine)
-
     def _watch_answers(self, *names: str) -> None:
         """Start one thread for each of these services, or of all, that checks whether the service answers."""
         chosen = {name: self._services[name] for name in names or self._services}
@@ -288,20 +285,18 @@ class Platform:
         self._services.revive()
         if self._services.begin_collecting(self._environment(), self._collect):
             self._watch_answers("collector")
-        local_engine = self._services.get("engine")
-        if local_engine is None:
-            return
-        if not local_engine.is_alive:
-            self._is_cold = True
-        elif self._is_cold and local_engine.is_ready():
-            self._begin_warming()
+        self._warm_engine()
+
+    def _warm_engine(self, *, again: bool = False) -> None:
+        if "engine" in self._services:
+            self._warming.keep(self._services["engine"], self._environment(), self.addresses.engine, again=again)
 
     def _tear_down(self) -> None:
         self._report("stopping")
         self._services.end()
         if self._guardian is not None:
             self._guardian.communicate()  # closes its input: it kills remaining processes, then ends
-        for process in (self._warming, self._verifying, *self._services.values()):
+        for process in (self._warming.task, self._verifying, *self._services.values()):
             if process is not None:
                 process.wait()
         platform_home.clear_state(self.home)

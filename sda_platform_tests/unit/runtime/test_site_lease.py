@@ -1,7 +1,6 @@
 """Sites that share a lake: one works, the others stand by and take over."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from sda_platform.lake.errors import Unavailable
 from sda_platform.orchestration.leases import Lease, LeaseLost, LeaseTaken
 from sda_platform.runtime import running
 from sda_platform.runtime.site_lease import TTL_S, SiteLease, site_lease
+from sda_platform.runtime.supervisor import Admission
 from sda_platform.settings import Settings
 
 S3 = "s3://bucket/lake"
@@ -62,18 +62,22 @@ class Site:
             raise Unavailable("no etcd endpoint answers")
 
 
-def lease_of(site: str, store: Store, at_pause: Callable[[float], object] = lambda _s: None) -> SiteLease:
-    return SiteLease(Site(site, store), "platform", at_pause)
+def lease_of(site: str, store: Store) -> SiteLease:
+    return SiteLease(Site(site, store), "platform")
+
+
+def no_pause() -> None:
+    raise AssertionError("the lease is free")
 
 
 def test_a_standby_works_once_the_lease_of_a_lost_site_has_run_out() -> None:
     store, said = Store(), list[str]()
-    lease_of("north", store).await_held(said.append)
+    lease_of("north", store).await_held(said.append, no_pause)
 
-    def second_later(pause_s: float) -> None:
-        store.now_s += pause_s
+    def second_later() -> None:
+        store.now_s += 1.0
 
-    held = lease_of("south", store, second_later).await_held(said.append)
+    held = lease_of("south", store).await_held(said.append, second_later)
     assert (store.now_s, held.token) == (TTL_S, 2)
     assert said == ["standing by: the lease platform is held by north"], "each reason is said once"
 
@@ -81,30 +85,30 @@ def test_a_standby_works_once_the_lease_of_a_lost_site_has_run_out() -> None:
 def test_a_site_that_stops_gives_the_lake_to_the_next_at_once() -> None:
     store = Store()
     lease = lease_of("north", store)
-    with lease.kept(lease.await_held(print), lambda: None):
+    with lease.kept(lease.await_held(print, no_pause), lambda: None):
         pass
-    assert lease_of("south", store).await_held(print).token == 2
+    assert lease_of("south", store).await_held(print, no_pause).token == 2
 
 
 def test_a_site_that_is_cut_off_works_until_its_lease_runs_out_and_then_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sda_platform.runtime.site_lease._PAUSE_S", 0.001)
     store, lost = Store(), threading.Event()
     lease = lease_of("north", store)
-    held = lease.await_held(print)
+    held = lease.await_held(print, no_pause)
     with lease.kept(held, lost.set):
         store.now_s = TTL_S - 1.0
         store.cut.add("north")
         assert not lost.wait(0.05)
         store.now_s = 2.0 * TTL_S
         assert lost.wait(10.0)
-    assert lease_of("south", store).await_held(print).token == 2
+    assert lease_of("south", store).await_held(print, no_pause).token == 2
 
 
 def test_the_lease_is_renewed_while_the_site_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sda_platform.runtime.site_lease._PAUSE_S", 0.001)
     store, lost = Store(), threading.Event()
     lease = lease_of("north", store)
-    held = lease.await_held(print)
+    held = lease.await_held(print, no_pause)
     with lease.kept(held, lost.set):
         for _ in range(5):
             store.now_s += TTL_S / 2
@@ -121,7 +125,8 @@ def test_a_site_that_lost_the_lake_stands_by_and_works_again(tmp_path: Path, mon
     store, runs = Store(), list[bool]()
     monkeypatch.setattr("sda_platform.runtime.site_lease._PAUSE_S", 0.001)
 
-    def run(_settings: Settings, _say: object, is_lost: threading.Event) -> None:
+    def run(_settings: Settings, _say: object, is_lost: threading.Event, admission: Admission) -> None:
+        admission(no_pause)
         runs.append(True)
         if len(runs) == 1:
             store.tokens, store.now_s = 5, store.now_s + 2 * TTL_S

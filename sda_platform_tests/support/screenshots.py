@@ -9,18 +9,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dagster as dg
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
-from sda_platform.published import CATALOGUE, published
+from sda_platform.published import CATALOGUE, COLLECTOR, published
 from sda_platform.registry import TABLES
 from sda_platform.runtime import guardian, platform_home
 from sda_platform_tests.support.browser import Page, opened
+from sda_platform_tests.support.dashboard_picture import SCRAPE_S, draw
+from sda_platform_tests.support.prometheus_server import prometheus
 from sda_platform_tests.support.running_platform import eventually
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -47,6 +51,20 @@ def take(home: Path) -> None:
         _picture(page, "/automation", "automation", "observations_to_alerts_landing", "run_failures")
     with opened(f"http://{published(home, CATALOGUE)}", viewport=_CONSOLE) as page:
         _picture(page, "/", "console", "This page follows new commits")
+
+
+def take_dashboard(home: Path, minutes: float) -> None:
+    """Have a Prometheus scrape the platform in ``home`` for a while, and draw the dashboard of `monitoring/`."""
+    targets = {
+        "127.0.0.1:3001": urlsplit(platform_home.read_state(home)["addresses"]["watchdog"]).netloc,
+        "127.0.0.1:3100": published(home, CATALOGUE),
+        "127.0.0.1:9100": published(home, COLLECTOR),
+    }
+    with prometheus({usual: str(address) for usual, address in targets.items()}, SCRAPE_S) as address:
+        began_s = time.time()
+        time.sleep(60 * minutes)
+        empty = draw(address, began_s, IMAGES / "dashboard.png")
+    print(f"docs/images/dashboard.png; without data: {', '.join(empty) or 'none'}")  # noqa: T201
 
 
 def _picture(page: Page, path: str, name: str, *texts: str) -> None:
@@ -86,12 +104,12 @@ def main() -> None:
     """Take the pictures of a demo of its own, or of one that runs."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--home", type=Path, help="home of a running demo, such as var/demo")
-    home = parser.parse_args().home
-    if home:
+    parser.add_argument("--minutes", type=float, default=20.0, help="span of the dashboard's picture; 0: none")
+    options = parser.parse_args()
+    with nullcontext(options.home) if options.home else demo() as home:
         take(home)
-    else:
-        with demo() as started:
-            take(started)
+        if options.minutes:
+            take_dashboard(home, options.minutes)
 
 
 if __name__ == "__main__":

@@ -52,14 +52,22 @@ from sda_platform.runtime.supervisor import Platform
 
 port, others = free_port(0), []
 
+lines = []
+
 def report(line):
+    lines.append(line)
     if line == "engine: starting":
         others.append(socket.create_server(("127.0.0.1", port)))
     print(line, flush=True)
 
+def admission(pause):
+    while "engine: warm" not in lines:  # as a site that waits for the lease of another one
+        pause()
+    print("may work now", flush=True)
+
 options = dict(webserver_port=port, engine_port=0, health_port=0)
 with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", **options) as platform:
-    platform.start(report)
+    platform.start(report, admission)
     platform.wait()
 """
 
@@ -160,6 +168,14 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     metrics = liveness.page_answers(f"{addresses['watchdog']}/metrics")
     assert eventually(lambda: bool(metrics(10.0)), 60), "it starts last, and nothing waits for it"
     assert eventually(lambda: dg.DagsterRunStatus.STARTED in {run.status for run in platform.runs()}, 60)
+
+
+def test_before_it_may_work_only_what_does_nothing_by_itself_runs(platform: Supervised) -> None:
+    """So the takeover from a lost site need not wait for an engine."""
+    waiting, _, working = platform.output.partition("may work now\n")
+    begun = {line.partition(":")[0] for line in waiting.splitlines() if line.endswith(": starting")}
+    assert begun == {"engine", "code-server"}
+    assert "engine: warm" in waiting and "lake: " in working and "warming" not in working
 
 
 def test_the_engine_maps_the_archive_of_its_classes(platform: Supervised) -> None:

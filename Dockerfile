@@ -28,7 +28,8 @@ RUN python3 setup/bootstrap.py --production \
  && rm -rf .venv/bin/uv .venv/bin/uvx ~/.cache/uv ~/.cache/pip
 # `--build-arg JARS=--s3` adds the jars for a lake in an object store (640 MB).
 ARG JARS=
-RUN .venv/bin/python -m sda_platform.spark.jars $JARS && rm -rf ~/.ivy2*
+RUN .venv/bin/python -m sda_platform.spark.jars $JARS && rm -rf ~/.ivy2* \
+ && .venv/bin/python setup/image_bom.py .venv ~/.cache > sbom.cdx.json
 # Manifests name the code that made a commit; the image has no checkout to ask.
 ARG REVISION
 RUN test -n "$REVISION" || { echo "add --build-arg REVISION=\$(git describe --always --abbrev=12 --exclude='*' --dirty=.modified)"; exit 1; } \

@@ -19,14 +19,28 @@ from typing import Any
 import pytest
 
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base
-from sda_platform_tests.containers.landed import PASSWORD
+from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base, reachable_ports
+from sda_platform_tests.containers.landed import PASSWORD, UPLOAD_PORT
 from sda_platform_tests.containers.stack import PROJECT, Stack
 from sda_platform_tests.support.proxy import USER, certify
 from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = [pytest.mark.timeout(3600)]
 _DISK_MB = 3_000
+_LISTENING = {
+    "postgres": {5432},
+    "engine": {15002},
+    "code-server": {4000},
+    "run-workers": set(),
+    "daemon": set(),
+    "webserver": {3000},
+    "watchdog": {3001},
+    "catalogue": {3100},
+    "collector": {9100, UPLOAD_PORT},
+    "prometheus": {9090},
+    "proxy": {443},
+}
+"""The ports of each service that other containers can reach, as docs/reference/access.md states them."""
 _RUNS = "{ runsOrError { ... on Runs { results { jobName status } } } }"
 
 
@@ -97,6 +111,11 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
             assert docker("exec", container, "id", "-u").strip() == "10001", name
             status = docker("exec", container, "cat", "/proc/1/status")
             assert "CapEff:\t0000000000000000" in status and "NoNewPrivs:\t1" in status, name
+
+
+def test_no_container_listens_where_the_page_does_not_say(stack: Stack) -> None:
+    found = {name: reachable_ports(inspected(each)["State"]["Pid"]) for name, each in stack.containers().items()}
+    assert found == _LISTENING
 
 
 def test_manifests_name_the_revision_of_the_image(stack: Stack) -> None:

@@ -163,8 +163,11 @@ class Platform:
         code_server = platform_home.code_server_socket(self.home)
         workspace = platform_home.prepare(self.home, code_server, self._inherited)
         self._start_guardian()
-        remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
+        engine_port = free_port(self._engine_port)
+        remote = self._spark_remote or engine.remote_address(engine_port, self.home / services.ENGINE_TOKEN)
         self._services.addresses = Addresses(f"http://127.0.0.1:{webserver_port}", code_server, remote)
+        if not self._spark_remote:
+            self._start_engine(engine_port)
         self._services.add(services.code_server_service(self.home, self._environment(), code_server, self._module))
         self._admission(self._stand_by)
         self._services.begin_collecting(self._environment(), self._collect)  # sensors do not repeat what they send
@@ -243,14 +246,13 @@ class Platform:
             command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
         )
 
-    def _start_engine(self, port: int) -> str:
-        path = self.home / services.ENGINE_TOKEN
+    def _start_engine(self, port: int) -> None:
         try:
-            made = services.engine_service(self.home, self._environment(), port, self._driver_memory, kept_token(path))
+            token = kept_token(self.home / services.ENGINE_TOKEN)
+            made = services.engine_service(self.home, self._environment(), port, self._driver_memory, token)
         except (JavaMissing, JarsMissing, ValueError) as problem:
             raise PlatformError(str(problem)) from None
         self._services.add(made)
-        return engine.remote_address(port, path)
 
     def _environment(self) -> dict[str, str]:
         added = {

@@ -1,7 +1,7 @@
 """`sda status`: the state of the platform as tables of text."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from rich.text import Text
 
@@ -22,8 +22,7 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
     from sda_platform.runtime.platform_home import running_platform
     from sda_platform.runtime.verification import last_verification
 
-    state = running_platform(settings.home.absolute())
-    where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
+    where = _where(running_platform(settings.home.absolute()))
     console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
     for each in services:
         console.print(f"{each.service} at {url_of(settings.home, each.service)}: {each.summary}")
@@ -43,6 +42,14 @@ def show_status(settings: Settings, found: PlatformStatus, services: Sequence[Se
     for red in found.red:
         console.print(Text.assemble(("red: ", "red"), f"{red}\n  {red.remedy}"))
     show_vitals(found.vitals)
+
+
+def _where(state: Mapping[str, Any] | None) -> str:
+    if state is None:
+        return "not running (start it with `sda up`)"
+    if "webserver" not in state.get("processes", ()):
+        return "starting, or standing by for another site"
+    return f"running, UI at {state['addresses']['webserver']}"
 
 
 def show_history(settings: Settings, output: Output) -> None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.registry import TABLES
-from sda_platform.runtime.platform_home import take_lock, take_locks
+from sda_platform.runtime.platform_home import take_lock, take_locks, write_state
+from sda_platform.runtime.services import Addresses
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, commit_file, lake_at
 from sda_platform_tests.support.segments import START_NS, after
@@ -44,6 +46,19 @@ def test_status_shows_every_table_and_zone_of_an_empty_platform(home: Path) -> N
     assert [t["table"] for t in found["tables"]] == [t.name for t in TABLES]
     assert {t["version"] for t in found["tables"]} == {-1}
     assert {z["zone"] for z in found["zones"]} == set(ZONES)
+
+
+@pytest.mark.parametrize(
+    ("processes", "words"),
+    [(["engine", "code-server"], "standing by for another site"), (["engine", "webserver"], "UI at http://it")],
+)
+def test_status_says_whether_a_platform_works_or_waits(home: Path, processes: list[str], words: str) -> None:
+    facts = {"pid": os.getpid(), "restarts": 0, "is_exhausted": False, "log": ""}
+    state = {"processes": dict.fromkeys(processes, facts)}
+    with take_lock(home):
+        assert "starting" in sda(home, "status").output, "before its first process"
+        write_state(home, {**state, "addresses": asdict(Addresses("http://it", "unix:it", "sc://127.0.0.1:1"))})
+        assert words in sda(home, "status").output
 
 
 def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:

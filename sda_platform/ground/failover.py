@@ -45,6 +45,8 @@ class Path:
     healthy_since_s: float | None = None
     reported: int = ALIVE
     """Status by the fleet's membership: who left is declared at once, who failed as soon as it is suspected too."""
+    delay_s: float = 0.0
+    """How late the station's answers are: a silence that this explains is none."""
 
     def note_heartbeat(self, now_s: float) -> None:
         """Record that a heartbeat arrived."""
@@ -58,10 +60,11 @@ class Path:
 
     def update(self, now_s: float) -> list[LinkEvent]:
         """Suspicions and declarations at ``now_s`` that are new."""
-        phi = self.detector.suspicion(now_s)
+        heard_s = now_s - self.delay_s
+        phi = self.detector.suspicion(heard_s)
         is_reported = self.reported == LEFT or (self.reported == DEAD and phi >= SUSPECT_PHI)
         is_open = self.breaker.state(now_s) is BreakerState.OPEN
-        has_failed = is_reported or is_open or self.detector.is_failed(now_s)
+        has_failed = is_reported or is_open or self.detector.is_failed(heard_s)
         found = []
         if (phi >= SUSPECT_PHI) != self.is_suspected:
             self.is_suspected = not self.is_suspected

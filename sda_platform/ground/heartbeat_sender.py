@@ -30,7 +30,8 @@ class HeartbeatSender:
     def __init__(self, interval_s: float, send: Callable[[], dict[str, Any]], monotonic_s: Callable[[], float]) -> None:
         self._interval_s, self._send, self._monotonic_s = interval_s, send, monotonic_s
         self._answers: deque[HeartbeatAnswer] = deque(maxlen=_MOST_ANSWERS)
-        self._next_s = self._quiet_until_s = 0.0
+        self._next_s = self._quiet_until_s = self._took_s = 0.0
+        self._since_s: float | None = None
         self._failure: Exception | None = None
 
     def beat(self) -> None:
@@ -39,6 +40,7 @@ class HeartbeatSender:
         if sent_s < max(self._next_s, self._quiet_until_s):
             return
         self._next_s = sent_s + self._interval_s * _ON_TIME
+        self._since_s = sent_s
         try:
             state = self._send()
         except (httpx.HTTPError, ValueError):
@@ -47,7 +49,14 @@ class HeartbeatSender:
             # In a thread it would end unseen: the uplink stood by, and the other one took over.
             self._failure = error
             raise
+        finally:
+            self._took_s, self._since_s = self._monotonic_s() - sent_s, None
         self._answers.append(HeartbeatAnswer(sent_s, self._monotonic_s(), state))
+
+    def delay_s(self, now_s: float) -> float:
+        """Return how late an answer is now: the time that the last one took, or for which one is waited."""
+        since_s = self._since_s
+        return self._took_s if since_s is None else max(self._took_s, now_s - since_s)
 
     def pause(self, seconds: float) -> None:
         """Send none for so long."""

@@ -5,7 +5,7 @@ Raises httpx.HTTPError alone: an answer that cannot be read is a failed call.
 
 import logging
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
@@ -15,6 +15,8 @@ from sda_platform.ground.station_messages import COMMANDS_PATH, HEARTBEATS_PATH,
 from sda_platform.ground.verification import answer_of, decode_reports
 
 _log = logging.getLogger(__name__)
+COMMAND_TIMEOUT_S: Final = 3.0
+"""Longer than a station takes that is slow and no failure: an answer 0.6 s late, and a command of 1.5 s."""
 _TOKEN_BELOW = 1 << 63
 
 
@@ -51,7 +53,10 @@ class StationLink:
         }
         packet, request_id = encode_command(fields, self._apid, next(self._counts))
         answer = self._client.post(
-            COMMANDS_PATH, content=packet, headers={"Content-Type": "application/octet-stream"}
+            COMMANDS_PATH,
+            content=packet,
+            headers={"Content-Type": "application/octet-stream"},
+            timeout=COMMAND_TIMEOUT_S,
         ).raise_for_status()
         try:
             found = answer_of(decode_reports(answer.content, self._apid), request_id)

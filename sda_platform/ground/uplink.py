@@ -177,10 +177,12 @@ class Uplink:
         self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
 
     def _watch(self) -> None:
+        now_s = self.monotonic_s()
         for name, path in self.failover.paths.items():
+            path.delay_s = self._heartbeats.delay_s(now_s)
             # Its own path is judged by its own calls.
             path.reported = ALIVE if name == self.settings.name else self.reported(name)
-        found = self.failover.update(self.monotonic_s())
+        found = self.failover.update(now_s)
         self.failover.events.clear()
         mine = [each for each in found if each.event in ("promoted", "failed_back")]
         self._record([each for each in found if each not in mine])

@@ -148,3 +148,18 @@ def test_a_suspicion_that_membership_confirms_is_declared_sooner__GF20() -> None
             path.update(now_s)
         declared_s.append(now_s - stopped_s)
     assert declared_s[1] < declared_s[0] < 30
+
+
+def test_a_silence_that_late_answers_explain_is_none_and_a_longer_one_is() -> None:
+    failover = Failover(CROSS_REGION, count(1).__next__)
+    path = failover.paths[PRIMARY]
+    for beat in range(20):
+        path.note_heartbeat(0.5 * beat)
+    last_s = 9.5
+    path.delay_s = 0.6
+    assert [event.event for event in path.update(last_s + 1.5)] == []
+    assert [event.event for event in path.update(last_s + 1.7)] == [SUSPECTED, DECLARED]
+    path.note_heartbeat(last_s + 1.8)
+    path.update(last_s + 1.8)
+    path.delay_s = 0.0
+    assert DECLARED in [event.event for event in path.update(last_s + 3.3)]

@@ -30,3 +30,23 @@ def test_an_error_of_another_kind_reaches_the_uplink() -> None:
         heartbeats.beat()
     with pytest.raises(RuntimeError, match="cannot open a socket"):
         list(heartbeats.take_answers())
+
+
+def test_an_answer_is_as_late_as_the_last_was_and_as_long_as_one_is_waited_for() -> None:
+    now_s, seen_s = [0.0], list[float]()
+
+    def send() -> dict[str, Any]:
+        now_s[0] += 0.7
+        seen_s.append(heartbeats.delay_s(now_s[0]))
+        if len(seen_s) == 2:
+            raise httpx.ReadTimeout("late")
+        return {}
+
+    heartbeats = HeartbeatSender(0.5, send, lambda: now_s[0])
+    assert heartbeats.delay_s(9.0) == 0.0
+    heartbeats.beat()
+    assert heartbeats.delay_s(9.0) == 0.7
+    now_s[0] = 1.0
+    heartbeats.beat()
+    assert seen_s == [pytest.approx(0.7)] * 2
+    assert heartbeats.delay_s(9.0) == pytest.approx(0.7), "no answer came, after as long"

@@ -14,6 +14,7 @@ from sda_platform.formats.records import RawRecord
 class GameDay:
     """A fault that was rehearsed at ``started_time_ns``; None: it was not detected, or not recovered from, in time.
 
+    ``detect_within_s`` 0: it is no failure, and must not be declared as one.
     ``skipped``: why it was not rehearsed; empty: it was.
     """
 

@@ -99,6 +99,8 @@ def game_days_picture(rows: Sequence[Mapping[str, Any]]) -> Markdown:
     ):
         for fault, colour in zip(faults, cycle(("#1565c0", "#f9a825", "#6a1b9a")), strict=False):
             nights = [row for row in rows if row["fault"] == fault and not row["skipped"]]
+            # A bound of 0: it is well that there is no time.
+            nights = [row for row in nights if row[bound] or row[column] is not None]
             times = [utc(row["started_time_ns"]) for row in nights]
             done = [row[column] is not None for row in nights]
             shown_s = [row[bound] if row[column] is None else row[column] for row in nights]

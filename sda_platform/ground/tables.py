@@ -138,15 +138,17 @@ class FleetMember(TableModel):
 class GameDayRow(Provenance, LandingColumns):
     """Bronze: one row per rehearsed fault, for ever; one that cannot be used has an error."""
 
-    fault: T.StringType = pa.Field(nullable=True, description="What struck the rehearsed ground segment.")
+    fault: T.StringType = pa.Field(nullable=True, description="What struck the rehearsed part of the ground segment.")
     started_time_ns: T.LongType = quantity("ns", "When it struck, Unix time UTC.", nullable=True)
     detected_after_s: T.DoubleType = quantity(
-        "s", "Until the failure detector declared it; null: not in time.", nullable=True, ge=0
+        "s", "Until the platform detected it; null: not in time.", nullable=True, ge=0
     )
     recovered_after_s: T.DoubleType = quantity(
-        "s", "Until the station executed a command again; null: not in time.", nullable=True, ge=0
+        "s", "Until the part worked again, such as a command was executed; null: not in time.", nullable=True, ge=0
     )
-    detect_within_s: T.DoubleType = quantity("s", "The bound of the first.", nullable=True, ge=0)
+    detect_within_s: T.DoubleType = quantity(
+        "s", "The bound of the first; 0: no failure, and not to be declared one.", nullable=True, ge=0
+    )
     recover_within_s: T.DoubleType = quantity("s", "The bound of the second.", nullable=True, ge=0)
     skipped: T.StringType = pa.Field(nullable=True, description="Why it was not rehearsed; empty: it was.")
 

@@ -24,6 +24,7 @@ NO_LISTENERS = {
     "runtime/sqlite_storage.py": "listens to the events of SQLAlchemy",
     "runtime/class_archive.py": "starts the engine for a moment, during set-up: the row of the Spark Connect server",
     "ground/faulty_link.py": "passes on to a rehearsed station, on loopback, for the seconds of a game day",
+    "ground/rehearsed_programs.py": "finds free ports for the servers of a game day, on loopback",
     "spark/connect_server.py": "is the engine of a cluster: the row of the Spark Connect server",
     "edge/service.py": "serves the control plane by edge/http_server.py",
     "edge/sources/upload.py": "takes uploads by edge/http_server.py",

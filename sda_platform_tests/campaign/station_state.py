@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -92,6 +93,10 @@ class Tally:
         yield "; ".join(f"{mode}: {len(found)} of {self.histories} broken" for mode, found in self.broken.items())
 
 
+class _Ended(BaseException):
+    """The process that promotes has ended; a KeyboardInterrupt ends the campaign itself."""
+
+
 class Interrupted(StationState):
     """A process that promotes and ends at one of its statements."""
 
@@ -105,7 +110,7 @@ class Interrupted(StationState):
         if type(self).left and not statement.startswith(("SELECT has", "SELECT pg_is")):
             type(self).left -= 1
             if not type(self).left:
-                raise KeyboardInterrupt
+                raise _Ended
         return super()._run(name, statement, **values)
 
 
@@ -231,7 +236,7 @@ class Campaign:
         except Unavailable:
             self.tally.promotions["refused"] += 1
             return False
-        except KeyboardInterrupt:
+        except _Ended:
             self.tally.promotions["interrupted"] += 1
             return False
         finally:
@@ -272,17 +277,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if binaries is None:
         console.print("no Postgres server here: apt install postgresql")
         return 2
+    # A campaign that is ended ends its servers too, and states what it has seen.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with struck_replicas(binaries) as cluster, campaign_on(cluster) as campaign:
-        for seed in range(options.seed, options.seed + options.histories):
+        is_whole = _played(campaign, range(options.seed, options.seed + options.histories), options.fault)
+        for line in campaign.tally.lines():
+            console.print(line)
+        # The servers are ended in peace, whatever more signals come.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+    return 1 if campaign.tally.failures else 0 if is_whole else 130
+
+
+def _played(campaign: Campaign, seeds: range, fault: str) -> bool:
+    """Play the histories of all seeds; False where it was interrupted."""
+    try:
+        for seed in seeds:
             known = len(campaign.tally.failures)
-            campaign.history(seed, options.fault)
+            campaign.history(seed, fault)
             for failure in campaign.tally.failures[known:]:
                 console.print(failure)
             if (seed + 1) % _REPORT_EVERY == 0:
                 console.print(f"until seed {seed}: {len(campaign.tally.failures)} failures")
-        for line in campaign.tally.lines():
-            console.print(line)
-        return 1 if campaign.tally.failures else 0
+    except KeyboardInterrupt:
+        console.print(f"interrupted in seed {seed}; go on with --seed {seed}")
+        return False
+    return True
 
 
 if __name__ == "__main__":

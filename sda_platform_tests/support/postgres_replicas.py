@@ -31,9 +31,13 @@ class PostgresReplicas:
             f"synchronous_commit = remote_apply\nshared_buffers = 16MB\nwal_keep_size = 64MB\n{settings}\nEND",
             is_own=False,
         )  # fmt: skip
-        self.start(0)
-        for number in range(1, count):
-            self.copy(0, number)
+        try:
+            self.start(0)
+            for number in range(1, count):
+                self.copy(0, number)
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def ports(self) -> list[int]:

@@ -375,7 +375,7 @@ def cluster() -> Iterator[StruckReplicas]:
 def test_random_histories_on_real_servers_keep_the_promise_of_each_mode__RT6_RT8_RT10_RT11_RT20_RT21(
     cluster: StruckReplicas,
 ) -> None:
-    faults = sampled((*LIGHT, *HEAVY), "replay flickers", "clients apart", "promotion, leader apart")
+    faults = sampled((*LIGHT, *HEAVY), "replay flickers", "promotion, leader apart")
     with campaign_on(cluster) as campaign:
         for seed, fault in enumerate(faults):
             campaign.history(seed, fault)

@@ -240,6 +240,7 @@ ACTS = {
     "x.edits": b'{"norad_id":5,"attribute":"name","value":"A","origin":"hq","lamport":1,"vector":{"hq":1}}\n',
     "x.membership": b'{"member":"a"}\n',
     "x.metrics": b'{"sample":1}\n',
+    "x.gameday": b'{"fault":"link cut"}\n',
 }
 
 

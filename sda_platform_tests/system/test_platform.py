@@ -406,7 +406,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,
         CATALOG_TO_ALERTS: ("elements", "ephemerides", "edits", "messages", "acknowledgements", "satellites"),
         TELEMETRY_TO_FRAMES: ("telemetry",),
-        GROUND_SEGMENT: ("ground", "membership"),
+        GROUND_SEGMENT: ("ground", "membership", "game_days"),
         PLATFORM_METRICS: ("metrics",),
     }
     assert ticks.keys() == {*own, *map(landing_sensor_name, zones)}

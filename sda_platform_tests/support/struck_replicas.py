@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -36,8 +36,18 @@ class StruckReplicas(PostgresReplicas):
         self._killed: set[int] = set()
         self._paused: set[int] = set()
         super().__init__(binaries, directory, len(SERVERS), _SETTINGS)
-        self.state = StationState([self.url(number, "sda") for number in range(len(SERVERS))], timeout_s=1.0)
-        self.state.create()
+        urls = [self.url(number, "sda") for number in range(len(SERVERS))]
+        self.state = StationState(urls, timeout_s=1.0)
+        try:
+            self._prepare(StationState(urls, timeout_s=_PATIENCE_S), clients)
+        except BaseException:  # no fixture has them yet, to end them
+            self.stop()
+            raise
+
+    def _prepare(self, patient: StationState, clients: Collection[str]) -> None:
+        """Make table and roles. The first commit waits until a follower has started and applied it."""
+        with closing(patient):
+            patient.create()
         with self.server(0) as leader:
             for number, client in enumerate(clients):
                 leader.run(f"CREATE ROLE {client} LOGIN")

@@ -16,11 +16,11 @@ from sda_platform.ground.heartbeats import HeartbeatRecord, recorded
 from sda_platform.ground.links import heartbeat_events
 from sda_platform.ground.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.jobs import upkeep_job
 from sda_platform.orchestration.materialization import shown_table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.spark.pools import Pool
-from sda_platform.spark.session import POOL_TAG
 from sda_platform.units import SECOND_NS
 
 KEY: Final = dg.AssetKey("detector_calibration")
@@ -79,12 +79,10 @@ def _result(name: str, found: Iterable[Calibration]) -> dg.AssetCheckResult:
     return warning(wrong, {"judged_paths": len(judged)}, name=name)
 
 
-job = dg.define_asset_job(
+job = upkeep_job(
     "calibrate_detectors",
-    selection=dg.AssetSelection.assets(detector_calibration),
-    tags={POOL_TAG: Pool.MAINTENANCE},
-    executor_def=dg.in_process_executor,
-    description="Plays the recorded heartbeats of a day to the failure detectors.",
+    dg.AssetSelection.assets(detector_calibration),
+    "Plays the recorded heartbeats of a day to the failure detectors.",
 )
 nightly = dg.ScheduleDefinition(
     name="nightly_detector_calibration",

@@ -19,12 +19,12 @@ from sda_platform.ground.uplink_faults import LINK_CUT, LINK_SLOW, UPLINK_STOPPE
 from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.jobs import upkeep_job
 from sda_platform.orchestration.materialization import in_ui
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
-from sda_platform.spark.session import POOL_TAG
 from sda_platform.units import DAY_NS
 
 KEY: Final = dg.AssetKey("game_day")
@@ -154,12 +154,10 @@ def faults_are_rehearsed(lake: LakeResource) -> dg.AssetCheckResult:
     return warning(silence(rows, MissionClock().now_ns()), {"rehearsals": len(rows)})
 
 
-job = dg.define_asset_job(
+job = upkeep_job(
     "rehearse_fault",
-    selection=dg.AssetSelection.assets(KEY),
-    tags={POOL_TAG: Pool.MAINTENANCE},
-    executor_def=dg.in_process_executor,
-    description="Rehearses a fault of the ground segment in a temporary directory.",
+    dg.AssetSelection.assets(KEY),
+    "Rehearses a fault of the ground segment in a temporary directory.",
 )
 nightly = dg.ScheduleDefinition(
     name="nightly_game_day",

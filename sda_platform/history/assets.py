@@ -12,13 +12,13 @@ from sda_platform.history.maintenance import maintenance_job, nightly
 from sda_platform.history.stores import Store, leases_and_tags, stores
 from sda_platform.lake.retention import retention_of
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.jobs import upkeep_job
 from sda_platform.orchestration.materialization import in_ui
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.warning import warning
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
-from sda_platform.spark.session import POOL_TAG
 
 GROUP = "history"
 POLICIES = {GROUP: GroupPolicy("team:platform", warn_h=26, fail_h=50)}
@@ -29,12 +29,10 @@ def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
     """Make the maintenance and the report of retention over ``tables``."""
     retention = retention_of(settings.retention)
     maintenance = maintenance_job(tables, retention)
-    report = dg.define_asset_job(
+    report = upkeep_job(
         "retention_report",
-        selection=dg.AssetSelection.assets(RETENTION_KEY),
-        tags={POOL_TAG: Pool.MAINTENANCE},
-        executor_def=dg.in_process_executor,
-        description="Reports how long each store keeps what. It changes nothing.",
+        dg.AssetSelection.assets(RETENTION_KEY),
+        "Reports how long each store keeps what. It changes nothing.",
     )
     daily = dg.ScheduleDefinition(
         name="daily_retention_report",
@@ -43,12 +41,10 @@ def history_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
         description="Starts `retention_report`.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    files = dg.define_asset_job(
+    files = upkeep_job(
         "daily_files",
-        selection=dg.AssetSelection.assets(DAILY_FILES_KEY),
-        tags={POOL_TAG: Pool.MAINTENANCE},
-        executor_def=dg.in_process_executor,
-        description="Writes the catalogue, the alerts and their messages of the day as files with checksums.",
+        dg.AssetSelection.assets(DAILY_FILES_KEY),
+        "Writes the catalogue, the alerts and their messages of the day as files with checksums.",
     )
     each_morning = dg.ScheduleDefinition(
         name="morning_daily_files",

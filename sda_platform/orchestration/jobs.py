@@ -81,3 +81,14 @@ def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefini
         description=job.description,
         executor_def=dg.in_process_executor,
     )
+
+
+def upkeep_job(name: str, selection: dg.AssetSelection, description: str) -> Any:
+    """Return the Dagster job of assets that the pipeline does not need: it runs in the pool of maintenance."""
+    return dg.define_asset_job(
+        name,
+        selection=selection,
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        description=description,
+        executor_def=dg.in_process_executor,
+    )

@@ -5,20 +5,18 @@ from typing import Any, Final
 
 import dagster as dg
 
+from sda_platform.orchestration.jobs import upkeep_job
 from sda_platform.recovery.backups import LOCK
 from sda_platform.runtime.backup import back_up, described
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
-from sda_platform.spark.session import POOL_TAG
 
 GROUP: Final = "history"
 KEY: Final = dg.AssetKey([GROUP, "backup"])
-JOB: Final = dg.define_asset_job(
+JOB: Final = upkeep_job(
     "backup",
-    selection=dg.AssetSelection.assets(KEY),
-    tags={POOL_TAG: Pool.MAINTENANCE},
-    executor_def=dg.in_process_executor,
-    description="Makes a backup of the platform, as `sda backup` does, and removes old ones.",
+    dg.AssetSelection.assets(KEY),
+    "Makes a backup of the platform, as `sda backup` does, and removes old ones.",
 )
 SCHEDULE: Final = dg.ScheduleDefinition(
     name="nightly_backup",

@@ -9,11 +9,11 @@ from sda_platform import audit_log
 from sda_platform.clock import iso
 from sda_platform.observability.audits.audits import AUDITS, Audit
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.orchestration.jobs import upkeep_job
 from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
-from sda_platform.spark.session import POOL_TAG
 
 GROUP = "audits"
 _SHOWN = 20
@@ -70,21 +70,17 @@ def audit_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 
 AUDIT_JOBS = [
-    dg.define_asset_job(
+    upkeep_job(
         f"audit_{audit.name}",
-        selection=dg.AssetSelection.assets(dg.AssetKey(["audit", audit.name])),
-        tags={POOL_TAG: Pool.MAINTENANCE},
-        executor_def=dg.in_process_executor,
-        description=f"Verifies: {audit.description[0].lower()}{audit.description[1:]}",
+        dg.AssetSelection.assets(dg.AssetKey(["audit", audit.name])),
+        f"Verifies: {audit.description[0].lower()}{audit.description[1:]}",
     )
     for audit in AUDITS
 ]
-NIGHTLY_AUDITS = dg.define_asset_job(
+NIGHTLY_AUDITS = upkeep_job(
     "audits",
-    selection=dg.AssetSelection.groups(GROUP),
-    tags={POOL_TAG: Pool.MAINTENANCE},
-    executor_def=dg.in_process_executor,
-    description="Runs every audit, one after the other. It changes nothing.",
+    dg.AssetSelection.groups(GROUP),
+    "Runs every audit, one after the other. It changes nothing.",
 )
 AUDIT_SCHEDULE = dg.ScheduleDefinition(
     name="nightly_audits",

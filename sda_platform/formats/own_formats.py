@@ -3,6 +3,7 @@
 from typing import Final
 
 from sda_platform.formats.acknowledgements import encode_acknowledgements, read_acknowledgement
+from sda_platform.formats.edits import encode_edits, read_edit
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.framing.lines import LINES
 from sda_platform.formats.game_days import encode_game_days, read_game_day
@@ -11,6 +12,17 @@ from sda_platform.formats.membership_events import encode_membership_events, rea
 from sda_platform.formats.metric_values import encode_metric_values, read_metric_value
 
 OWN_FORMATS: Final = (
+    RecordFormat(
+        name="edits-jsonl",
+        title="Edits of catalogue objects, JSON, one a line",
+        content="edit",
+        zone="edits",
+        suffixes=(".edits",),
+        framing=LINES,
+        row_column="attribute",
+        read=read_edit,
+        write=encode_edits,
+    ),
     RecordFormat(
         name="ground-events-jsonl",
         title="Events of ground commands and uplinks, JSON, one a line",

@@ -9,7 +9,6 @@ from sda_platform.formats.cdm import read_cdm_record
 from sda_platform.formats.cdm_json import BEGINS as CDM_JSON
 from sda_platform.formats.cdm_json import encode_cdm_json, read_cdm_json
 from sda_platform.formats.cdm_writing import encode_cdms
-from sda_platform.formats.edits import encode_edits, read_edit
 from sda_platform.formats.format import Content, Format, ObservationFormat, RecordFormat
 from sda_platform.formats.framing.container import CONTAINER
 from sda_platform.formats.framing.json_array import JSON_ARRAY
@@ -185,17 +184,6 @@ FORMATS: Final[tuple[Format, ...]] = (
         write=encode_cdm_json,
     ),
     *SATCAT_FORMATS,
-    RecordFormat(
-        name="edits-jsonl",
-        title="Edits of catalogue objects, JSON, one a line",
-        content="edit",
-        zone="edits",
-        suffixes=(".edits",),
-        framing=LINES,
-        row_column="attribute",
-        read=read_edit,
-        write=encode_edits,
-    ),
     *OWN_FORMATS,
     *_message(
         "oem",
@@ -250,7 +238,7 @@ ZONES: Final = {
     zone: tuple(f.name for f in FORMATS if f.zone == zone) for zone in dict.fromkeys(f.zone for f in FORMATS)
 }
 """The landing zones, and the names of the formats that each may carry."""
-OWN_ZONES: Final = ("edits", "ground", "membership", "acknowledgements", "metrics", "game_days")
+OWN_ZONES: Final = tuple(each.zone for each in OWN_FORMATS)
 """Zones of what the platform, its sites and its people state: it commands stations, and decides."""
 PARTNER_ZONES: Final = tuple(zone for zone in ZONES if zone not in OWN_ZONES)
 """The zones that files of partners reach, unless the configuration of their source names others."""

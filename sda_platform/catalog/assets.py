@@ -56,7 +56,6 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.declarations import table_asset
-from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform.orchestration.landing_table import Decoding, land, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
@@ -118,7 +117,7 @@ def ephemerides(store: Lake) -> Decoding:
             ordering="none",
         )
     },
-    freshness=DataFreshness("objects are catalogued, and decay, as it happens", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("objects are catalogued, and decay, as it happens"),
     priority=-10,
 )
 def satellite_records(_store: Lake) -> Decoding:
@@ -255,7 +254,7 @@ _EDITS = ZoneContents(
     CATALOG_EDITS,
     jobs=[CATALOG_TO_ALERTS],
     zones=[zone_asset(EDITS_FEED, _EDITS, CATALOG_EDITS, CATALOG_TO_ALERTS)],
-    freshness=DataFreshness("edits follow no schedule", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("edits follow no schedule"),
     priority=-10,
 )
 def catalog_edits(

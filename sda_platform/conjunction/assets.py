@@ -59,7 +59,6 @@ from sda_platform.lake.planning import sequence_read, snapshot_of
 from sda_platform.lake.selections import Above, OneOf
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.declarations import table_asset
-from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.materialization import materialized, nothing_new
@@ -104,7 +103,7 @@ def received_cdms(store: Lake) -> Decoding:
             "Acknowledgements of alerts as lines of JSON, made by `sda alert ack`.", replayable="yes", ordering="none"
         )
     },
-    freshness=DataFreshness("people acknowledge when they want to", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("people acknowledge when they want to"),
     priority=-10,
 )
 def alert_acknowledgements(_store: Lake) -> Decoding:

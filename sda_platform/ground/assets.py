@@ -27,7 +27,6 @@ from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.declarations import table_asset
-from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
 from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.leases import LeaseResource, without_leases
@@ -51,7 +50,7 @@ _HEARD_NS = HOUR_NS
             ordering="by time of the fault",
         )
     },
-    freshness=DataFreshness("a check of its own demands a rehearsal a week", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("a check of its own demands rehearsals"),
 )
 def game_days(_store: Lake) -> Decoding:
     """Every rehearsed fault: how long the ground segment took to detect it and to recover."""
@@ -68,7 +67,7 @@ def game_days(_store: Lake) -> Decoding:
             ordering="by uplink and token",
         )
     },
-    freshness=DataFreshness("a platform need not command stations", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("a platform need not command stations"),
 )
 def ground_events(_store: Lake) -> Decoding:
     """Every event of a ground command (issued, accepted, sent, acknowledged, expired) and of an uplink, for ever.
@@ -157,7 +156,7 @@ def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
             ordering="by observer",
         )
     },
-    freshness=DataFreshness("a platform need not have agents", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("a platform need not have agents"),
 )
 def membership_observations(_store: Lake) -> Decoding:
     """Every claim of an agent about the status of another one, and every change of the registry, for ever."""

@@ -10,7 +10,6 @@ from sda_platform.lake.lake import Lake
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.landing.record_rows import record_decoder
 from sda_platform.metric_history.tables import METRICS_FEED, PIPELINE_METRICS
-from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.jobs import PLATFORM_METRICS
 from sda_platform.orchestration.landing_table import Decoding, landing_asset
 from sda_platform.orchestration.table_checks import DataFreshness
@@ -35,7 +34,7 @@ decode = record_decoder(PIPELINE_METRICS, METRICS_FEED, columns)
             ordering="by time of sampling",
         )
     },
-    freshness=DataFreshness("a platform need not sample metrics", 0.0, never_stale),
+    freshness=DataFreshness.unscheduled("a platform need not sample metrics"),
 )
 def pipeline_metrics(_store: Lake) -> Decoding:
     """What watchdog and collector export under `/metrics`, sampled every ten minutes of wall time.

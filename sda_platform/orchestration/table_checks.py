@@ -8,7 +8,7 @@ time.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 
@@ -42,6 +42,11 @@ class DataFreshness:
     meaning: str
     max_lag_s: float
     newest_ns: Callable[[Lake, TableLog], int | None]
+
+    @classmethod
+    def unscheduled(cls, reason: str) -> Self:
+        """Return the rule of a table whose data no schedule demands, for this ``reason``."""
+        return cls(reason, 0.0, never_stale)
 
     @property
     def rule(self) -> str:

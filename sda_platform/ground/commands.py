@@ -25,6 +25,10 @@ EMERGENCY_FROM: Final = 200
 POINTING: Final = frozenset({"REPOINT"})
 """Kinds that have a direction, and need one."""
 MOST_ID_BYTES: Final = 255
+APID: Final = 100
+"""Of the packets of a station that is given no other."""
+MOST_APID: Final = 2046
+"""The next one is that of idle packets."""
 ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED = "accepted", "dispatched", "acknowledged", "expired"
 
 

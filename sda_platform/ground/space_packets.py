@@ -29,10 +29,6 @@ SUBTYPES: Final = {
 }
 SOURCES: Final = {"primary": 1, "backup": 2}
 """Source ids by uplink."""
-APID: Final = 100
-"""Of a station that is given no other."""
-MOST_APID: Final = 2046
-"""The next one is that of idle packets."""
 SEQUENCE_COUNTS: Final = 1 << 14
 _HEADER_BYTES: Final = 6
 _LEAST_BYTES: Final = 13

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import httpx
 
-from sda_platform.ground.commands import Command
-from sda_platform.ground.space_packets import APID, UnusablePacket, encode_command
+from sda_platform.ground.commands import APID, Command
+from sda_platform.ground.space_packets import UnusablePacket, encode_command
 from sda_platform.ground.station_messages import COMMANDS_PATH, HEARTBEATS_PATH, PROMOTIONS_PATH
 from sda_platform.ground.verification import answer_of, decode_reports
 

@@ -15,8 +15,9 @@ from typing import Annotated, Final, NamedTuple
 import httpx
 from pydantic import BaseModel, Field, ValidationError
 
+from sda_platform.ground.commands import APID
 from sda_platform.ground.message_guard import MessageGuard
-from sda_platform.ground.space_packets import APID, SOURCES, RefusedCommand, UnusablePacket, decode_command
+from sda_platform.ground.space_packets import SOURCES, RefusedCommand, UnusablePacket, decode_command
 from sda_platform.ground.station import DurableStation
 from sda_platform.ground.station_messages import COMMANDS_PATH, HEARTBEATS_PATH, OLD_NUMBER, PROMOTIONS_PATH
 from sda_platform.ground.verification import REFUSED, Report, encode_reports, reports_of

@@ -22,6 +22,7 @@ from sda_platform.formats.ground_events import (
 from sda_platform.formats.membership_events import ALIVE
 from sda_platform.ground.commanders import Commanders
 from sda_platform.ground.commands import (
+    APID,
     Command,
     CommandQueue,
     Transition,
@@ -35,7 +36,6 @@ from sda_platform.ground.issued_commands import IssuedCommands
 from sda_platform.ground.known_commands import KnownCommands
 from sda_platform.ground.log import CommandLog
 from sda_platform.ground.poll_pace import PollPace
-from sda_platform.ground.space_packets import APID
 from sda_platform.ground.station_link import StationLink
 from sda_platform.ground.uplink_events import UplinkEvents
 from sda_platform.ground.uplink_lease import UplinkLease

@@ -4,7 +4,8 @@ from typing import Any
 
 import httpx
 
-from sda_platform.ground.space_packets import APID, encode_command
+from sda_platform.ground.commands import APID
+from sda_platform.ground.space_packets import encode_command
 from sda_platform.ground.verification import answer_of, decode_reports
 
 COMMAND = {

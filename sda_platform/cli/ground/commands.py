@@ -16,8 +16,12 @@ from sda_platform.cli.ground.station_state import station_state
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import until_interrupted
 from sda_platform.cli.people import command_log, console, lake_of, write_key
+from sda_platform.ground.commands import APID, MOST_APID
 from sda_platform.settings import Settings
 
+_apid_option = default_option(
+    "--apid", type=click.IntRange(0, MOST_APID), default=APID, help="Of the station's space packets."
+)
 _COMMAND_COLUMNS = (
     word("command", "command_id"),
     word("kind", "kind"),
@@ -144,7 +148,7 @@ def list_commands(settings: Settings, station: str, output: Output) -> None:
     help="Lateness that raises no suspicion (default: of --path).",
 )
 @default_option("--failback-s", type=float, default=120.0, help="Sustained health before failback; not with SDA_ETCD.")
-@default_option("--apid", type=click.IntRange(0, 2046), default=100, help="Of the station's space packets.")
+@_apid_option
 @click.option("--serf", help="RPC address of the local Serf agent.")
 @click.pass_obj
 def uplink(
@@ -264,7 +268,7 @@ def leases(settings: Settings, output: Output) -> None:
 @ground.command(short_help="Run the simulated station.")
 @click.option("--state", required=True, type=FILE, help="Its durable memory.")
 @default_option("--port", type=int, default=3200)
-@default_option("--apid", type=click.IntRange(0, 2046), default=100, help="Of its space packets.")
+@_apid_option
 @click.pass_obj
 def station(settings: Settings, state: Path, port: int, apid: int) -> None:
     """Run a simulated station on loopback, until it is interrupted."""

@@ -12,10 +12,9 @@ import httpx
 import pytest
 from spacepackets.ecss import PusTc
 
-from sda_platform.ground.commands import Command
+from sda_platform.ground.commands import APID, Command
 from sda_platform.ground.message_guard import MessageGuard
 from sda_platform.ground.short_answers import ShortAnswers
-from sda_platform.ground.space_packets import APID
 from sda_platform.ground.station import DurableStation
 from sda_platform.ground.station_link import StationLink
 from sda_platform.ground.station_messages import KEY, NUMBER, SENDER, SIGNATURE, ReportedRefusals, signature

@@ -51,13 +51,14 @@ class Warming:
 
     def keep(self, engine: Service, environment: Mapping[str, str], address: str, *, again: bool = False) -> None:
         """Begin, if the engine answers and has not been warmed since its start; ``again``: also after a failure."""
-        has_ended = self.task is not None and not self.task.is_running
-        has_failed = self.task is not None and has_ended and not self.task.succeeded
-        if not engine.is_alive or (again and has_failed):
+        if self.task is not None and not self.task.is_running:
+            if self.task.succeeded:
+                self._report_warm()
+            elif again:
+                self._is_cold = True
+        if not engine.is_alive:
             self._is_cold = True
-        if has_ended and not has_failed:
-            self._report_warm()
-        if engine.is_alive and self._is_cold and engine.is_ready():
+        elif self._is_cold and engine.is_ready():
             self._report("engine: warming the pools")
             self._is_cold, self._is_reported = False, False
             self.task = begin_warm_up(self._home, environment, address)

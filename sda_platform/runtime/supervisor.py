@@ -37,6 +37,8 @@ from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
 _TICK_S = 0.25
+# Each look of a standby is a request to etcd.
+_STAND_BY_S = 1.0
 _PORTS_TRIED = 3
 Admission = Callable[[Callable[[], object]], object]
 """Returns when a platform may work on its lake; it calls what it is given between two looks."""
@@ -175,7 +177,7 @@ class Platform:
         self._services.add(services.run_workers_service(self.home, self._environment()))
         if "engine" in self._services:
             self._services.await_ready("engine", services.ENGINE_READY_S)
-            self._warm_engine()
+            self._warm_engine(again=True)
         self._services.await_ready("code-server", services.DAGSTER_READY_S)
         if "collector" in self._services:
             self._services.await_ready("collector", services.DAGSTER_READY_S)
@@ -195,7 +197,7 @@ class Platform:
 
     def _stand_by(self) -> None:
         """Keep ready, for a moment, what a platform that may not work yet needs later."""
-        self._pause()
+        self._pause(_STAND_BY_S)
         self._services.revive()
         self._warm_engine(again=True)
 
@@ -267,8 +269,8 @@ class Platform:
             added["SDA_UI_URL"] = self._inherited.get("SDA_UI_URL") or self._services.addresses.webserver
         return {**self._inherited, **added}
 
-    def _pause(self) -> None:
-        if self._stop_requested.wait(_TICK_S):
+    def _pause(self, seconds: float = _TICK_S) -> None:
+        if self._stop_requested.wait(seconds):
             raise PlatformError("the platform was stopped while it started")
 
     def _watch_answers(self, *names: str) -> None:

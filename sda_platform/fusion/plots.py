@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sda_platform.arrays import FloatArray
-from sda_platform.foreign_text import Markdown
+from sda_platform.foreign_text import Markdown, in_figure
 from sda_platform.fusion.association_quality import OUTCOMES, AssociationOutcomes
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
@@ -28,7 +28,7 @@ def residuals(biases: TimeTagBiases) -> Markdown:
     right.axhline(0.0, color="black", linewidth=0.8)
     right.set_ylabel("time-tag bias, ms (3 sigma)")
     for axes in (left, right):
-        axes.set_xticks(place, biases.source_id.tolist(), rotation=60, ha="right", fontsize=7)
+        axes.set_xticks(place, list(map(in_figure, biases.source_id.tolist())), rotation=60, ha="right", fontsize=7)
     return figure_in_markdown(figure, "residuals and time-tag bias of each sensor")
 
 
@@ -46,7 +46,7 @@ def association(associations: AssociationOutcomes) -> Markdown:
             share = np.array([np.mean(found == outcome) if len(found) else 0.0 for found in outcomes])
             left.bar(place, share, 0.9 * width, bottom, color=colour, label=outcome if number == 0 else None)
             bottom += share
-    left.set_xticks(np.arange(len(sensors)), list(sensors), rotation=60, ha="right", fontsize=6)
+    left.set_xticks(np.arange(len(sensors)), list(map(in_figure, sensors)), rotation=60, ha="right", fontsize=6)
     left.set_ylabel(f"share of observations in each of {len(starts_ns)} windows")
     left.legend(fontsize=6, ncols=3, loc="lower left")
     right.hist(associations.levels, bins=20, range=(0, 1), color="tab:blue")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from sda_platform.clock import utc
-from sda_platform.foreign_text import Markdown
+from sda_platform.foreign_text import Markdown, in_figure
 from sda_platform.formats.ground_events import LINK_EVENTS
 from sda_platform.formats.membership_events import STATUS_NAMES
 from sda_platform.ground.links import terms
@@ -30,6 +30,7 @@ _MOST_EVENTS = 400
 _COLOURS: Final = ("#eeeeee", "#66bb6a", "#f9a825", "#c62828", "#90a4ae")
 _NAMES: Final = ("no claim", *STATUS_NAMES)
 _MOST_LABELS: Final = 40
+_OF_FAULTS: Final = ("#1565c0", "#f9a825", "#6a1b9a", "#2e7d32", "#00838f", "#6d4c41")
 
 
 def timeline(events: Sequence[Mapping[str, Any]]) -> Markdown | None:
@@ -52,7 +53,7 @@ def timeline(events: Sequence[Mapping[str, Any]]) -> Markdown | None:
             times_min = [(each["event_time_ns"] - newest_ns) / MINUTE_NS for each in chosen]
             places = [rows.index((each["station"], each["uplink"])) for each in chosen]
             axes.scatter(times_min, places, marker=mark, color=colour, s=24, label=name.replace("_", " "), zorder=3)
-    axes.set_yticks(range(len(rows)), [f"{station} {uplink}" for station, uplink in rows])
+    axes.set_yticks(range(len(rows)), [in_figure(f"{station} {uplink}") for station, uplink in rows])
     axes.set_xlabel("minutes before the newest event; bars: active")
     axes.legend(fontsize=7, ncols=6, loc="upper left")
     return figure_in_markdown(figure, "failover of the uplinks")
@@ -84,7 +85,7 @@ def views_picture(fleet: Sequence[Mapping[str, Any]]) -> Markdown | None:
 def _ticks(names: Sequence[str]) -> tuple[range, list[str]]:
     """Places and labels, as many as can be read."""
     places = range(0, len(names), -(-len(names) // _MOST_LABELS))
-    return places, [names[place] for place in places]
+    return places, [in_figure(names[place]) for place in places]
 
 
 def game_days_picture(rows: Sequence[Mapping[str, Any]]) -> Markdown:
@@ -97,14 +98,14 @@ def game_days_picture(rows: Sequence[Mapping[str, Any]]) -> Markdown:
         (("detected_after_s", "detect_within_s", "detect"), ("recovered_after_s", "recover_within_s", "recover")),
         strict=True,
     ):
-        for fault, colour in zip(faults, cycle(("#1565c0", "#f9a825", "#6a1b9a")), strict=False):
+        for fault, colour in zip(faults, cycle(_OF_FAULTS), strict=False):
             nights = [row for row in rows if row["fault"] == fault and not row["skipped"]]
             # A bound of 0: it is well that there is no time.
             nights = [row for row in nights if row[bound] or row[column] is not None]
             times = [utc(row["started_time_ns"]) for row in nights]
             done = [row[column] is not None for row in nights]
             shown_s = [row[bound] if row[column] is None else row[column] for row in nights]
-            place.plot(times, shown_s, color=colour, marker=".", linewidth=0.8, label=fault)
+            place.plot(times, shown_s, color=colour, marker=".", linewidth=0.8, label=in_figure(fault))
             late = [pair for pair, is_done in zip(zip(times, shown_s, strict=True), done, strict=True) if not is_done]
             place.scatter([at for at, _ in late], [at_s for _, at_s in late], marker="X", color="#c62828", zorder=3)
         place.set_ylabel(f"time to {what}, s")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from sda_platform.foreign_text import in_figure
 from sda_platform.units import HOUR_NS
 
 _COLOURS = {0: "#c62828", 1: "#f9a825", 2: "#607d8b"}
@@ -26,7 +27,7 @@ def gantt_chart(tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> Figure:
         length_h = [(task["end_time_ns"] - task["start_time_ns"]) / HOUR_NS for task in chosen]
         place = [sensors.index(task["source_id"]) for task in chosen]
         axes.barh(place, length_h, left=start_h, color=colour, label=f"{_NAMES[priority_class]} ({len(chosen)})")
-    axes.set_yticks(range(len(sensors)), sensors)
+    axes.set_yticks(range(len(sensors)), list(map(in_figure, sensors)))
     axes.set_xlabel("hours ahead")
     axes.grid(axis="x", linewidth=0.3)
     axes.legend(fontsize=7, ncols=3, loc="upper right")
@@ -55,7 +56,7 @@ def gains_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     for sensor in sorted({row["source_id"] for row in ended}):
         mine = [row for row in ended if row["source_id"] == sensor]
         expected, realised = ([row[f"{name}_gain"] for row in mine] for name in ("expected", "realised"))
-        axes.scatter(expected, realised, s=9, label=f"{sensor} ({len(mine)})")
+        axes.scatter(expected, realised, s=9, label=f"{in_figure(sensor)} ({len(mine)})")
     most = max([1.0, *(max(row["expected_gain"], row["realised_gain"]) for row in ended)])
     axes.plot([0, most], [0, most], color="grey", linewidth=0.5)
     axes.set_xlabel("expected gain")
@@ -84,7 +85,7 @@ def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[s
     for (sensor, hour), count in booked.items():
         colour = "white" if seen[sensor, min(hour, hours - 1)] > seen.max() / 2 else "black"
         axes.text(hour + 0.5, sensor, str(count), ha="center", va="center", fontsize=6, color=colour)
-    axes.set_yticks(range(len(sensors)), sensors)
+    axes.set_yticks(range(len(sensors)), list(map(in_figure, sensors)))
     axes.set_xlabel("hours ahead; numbers: observations that begin then")
     return figure
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
-from tasking_worlds import HOUR_NS, STEP_NS, World
+from tasking_worlds import STEP_NS, World
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import iso
@@ -33,7 +33,7 @@ from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.visibility import ScheduledTime, surveyed_pairs
-from sda_platform.units import DAY_NS
+from sda_platform.units import DAY_NS, HOUR_NS
 
 EVENTS = Path(__file__).parents[1] / "sda_platform_tests/data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
 _OLDEST_NS = 7 * DAY_NS

@@ -31,11 +31,12 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from tasking_cases import Case, of_seeds, of_weeks, survey, true_encounters
-from tasking_worlds import HOUR_NS, STEP_NS, World, greatest_sigma_km
+from tasking_worlds import STEP_NS, World, greatest_sigma_km
 
 from sda_platform.clock import iso
 from sda_platform.tasking import windows
 from sda_platform.tasking.resource import TaskingResource
+from sda_platform.units import HOUR_NS
 
 SHIPPED = Path(__file__).parents[1] / "sda_platform_tests/data/history/sets_of_red_conjunctions_2013-10.3le.gz"
 WORLDS = ("survey", "survey and tasking")

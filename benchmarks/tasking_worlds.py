@@ -36,10 +36,11 @@ from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.tasking import demand, planning
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.tables import SCHEDULED
+from sda_platform.units import MINUTE_NS, SECOND_NS
 
-HOUR_NS, MINUTE_NS, WINDOW_NS = 3_600_000_000_000, 60_000_000_000, 30_000_000_000
+WINDOW_NS = 30 * SECOND_NS
 STEP_NS = 10 * MINUTE_NS
-SEGMENT_NS = 5_000_000_000
+SEGMENT_NS = 5 * SECOND_NS
 
 
 @dataclass

@@ -32,7 +32,7 @@ SOURCES: Final = {"primary": 1, "backup": 2}
 SEQUENCE_COUNTS: Final = 1 << 14
 _HEADER_BYTES: Final = 6
 _LEAST_BYTES: Final = 13
-_TOKEN_BELOW: Final = 1 << 63
+TOKEN_BELOW: Final = 1 << 63
 _FIXED: Final = struct.Struct(f">Q{TIME_BYTES}s")
 _DIRECTION: Final = struct.Struct(">dd")
 _CRC_FIRST: Final = 0xFFFF
@@ -125,7 +125,7 @@ def decode_command(packet: bytes, apid: int) -> dict[str, Any]:
 
 def _application_data(data: bytes, kind: str) -> dict[str, Any]:
     token, expires = _FIXED.unpack_from(data)
-    if token >= _TOKEN_BELOW:
+    if token >= TOKEN_BELOW:
         raise ValueError("the token is not below 2^63")
     rest, direction = data[_FIXED.size :], (None, None)
     if kind == "REPOINT":

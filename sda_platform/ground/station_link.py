@@ -10,14 +10,13 @@ from typing import Any, Final
 import httpx
 
 from sda_platform.ground.commands import APID, Command
-from sda_platform.ground.space_packets import UnusablePacket, encode_command
+from sda_platform.ground.space_packets import TOKEN_BELOW, UnusablePacket, encode_command
 from sda_platform.ground.station_messages import COMMANDS_PATH, HEARTBEATS_PATH, PROMOTIONS_PATH
 from sda_platform.ground.verification import answer_of, decode_reports
 
 _log = logging.getLogger(__name__)
 COMMAND_TIMEOUT_S: Final = 3.0
 """Longer than a station takes that is slow and no failure: an answer 0.6 s late, and a command of 1.5 s."""
-_TOKEN_BELOW = 1 << 63
 
 
 class StationLink:
@@ -36,7 +35,7 @@ class StationLink:
         """Return the token of a promotion, ``token`` if that of a lease is given; 0: another uplink was sooner."""
         offered = {} if token is None else {"token": token}
         granted = self._asked(PROMOTIONS_PATH, {"uplink": self._name, "above": above, **offered}).get("token")
-        if type(granted) is not int or not 0 <= granted < _TOKEN_BELOW:
+        if type(granted) is not int or not 0 <= granted < TOKEN_BELOW:
             raise httpx.RemoteProtocolError(f"the station grants the token {granted!r}"[:80])
         return granted
 

@@ -18,6 +18,7 @@ from sda_platform.ground.replica_check import problems
 from sda_platform.ground.station_state import FormerLeader, OutcomeUnknown, StationState
 from sda_platform.lake.errors import Unavailable
 from sda_platform_tests.campaign.station_state import HEAVY, LIGHT, campaign_on, struck_replicas
+from sda_platform_tests.support.planted_reads import PositionBeforeAnswer
 from sda_platform_tests.support.postgres_replicas import PostgresReplicas, postgres_replicas
 from sda_platform_tests.support.postgres_server import required_binaries
 from sda_platform_tests.support.sampling import IS_SOAK, sampled
@@ -353,17 +354,6 @@ def test_a_promotion_goes_on_after_it_was_interrupted_and_ends_the_writes_of_a_l
     assert state.read("k", ReadMode.LEADER, ReadSession()) == ("3", "r1")
     former.close()
     state.close()
-
-
-class PositionBeforeAnswer(StationState):
-    """A planted bug: a session advances by the position of an earlier statement than the one that answers."""
-
-    def read(self, key: str, mode: ReadMode, session: ReadSession) -> tuple[str | None, str]:
-        known = {each.name: each.position for each in self.statuses()}
-        copy = ReadSession(session.written, session.read)
-        value, name = super().read(key, mode, copy)
-        session.has_read(min(known.get(name, 0), copy.read))
-        return value, name
 
 
 @pytest.fixture(scope="module")

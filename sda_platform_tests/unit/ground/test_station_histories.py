@@ -15,6 +15,7 @@ from sda_platform.ground import station_state
 from sda_platform.ground.read_routing import ReadMode, ReadSession
 from sda_platform.ground.station_state import MOST_LAG_S, StationState
 from sda_platform.lake.errors import Unavailable
+from sda_platform_tests.support.planted_reads import PositionBeforeAnswer
 
 HISTORIES = 1000
 SERVERS = ("r0", "r1", "r2")
@@ -77,15 +78,8 @@ class OfModel(StationState):
         return self._servers.answer(name, statement)
 
 
-class PositionFirst(OfModel):
+class PositionFirst(PositionBeforeAnswer, OfModel):
     """A planted bug: a session advances by a position from before the answer."""
-
-    def read(self, key: str, mode: ReadMode, session: ReadSession) -> tuple[str | None, str]:
-        known = {each.name: each.position for each in self.statuses()}
-        copy = ReadSession(session.written, session.read)
-        value, name = super().read(key, mode, copy)
-        session.has_read(min(known.get(name, 0), copy.read))
-        return value, name
 
 
 class Unacknowledged(OfModel):

@@ -53,7 +53,7 @@ def engine_service(
         lake_uri=environment.get("SDA_LAKE", ""),
         host=host,
     )
-    complete = {**environment, **engine.server_environment(directory, host), TOKEN_VARIABLE: token}
+    complete = {**environment, **engine.server_environment(directory), TOKEN_VARIABLE: token}
     log = home / "logs" / "engine.log"
     return Service("engine", command, complete, directory, log, lambda: engine.is_listening(port, host=host))
 

@@ -70,8 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         driver_memory=chosen.driver_memory,
         lake_uri=lake_uri,
         host=chosen.host,
-        # Executors fetch the jars from the server.
+        # Executors fetch the jars from the server, and report to the driver.
         conf={
+            "spark.driver.host": chosen.host,
+            "spark.driver.bindAddress": chosen.host,
             "spark.jars": engine.spark_conf(lake_uri)["spark.jars"],
             **added,
             **_BETWEEN_MACHINES,

@@ -83,18 +83,19 @@ def spark_conf(lake_uri: str = "") -> dict[str, str]:
         "spark.python.daemon.module": "sda_platform.spark.python_daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # The driver's own ports are for executors, and run what is sent to them. None is elsewhere, and Spark makes a
+        # secret for them: other users of the machine share its loopback.
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
+        "spark.authenticate": "true",
         **(spark_options() if is_remote else {}),
     }
 
 
 def server_conf(directory: Path, port: int, lake_uri: str = "", host: str = HOST) -> dict[str, str]:
-    """Return the server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
+    """Return the server's configuration: `spark_conf`, where it takes calls, and its warehouse below ``directory``."""
     conf = {
         **spark_conf(lake_uri),
-        "spark.driver.host": host,
-        "spark.driver.bindAddress": host,
         # Twice as many slots as cores: a screening takes half of them, and whatever else comes finds one free.
         "spark.master": f"local[{2 * (os.cpu_count() or 2)}]",
         "spark.app.name": "sda-engine",
@@ -126,8 +127,8 @@ def server_command(
     """Return the command line of the server. ``driver_memory`` in JVM notation; ``conf`` replaces settings of
     `server_conf`.
 
-    It listens at ``host``, an address or name of this machine. With ``archiving`` it leaves an archive of its classes
-    there, instead of using the one that exists. Raises JarsMissing before set-up.
+    It takes calls at ``host``, an address or name of this machine. With ``archiving`` it leaves an archive of its
+    classes there, instead of using the one that exists. Raises JarsMissing before set-up.
     """
     options = [f"-Xmx{driver_memory}", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:+ExitOnOutOfMemoryError"]
     options += ["--add-modules=jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"]

@@ -39,6 +39,7 @@ ATTEMPTS: Final = (
     Attempt(CODE_SERVER, "other user of the machine", "refused"),
     Attempt(CODE_SERVER, "the platform's user", "answers"),
     Attempt(ENGINE, "no token, wrong token", "refused"),
+    Attempt(ENGINE, "no secret, at the driver's own ports", "refused"),
     Attempt(ENGINE, "the token", "executes"),
     Attempt(WORKERS, "other user of the machine", "refused"),
     Attempt(WORKERS, "the platform's user", "answers"),

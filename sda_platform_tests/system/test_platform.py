@@ -49,12 +49,13 @@ from sda_platform.runtime import platform_home
 from sda_platform.serving.health_client import fetch_health
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform.spark.channel import token_file, without_token_file
+from sda_platform.spark.channel import host_and_port, token_file, without_token_file
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import probe
 from sda_platform.units import SECOND_NS
 from sda_platform_tests.support import sockets
 from sda_platform_tests.support.browser import Page, opened
+from sda_platform_tests.support.driver_ports import listening_ports, outcome_without_secret
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.sampling import sampled
@@ -292,8 +293,19 @@ def test_another_user_of_the_machine_reaches_neither_the_files_nor_the_engine__S
         engines_outcome(bare),
         engines_outcome(address.replace(quote(str(path), safe=""), quote(str(wrong), safe=""))),
     }
-    found = {"no token, wrong token": " ".join(refused), "the token": engines_outcome(address)}
+    (engine,) = [each for each in platform.processes() if is_engine(each)]
+    own = listening_ports(engine) - {host_and_port(address)[1]}
+    found = {
+        "no token, wrong token": " ".join(refused),
+        "no secret, at the driver's own ports": " ".join({outcome_without_secret(port) for port in own}),
+        "the token": engines_outcome(address),
+    }
     assert found == sockets.stated(sockets.ENGINE)
+
+
+def is_engine(process: int) -> bool:
+    """Whether a process is the Spark Connect server."""
+    return b"SparkConnectServer" in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def engines_outcome(remote: str) -> str:

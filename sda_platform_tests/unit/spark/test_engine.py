@@ -42,6 +42,13 @@ def test_no_limit_of_spark_ends_what_a_join_broadcasts() -> None:
     assert engine.spark_conf()["spark.sql.broadcastTimeout"] == "-1", "300 s by default, which a screening exceeds"
 
 
+def test_what_is_open_beyond_loopback_is_the_port_that_asks_for_the_token(tmp_path: Path) -> None:
+    command = engine.server_command(JAVA, tmp_path, port=15002, driver_memory="2g", host="engine")
+    beyond = [option for option in command if option.endswith("=engine")]
+    assert beyond == ["-Dspark.connect.grpc.binding.address=engine"]
+    assert "-Dspark.authenticate=true" in command
+
+
 def test_server_answers_on_loopback_only_and_keeps_pool_sessions(tmp_path: Path) -> None:
     server = engine.server_conf(tmp_path, 15002)
     assert server["spark.connect.grpc.binding.address"] == "127.0.0.1"

@@ -19,13 +19,14 @@ COPY --chown=sda:sda requirements.lock pyproject.toml README.md LICENSE dagster.
 COPY --chown=sda:sda setup/ ./setup/
 COPY --chown=sda:sda sda_platform/__init__.py ./sda_platform/
 COPY --chown=sda:sda sda_platform/spark/__init__.py sda_platform/spark/jars.py sda_platform/spark/compiled_jars.py sda_platform/spark/java.py ./sda_platform/spark/
+# Without what nothing here uses: tests, maps for debuggers of browsers, a shell of Scala, a store of Spark's streams.
 RUN python3 setup/bootstrap.py --production --packages \
- && find .venv/lib -type d -name tests -prune -exec rm -rf {} + \
+ && find .venv/lib \( -type d -name tests -o -name '*.js.map' -o -name '*.css.map' -o -name connect-repl -o -name 'rocksdbjni-*.jar' \) -prune -exec rm -rf {} + \
  && rm -rf ~/.cache/uv ~/.cache/pip
 COPY --chown=sda:sda . .
 # Also fetches Spark's jars and compiles the numerical kernels: a container starts without a network.
 RUN python3 setup/bootstrap.py --production \
- && rm -rf .venv/bin/uv .venv/bin/uvx ~/.cache/uv ~/.cache/pip
+ && rm -rf .venv/bin/uv .venv/bin/uvx .venv/bin/pip* .venv/lib/python*/site-packages/pip .venv/lib/python*/site-packages/pip-* ~/.cache/uv ~/.cache/pip
 # `--build-arg JARS=--s3` adds the jars for a lake in an object store (640 MB).
 ARG JARS=
 RUN .venv/bin/python -m sda_platform.spark.jars $JARS && rm -rf ~/.ivy2* \

@@ -106,7 +106,7 @@ def _set_up(*, is_production: bool) -> None:
     java = _java()
     _jars(java)
     with ThreadPoolExecutor() as at_once:  # neither needs the other, and both wait for programs
-        for step in [at_once.submit(_kernels), at_once.submit(_classes)]:
+        for step in [at_once.submit(_kernels), at_once.submit(_classes, is_required=is_production)]:
             step.result()
     _write_stamp(java)
     _say(f"ready after {time.monotonic() - began:.0f} s")
@@ -180,10 +180,14 @@ def _kernels() -> None:
         _run([str(PYTHON), "-m", f"sda_platform.{package}.kernels"], "compiling the numerical kernels")
 
 
-def _classes() -> None:
+def _classes(*, is_required: bool) -> None:
     """The archive of the engine's classes; without it, everything works and starts later."""
     _say("the engine's classes")
-    if not _runs([str(PYTHON), "-m", "sda_platform.runtime.class_archive"]):
+    command = [str(PYTHON), "-m", "sda_platform.runtime.class_archive"]
+    if is_required:
+        # Of two images of one revision, one would otherwise start later than the other.
+        _run(command, "archiving the engine's classes")
+    elif not _runs(command):
         _say("the engine's classes could not be archived: it starts some seconds later each time")
 
 

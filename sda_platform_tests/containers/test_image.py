@@ -13,6 +13,14 @@ from sda_platform_tests.containers.engine import build_platform, docker, docker_
 pytestmark = [pytest.mark.timeout(3600)]
 _IMAGE = "sda-platform"
 _LARGEST_GB = 2.7
+_ARCHIVE = """
+from sda_platform.runtime.class_archive import require_usable
+from sda_platform.spark.class_archive import archive_path
+from sda_platform.spark.java import find_java
+java = find_java()
+require_usable(java, archive_path(java))
+print("usable")
+"""
 _SCHEMA = """
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -55,6 +63,10 @@ def test_its_bill_of_materials_names_every_package_and_jar() -> None:
     command = [str(Path(sys.executable).with_name("uv")), *validator]
     done = subprocess.run(command, input=bill, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "valid", done.stderr
+
+
+def test_its_engine_starts_from_the_archive_of_its_classes() -> None:
+    assert _inside(f"python -c '{_ARCHIVE}'").strip() == "usable"
 
 
 def _inside(command: str) -> str:

@@ -132,6 +132,12 @@ def test_a_command_or_option_that_does_not_exist_is_found(text: str, words: list
     assert [each.rpartition(": ")[2] for each in unknown_names(text)] == words
 
 
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_tables_have_no_gap(page: Path) -> None:
+    text = f"\n\n{text_of(page)}"
+    assert re.findall(r"\n\n(\|.*)\n(?!\|[-:| ]+\|\n)", text) == [], "Markdown ends a table at an empty line"
+
+
 def test_the_navigation_names_pages_that_exist() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)

@@ -93,7 +93,8 @@ class LandedHome(ABC):
         yield self
         self.await_healthy()
         self.drain()
-        assert self.problems() == []
+        found = self.problems()
+        assert not found, "\n".join(found)
 
     def take(self, delivery: Delivery) -> None:
         """Have the collector take a file, and enter it into the account."""

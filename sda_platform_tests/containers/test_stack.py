@@ -6,6 +6,7 @@ The tests share one stack and follow each other; each begins with a stack that i
 import base64
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -22,25 +23,12 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform_tests.containers.engine import docker, docker_daemon, inspected, make_base, reachable_ports
 from sda_platform_tests.containers.landed import PASSWORD, UPLOAD_PORT
 from sda_platform_tests.containers.stack import PROJECT, Stack
+from sda_platform_tests.support.access_page import rows
 from sda_platform_tests.support.proxy import USER, certify
 from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = [pytest.mark.timeout(3600)]
 _DISK_MB = 3_000
-_LISTENING = {
-    "postgres": {5432},
-    "engine": {15002},
-    "code-server": {4000},
-    "run-workers": set(),
-    "daemon": set(),
-    "webserver": {3000},
-    "watchdog": {3001},
-    "catalogue": {3100},
-    "collector": {9100, UPLOAD_PORT},
-    "prometheus": {9090},
-    "proxy": {443},
-}
-"""The ports of each service that other containers can reach, as docs/reference/access.md states them."""
 _RUNS = "{ runsOrError { ... on Runs { results { jobName status } } } }"
 
 
@@ -105,6 +93,16 @@ def test_the_ui_answers_over_tls_to_a_login_and_to_no_other(stack: Stack) -> Non
     assert {run["status"] for run in answer["data"]["runsOrError"]["results"]} == {"SUCCESS"}
 
 
+def test_alerts_are_read_over_tls_with_a_login_as_they_were_delivered(stack: Stack) -> None:
+    assert _of_the_proxy(stack, None, "/console/alerts")[0] == 401
+    status, answer = _of_the_proxy(stack, PASSWORD, "/console/alerts")
+    delivered = {each.alert_id: json.loads(each.body) for each in stack.subscriber.held()}
+    assert status == 200
+    assert {each["event_id"] for each in answer} == {
+        name for name, alert in delivered.items() if alert["status"] != "closed"
+    }
+
+
 def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
     for name, container in stack.containers().items():
         if inspected(container)["Config"]["Image"] == "sda-platform":
@@ -114,8 +112,10 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
 
 
 def test_no_container_listens_where_the_page_does_not_say(stack: Stack) -> None:
+    stated = {name: {int(port) for port in re.findall(r"\d+", ports)} for name, ports, *_ in rows("In Compose")}
+    stated["collector"].add(UPLOAD_PORT)
     found = {name: reachable_ports(inspected(each)["State"]["Pid"]) for name, each in stack.containers().items()}
-    assert found == _LISTENING
+    assert {name: ports for name, ports in found.items() if ports} == stated
 
 
 def test_manifests_name_the_revision_of_the_image(stack: Stack) -> None:
@@ -124,13 +124,16 @@ def test_manifests_name_the_revision_of_the_image(stack: Stack) -> None:
     assert f"+{labels['org.opencontainers.image.revision']} " in commit.manifest.code_version
 
 
-def test_prometheus_scrapes_the_watchdog(stack: Stack) -> None:
+def test_prometheus_scrapes_watchdog_and_catalogue(stack: Stack) -> None:
+    found: dict[str, str] = {}
+
     def is_scraped() -> bool:
         with urllib.request.urlopen("http://127.0.0.1:9090/api/v1/query?query=up", timeout=10) as answer:
-            found = json.load(answer)["data"]["result"]
-        return [each["value"][1] for each in found] == ["1"]
+            for each in json.load(answer)["data"]["result"]:
+                found[each["metric"]["job"]] = each["value"][1]
+        return found == {"sda-platform": "1", "sda-catalogue": "1"}
 
-    assert eventually(is_scraped, 120.0, 1.0), stack.logs("prometheus")
+    assert eventually(is_scraped, 120.0, 1.0), (found, stack.logs("prometheus"))
 
 
 def test_a_second_up_leaves_all_as_it_is(sound: Stack) -> None:
@@ -202,13 +205,14 @@ def _red_vitals(stack: Stack) -> set[str]:
     return {each["vital"] for each in stack.sda("status")["vitals"] if each["state"] == "red"}
 
 
-def _of_the_proxy(stack: Stack, password: str | None) -> tuple[int, Any]:
-    """Status and answer of nginx to a query of the runs, of a person with ``password``."""
+def _of_the_proxy(stack: Stack, password: str | None, path: str = "/graphql") -> tuple[int, Any]:
+    """Status and answer of nginx to a person with ``password``: a query of the runs, or what is at ``path``."""
     headers = {"Content-Type": "application/json", "X-Requested-With": "test"}
     if password is not None:
         code = base64.b64encode(f"{USER}:{password}".encode()).decode()
         headers["Authorization"] = f"Basic {code}"
-    request = urllib.request.Request("https://localhost/graphql", json.dumps({"query": _RUNS}).encode(), headers)
+    query = json.dumps({"query": _RUNS}).encode() if path == "/graphql" else None
+    request = urllib.request.Request(f"https://localhost{path}", query, headers)
     trusting = ssl.create_default_context(cafile=str(stack._directory / "secrets/tls.crt"))
     try:
         with urllib.request.urlopen(request, timeout=60, context=trusting) as answer:

@@ -8,9 +8,9 @@ import pytest
 
 from sda_platform.settings import Settings, declared_settings
 from sda_platform_tests.support import sockets
+from sda_platform_tests.support.access_page import rows
 
 PACKAGE = Path(__file__).parents[2] / "sda_platform"
-PAGE = (PACKAGE.parent / "docs/reference/access.md").read_text()
 LISTENING = {
     "create_server", "start_server", "create_datagram_endpoint", "start_unix_server", "bind", "listen", "Listener",
     "HTTPServer", "ThreadingHTTPServer", "Pages", "HttpServer",
@@ -50,12 +50,6 @@ def listeners() -> set[str]:
     """The modules of the package that open a listening socket or start a program that does."""
     modules = {str(each.relative_to(PACKAGE)): ast.parse(each.read_text()) for each in PACKAGE.rglob("*.py")}
     return {name for name, tree in modules.items() if opens(tree)}
-
-
-def rows(heading: str, page: str = PAGE) -> list[list[str]]:
-    """The cells of the table below a heading of ``page``, without its head."""
-    lines = page.partition(f"## {heading}\n")[2].partition("\n##")[0].splitlines()
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")][1:]
 
 
 def test_each_module_that_listens_has_a_row_and_each_row_a_module() -> None:

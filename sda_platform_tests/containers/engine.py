@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from sda_platform_tests.support.listening import listeners_beside
 from sda_platform_tests.support.running_platform import eventually
 
 ROOT = Path(__file__).parents[2]
 BASE = "sda-test-base:bookworm"
 _SUITE, _MIRROR = "bookworm", "http://deb.debian.org/debian"
 _START_S = 60.0
-_LISTEN = "0A"  # a state in /proc/net/tcp
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _BUNDLE = "etc/ssl/certs/ca-certificates.crt"
 
@@ -66,14 +66,7 @@ def inspected(container: str) -> Any:
 
 def reachable_ports(pid: int) -> set[int]:
     """The TCP ports on which the container of a process listens at an address that is not loopback."""
-    found = set()
-    for table, loopback in (("tcp", "7F"), ("tcp6", "00000000000000000000000001000000")):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            address, port = line.split()[1].split(":")
-            # Each word of an address is in the byte order of the machine: 127.0.0.1 is 0100007F.
-            if line.split()[3] == _LISTEN and not address.endswith(loopback):
-                found.add(int(port, 16))
-    return found
+    return {port for host, port in listeners_beside(pid) if not host.is_loopback}
 
 
 def compose_command() -> list[str]:

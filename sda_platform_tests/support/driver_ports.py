@@ -2,27 +2,10 @@
 
 import socket
 import struct
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
-_LISTEN: Final = "0A"  # a state in /proc/net/tcp
 _RPC_REQUEST: Final = 3
 _ASKS_FOR_SECRET: Final = b"Expected SaslMessage"
-
-
-def listening_ports(pid: int) -> set[int]:
-    """The TCP ports at which a process of this machine listens."""
-    sockets, found = set(), set()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was closed
-            sockets.add(str(each.readlink()).removeprefix("socket:[").rstrip("]"))
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            columns = line.split()
-            if columns[3] == _LISTEN and columns[9] in sockets:
-                found.add(int(columns[1].rpartition(":")[2], 16))
-    return found
 
 
 def outcome_without_secret(port: int) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,12 +12,12 @@ from typing import Any
 
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.spark.engine import python_path
+from sda_platform_tests.support.listening import listeners_of
 from sda_platform_tests.support.running_platform import eventually
 
 _START_S = 600.0
 _LAST_LINES = 20
 _WITHOUT_PORT = ("daemon",)
-_LISTENING = "0A"  # in /proc/net/tcp
 
 
 class SeparateServices:
@@ -60,7 +59,7 @@ class SeparateServices:
         pid = self.processes[name].pid
         if name == "run-workers":
             return platform_home.read_state(Path(self.environment["SDA_HOME"])).get("pid") == pid
-        return name in _WITHOUT_PORT or bool(listening_at(pid))
+        return name in _WITHOUT_PORT or bool(listeners_of(pid))
 
     def check(self, name: str, **other: str) -> bool:
         """Whether the running service answers, by the check of its container."""
@@ -115,30 +114,6 @@ class SeparateServices:
     @property
     def _sda(self) -> list[str]:
         return [sys.executable, "-m", "sda_platform.cli.main"]
-
-
-def listening_at(pid: int) -> set[str]:
-    """The addresses (host:port) at which a process listens, by the kernel's tables (Linux); none once it has ended."""
-    inodes = set()
-    for each in Path(f"/proc/{pid}/fd").glob("*"):
-        try:
-            inodes.add(str(each.readlink()))
-        except OSError:  # closed meanwhile
-            continue
-    found = set()
-    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        try:
-            lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
-        except OSError:
-            return set()
-        for line in lines:
-            local, state, inode = (line.split()[index] for index in (1, 3, 9))
-            if state == _LISTENING and f"socket:[{inode}]" in inodes:
-                address, _, port = local.partition(":")
-                words = b"".join(bytes.fromhex(address[i : i + 8])[::-1] for i in range(0, len(address), 8))
-                host = socket.inet_ntop(family, words)
-                found.add(f"[{host}]:{int(port, 16)}" if family == socket.AF_INET6 else f"{host}:{int(port, 16)}")
-    return found
 
 
 def graphql(url: str, query: str) -> Any:

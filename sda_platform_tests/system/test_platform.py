@@ -55,8 +55,9 @@ from sda_platform.spark.session import probe
 from sda_platform.units import SECOND_NS
 from sda_platform_tests.support import sockets
 from sda_platform_tests.support.browser import Page, opened
-from sda_platform_tests.support.driver_ports import listening_ports, outcome_without_secret
+from sda_platform_tests.support.driver_ports import outcome_without_secret
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
+from sda_platform_tests.support.listening import listeners_of
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.sampling import sampled
 from sda_platform_tests.support.second_user import as_another_user
@@ -294,7 +295,7 @@ def test_another_user_of_the_machine_reaches_neither_the_files_nor_the_engine__S
         engines_outcome(address.replace(quote(str(path), safe=""), quote(str(wrong), safe=""))),
     }
     (engine,) = [each for each in platform.processes() if is_engine(each)]
-    own = listening_ports(engine) - {host_and_port(address)[1]}
+    own = {port for _, port in listeners_of(engine)} - {host_and_port(address)[1]}
     found = {
         "no token, wrong token": " ".join(refused),
         "no secret, at the driver's own ports": " ".join({outcome_without_secret(port) for port in own}),

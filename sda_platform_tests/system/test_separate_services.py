@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import dagster as dg
@@ -31,12 +32,13 @@ from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock, work_left
 from sda_platform_tests.campaign.world import Delivery, World
 from sda_platform_tests.support.injections import Injection, armed, hits
+from sda_platform_tests.support.listening import listeners_of
 from sda_platform_tests.support.postgres_replicas import MovingPostgres, moving_postgres
 from sda_platform_tests.support.postgres_server import PASSWORD as DATABASE_PASSWORD
 from sda_platform_tests.support.postgres_server import PostgresServer, postgres_with_empty_database
 from sda_platform_tests.support.proxy import PASSWORD, USER, Proxy, proxy
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
-from sda_platform_tests.support.separate_services import SeparateServices, graphql, listening_at
+from sda_platform_tests.support.separate_services import SeparateServices, graphql
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 TOKEN = "token-of-the-test"
@@ -301,11 +303,9 @@ def content(path: Path) -> bytes:
 
 
 def test_no_process_of_it_listens_beyond_loopback(deployment: Deployment) -> None:
-    listening = {place for pid in deployment.services.all_processes() for place in listening_at(pid)}
-    ports = {int(place.rpartition(":")[2]) for place in listening}
-    assert int(deployment.ui.rpartition(":")[2]) in ports
-    loopback = ("127.0.0.1:", "[::1]:", "[::ffff:127.0.0.1]:")
-    assert [place for place in sorted(listening) if not place.startswith(loopback)] == []
+    listening = {each for pid in deployment.services.all_processes() for each in listeners_of(pid)}
+    assert int(deployment.ui.rpartition(":")[2]) in {port for _, port in listening}
+    assert {host for host, _ in listening} <= set(map(ip_address, ("127.0.0.1", "::1", "::ffff:127.0.0.1")))
 
 
 def test_the_worker_host_is_the_platform_of_the_home_and_excludes_others(deployment: Deployment) -> None:

@@ -25,10 +25,10 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerts_of
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.identity import event_ids, slots_ns
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.arrow import arrays

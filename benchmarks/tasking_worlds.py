@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.tracked_states import Tracks
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.arrow import arrays

@@ -20,7 +20,7 @@ from sda_platform.catalog.gate import accepted, held_upto
 from sda_platform.catalog.identities import NO_IDENTITIES, Identities
 from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
-from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, HISTORY_COLUMNS, ORBITAL_CATALOG
 from sda_platform.formats.designators import navigation_number
 from sda_platform.formats.element_set import set_marking
 from sda_platform.formats.markings import MARKS, UNMARKED, Marking
@@ -34,7 +34,7 @@ from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS, Terms, terms_in_for
 from sda_platform.orbits.object_pairs import ObjectPairs, are_among
 from sda_platform.orbits.propagation import Propagator
 
-ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
+ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *HISTORY_COLUMNS)
 """The columns of `orbital_catalog` that describe an orbit and its errors."""
 _COLUMNS = (*ORBIT_COLUMNS, "object_name")
 
@@ -118,7 +118,7 @@ def catalogue_ahead(
     """
     log = store.log(ORBITAL_CATALOG)
     ahead_columns = [*ELEMENT_COLUMNS, "object_name", *MARKS, *RANK_COLUMNS]
-    columns = [*ahead_columns, *ERROR_SCALES]
+    columns = [*ahead_columns, *HISTORY_COLUMNS]
     current = log.rows(columns, version=version)
     commit = next(log.commits_from(version), None)
     if commit is None:
@@ -135,7 +135,7 @@ def catalogue_ahead(
     if not ahead.num_rows:
         return _catalogue(current.sort_by("norad_id"), docked=docked)
     # An object's next sets err like its others, and end with it.
-    of_object = current.select(["norad_id", "decay_time_ns", *ERROR_SCALES])
+    of_object = current.select(["norad_id", "decay_time_ns", *HISTORY_COLUMNS])
     ahead = ahead.drop_columns(["decay_time_ns"]).join(of_object, "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
@@ -186,7 +186,10 @@ def propagator_of(rows: pa.Table) -> Propagator:
     columns = arrays(rows, ORBIT_COLUMNS)
     unknown = np.ones(rows.num_rows)
     scale = np.stack([np.asarray(columns.get(name, unknown), dtype=np.float64) for name in ERROR_SCALES], axis=1)
-    return Propagator(ElementSets.from_columns(columns), np.nan_to_num(scale, nan=1.0))
+    number = np.nan_to_num(np.asarray(columns.get("history_differences", unknown * 0), dtype=np.float64)).astype(
+        np.int64
+    )
+    return Propagator(ElementSets.from_columns(columns), np.nan_to_num(scale, nan=1.0), number)
 
 
 def _ranks(rows: pa.Table, tie: Tie) -> IntArray:

@@ -12,6 +12,7 @@ from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.element_set import OWN_ORIGINATOR
 from sda_platform.formats.instants import format_epoch
 from sda_platform.formats.markings import of_event
+from sda_platform.formats.stated_tails import tails_comment
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_itrf, velocity_teme_to_itrf
@@ -97,13 +98,15 @@ def _object(
         "MANEUVERABLE": "N/A",
         **objects.get(norad_id, {}),
     }
+    degrees = assessment.get(f"degrees_of_freedom_{number}")
+    comment = f"state and covariance from {source.replace('_', ' ')}{data}"
     return CdmObject(
         fields,
         EARTH_FIXED_FRAME,
         teme_to_itrf(r, tca_ns)[0],
         velocity_teme_to_itrf(r, v, tca_ns)[0],
         teme_to_rtn(covariance, r, v)[0],
-        comments=(f"state and covariance from {source.replace('_', ' ')}{data}",),
+        comments=(comment, tails_comment(degrees)) if degrees else (comment,),
     )
 
 

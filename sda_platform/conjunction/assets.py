@@ -15,7 +15,6 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG, SATELLITE
 from sda_platform.clock import iso
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.checks import (
     SCREENING_IS_FRESH,
     alerts_follow_assessments,
@@ -42,6 +41,7 @@ from sda_platform.conjunction.tables import (
     MESSAGES_FEED,
     RECEIVED_CDMS,
 )
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.transforms import (
     ASSESSMENT_COLUMNS,
     EVENT,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sda_platform.arrays import FloatArray, IntArray, TextArray
 from sda_platform.catalog.orbits import Catalogue
@@ -21,67 +20,20 @@ from sda_platform.conjunction.operator_ephemerides import (
 )
 from sda_platform.conjunction.state_choice import BEFORE_MANOEUVRE, LEAVES_TRACK, LESS_CERTAIN
 from sda_platform.conjunction.tables import TRACK_REACH_NS
-from sda_platform.formats.markings import MARKS, UNMARKED, Marking
-from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower, lower_triangles
-from sda_platform.lake.arrow import arrays, flat
+from sda_platform.conjunction.tracked_states import Tracks
+from sda_platform.formats.markings import UNMARKED, Marking
+from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.number_rules import is_semidefinite
 from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transport
-from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
-from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
-from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.dynamics.orbit_uncertainty import white_noise
+from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn
+from sda_platform.orbits.long_tails import GAUSSIAN
 from sda_platform.units import SECOND_NS
 
 FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
 TRACK_NOT_FINITE, TRACK_INDEFINITE = "track_covariance_not_finite", "track_covariance_indefinite"
 EPHEMERIS_NOT_FINITE = "ephemeris_covariance_not_finite"
 _REASONS = "U40"
-TRACK_COLUMNS = (
-    "norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, *AREAS, "joint_covariance", "manoeuvre_time_ns", *MARKS,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Tracks:
-    """Where each of ``t`` tracked objects is, by ascending catalogue number; TEME, km and km/s."""
-
-    norad_id: IntArray
-    track_id: TextArray
-    epoch_ns: IntArray
-    state: FloatArray
-    areas: FloatArray
-    """(t, 2) drag area and reflective area over mass, m2/kg."""
-    covariance: FloatArray
-    """(t, 8, 8) of state and areas."""
-    manoeuvre_ns: IntArray
-    """(t,) when, or since when, the object is suspected to have manoeuvred; 0: it is not."""
-    dynamics: Dynamics = CONSTANT_DYNAMICS
-    """The numerical model that propagates them."""
-    markings: Mapping[str, Marking] = field(default_factory=dict)
-    """What marks the data of tracks, by their ids; those that are left out have no mark that is known."""
-
-    @classmethod
-    def of(cls, rows: pa.Table, dynamics: Dynamics = CONSTANT_DYNAMICS) -> Tracks:
-        """From rows of `tracks` with TRACK_COLUMNS; rows of versions before the numerical model are left out."""
-        ordered = rows.filter(rows["joint_covariance"].is_valid()).sort_by("norad_id")
-        columns = arrays(ordered.drop_columns(["joint_covariance", *MARKS]))
-        marked = zip(*(ordered[name].to_pylist() for name in ("track_id", *MARKS)), strict=True)
-        return cls(
-            norad_id=columns["norad_id"],
-            track_id=columns["track_id"],
-            epoch_ns=columns["epoch_time_ns"],
-            state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
-            areas=np.stack([columns[name] for name in AREAS], axis=1),
-            covariance=covariance_from_lower(flat(ordered.column("joint_covariance")), size=8),
-            manoeuvre_ns=columns["manoeuvre_time_ns"],
-            dynamics=dynamics,
-            markings={track_id: Marking(*marks) for track_id, *marks in marked if any(marks)},
-        )
-
-    def at(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """States (n, 6) and covariances (n, 8, 8) of these tracks at ``time_ns`` (n,), propagated numerically."""
-        used, of = np.unique(rows, return_inverse=True)
-        start = orbits_of_teme(self.epoch_ns[used], self.state[used], self.areas[used], self.covariance[used])
-        return start.at(self.dynamics, time_ns, of).in_teme()
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +210,11 @@ class BestStates:
         """Tell whether each covariance, (n,), is of the object's own orbit, not of the model of set errors."""
         is_assumed = np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
         return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~is_assumed))
+
+    def degrees_at(self, _time_ns: IntArray) -> FloatArray:
+        """Return those of the distribution of each state's errors (n,): of element sets by history, else GAUSSIAN."""
+        is_set = ~self.has_track & (self.ephemeris == NONE)
+        return np.where(is_set, degrees_of_freedom(self.catalogue.propagator, self.index), GAUSSIAN)
 
     def take(self, rows: IntArray) -> BestStates:
         """Select the states of ``rows`` (m,), in their order; a row may occur several times."""

@@ -5,13 +5,13 @@ against all objects.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from sda_platform.conjunction.encounter_figures import encounter_geometry
-from sda_platform.orbits.risk.probability import assess
+from sda_platform.conjunction.assessed_passes import assessed_pass
+from sda_platform.orbits.risk.gaussian_parts import probability_2d
 from sda_platform.orbits.two_body import orbital_period_s, two_body_state, two_body_stm
 from sda_platform.units import SECOND_NS
 
@@ -38,9 +38,8 @@ def burn_options(last: Mapping[str, Any], goal: float, now_ns: int, own: Sequenc
 
     One for each of the objects ``own`` (1 or 2) and each lead that begins after ``now_ns``, where there is one.
     """
-    dr, _, covariances = encounter_geometry(last)
+    known = assessed_pass(last)
     states = {n: np.asarray(last[f"state_{n}"], dtype=np.float64) for n in (1, 2)}
-    dv = states[2][3:] - states[1][3:]
     found = []
     for n in own:
         r, v = states[n][None, :3], states[n][None, 3:]
@@ -55,16 +54,13 @@ def burn_options(last: Mapping[str, Any], goal: float, now_ns: int, own: Sequenc
             moved = two_body_stm(r0, v0, lead_s)[0, :, 3:] @ along * (1.0 if n == 2 else -1.0)  # secondary - primary
             sizes = np.concatenate([_SIZES_M_S, -_SIZES_M_S])
             change = sizes[:, None] / _M_PER_KM * moved
-            risk = assess(
-                dr + change[:, :3],
-                dv + change[:, 3:],
-                np.broadcast_to(covariances[0] + covariances[1], (len(sizes), 3, 3)),
-                last["hard_body_radius_m"],
-            )
-            meets = np.flatnonzero(risk.probability <= goal)
+            passes = known.take(np.zeros(len(sizes), np.int64))
+            moved_passes = replace(passes, r2_km=passes.r2_km + change[:, :3], v2_km_s=passes.v2_km_s + change[:, 3:])
+            probability = probability_2d(moved_passes)
+            meets = np.flatnonzero(probability <= goal)
             if len(meets):
                 best = int(meets[np.abs(sizes[meets]).argmin()])
-                miss_km = float(np.linalg.norm(dr + change[best, :3]))
-                pc = float(risk.probability[best])
+                miss_km = float(np.linalg.norm(moved_passes.dr_km[best]))
+                pc = float(probability[best])
                 found.append(BurnOption(last[f"norad_id_{n}"], time_ns, revolutions, float(sizes[best]), miss_km, pc))
     return found

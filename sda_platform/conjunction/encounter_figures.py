@@ -1,6 +1,7 @@
 """Figures of an alert's report as SVG: Pc and miss over time, the encounter plane, Pc by scale of the covariance."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from sda_platform.arrays import FloatArray
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.conjunction.cdm_comparison import reported_probability
 from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.orbits.risk.gaussian_parts import probability_2d
 from sda_platform.orbits.risk.levels import probability_text
-from sda_platform.orbits.risk.probability import assess
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.plots import svg_of
 
 LEAST_PROBABILITY = 1e-12
@@ -111,18 +114,13 @@ def dilution_figure(history: EventHistory) -> str:
     diluted, so better data may raise it.
     """
     last = history.last
-    dr, _, covariances = encounter_geometry(last)
-    dv = np.subtract(last["state_2"][3:], last["state_1"][3:])
     factors = np.append(1.0, _SIGMA_FACTORS)
-    scaled = factors[:, None, None] ** 2 * (covariances[0] + covariances[1])
-    rows = (len(factors), 3)
-    risk = assess(np.broadcast_to(dr, rows), np.broadcast_to(dv, rows), scaled, last["hard_body_radius_m"])
-    pc = np.maximum(risk.probability, LEAST_PROBABILITY)
+    probability, largest, factor = by_sigma_factor(assessed_pass(last), factors)
+    pc = np.maximum(probability, LEAST_PROBABILITY)
     figure = Figure(figsize=(6.5, 4.0))
     axes = figure.subplots()
     axes.plot(factors[1:], pc[1:], color=_SECONDARY, label="2D Pc")
-    axes.plot(1.0, pc[0], "o", color=_SECONDARY, label=f"with our sigmas, {probability_text(risk.probability[0], 1)}")
-    factor, largest = float(risk.maximum_sigma_scale[0]), float(risk.maximum_probability[0])
+    axes.plot(1.0, pc[0], "o", color=_SECONDARY, label=f"with our sigmas, {probability_text(probability[0], 1)}")
     axes.plot(factor, max(largest, LEAST_PROBABILITY), "^", color=_COMBINED,
               label=f"largest, {largest:.1e} at {factor:.2g} times the sigmas")  # fmt: skip
     _draw_levels(axes, history)
@@ -131,6 +129,25 @@ def dilution_figure(history: EventHistory) -> str:
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return svg_of(figure)
+
+
+def by_sigma_factor(one: Encounters, factors: FloatArray) -> tuple[FloatArray, float, float]:
+    """Return the 2D Pc (n,) of a pass with all its sigmas times ``factors`` (n,); the largest, and its factor."""
+    rows, squares = np.zeros(len(factors), np.int64), factors[:, None, None] ** 2
+    passes = one.take(rows)
+    tails = passes.tails
+    if tails:
+        tails = replace(tails[0], steady=squares * tails[0].steady), replace(tails[1], steady=squares * tails[1].steady)
+    found = probability_2d(
+        replace(
+            passes,
+            covariance_1=squares * passes.covariance_1,
+            covariance_2=squares * passes.covariance_2,
+            tails=tails,
+        )
+    )
+    best = int(np.argmax(found))
+    return found, float(found[best]), float(factors[best])
 
 
 def encounter_geometry(assessment: Mapping[str, Any]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:

@@ -11,11 +11,12 @@ import pyarrow.dataset as ds
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.orbits import Catalogue, catalogue_ahead
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, EPHEMERIS_COLUMNS, ORBITAL_CATALOG
-from sda_platform.conjunction.best_states import ELEMENT_SET, TRACK_COLUMNS, BestStates, Tracks
+from sda_platform.conjunction.best_states import ELEMENT_SET, BestStates
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.refined_ephemerides import REFINED_COLUMNS, refined_ephemerides
 from sda_platform.conjunction.stated_paths import StatedPaths
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot

@@ -11,9 +11,10 @@ import pyarrow.dataset as ds
 
 from sda_platform.arrays import IntArray
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.best_states import FUSED_TRACK, TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.best_states import FUSED_TRACK
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.conjunction.tables import TRACK_REACH_NS
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan, sequence_read, snapshot_of

@@ -16,10 +16,11 @@ from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.long_tails import GAUSSIAN
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator
@@ -65,6 +66,9 @@ class StatesNear(Protocol):
 
     def at(self, time_ns: IntArray) -> State:
         """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) at ``time_ns`` (n,), TEME."""
+
+    def degrees_at(self, time_ns: IntArray) -> FloatArray:
+        """Degrees of freedom (n,) of the distribution of errors at ``time_ns`` (n,), as of `BestStates`."""
 
 
 class Trajectory(Protocol):
@@ -155,6 +159,9 @@ class _Moved:
             covariance = covariance + _of_errors(self.path.before, burn, self.path.errors, time_ns)
         return r + moved[:, :3], v + moved[:, 3:], covariance
 
+    def degrees_at(self, time_ns: IntArray) -> FloatArray:
+        return self.side.degrees_at(time_ns)
+
 
 def _of_errors(before: Unchanged, burn: Burn, errors: BurnErrors, time_ns: IntArray) -> FloatArray:
     """Return covariances (n, 6, 6) at ``time_ns`` (n,) from the errors of a burn; zero before it."""
@@ -185,6 +192,13 @@ class Stated:
         rows = catalogue.rows_in_force(np.full(len(time_ns), self.before.norad_id), time_ns)
         modelled = rtn_to_teme(element_covariance_rtn(catalogue.propagator, rows, time_ns, r, v), r, v)
         return r, v, np.where(np.isfinite(covariance), covariance, modelled)
+
+    def degrees_at(self, time_ns: IntArray) -> FloatArray:
+        """Compute degrees of freedom as `StatesNear.degrees_at`: of stated covariances as of Gaussian errors."""
+        catalogue = self.before.known.catalogue
+        rows = catalogue.rows_in_force(np.full(len(time_ns), self.before.norad_id), time_ns)
+        is_stated = np.isfinite(self.ephemeris.at(time_ns)[1]).all(axis=(1, 2))
+        return np.where(is_stated, GAUSSIAN, degrees_of_freedom(catalogue.propagator, rows))
 
     def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
         found = sets_through(self.ephemeris, *self.span(start_ns, end_ns))
@@ -229,6 +243,10 @@ class SizedBurns:
         unit = _of_errors(self.before, Burn(self.time_ns, self.direction_rtn), self.errors, time_ns)
         wider = covariance + unit * (self.size_m_s[size] ** 2)[:, None, None]
         return r + moved[:, :3], v + moved[:, 3:], wider
+
+    def degrees_at(self, time_ns: IntArray) -> FloatArray:
+        """Return degrees of freedom as `StatesNear.degrees_at`."""
+        return self.side.degrees_at(time_ns)
 
     @cached_property
     def _sets(self) -> Propagator:

@@ -10,9 +10,11 @@ from sda_platform.arrays import FloatArray
 from sda_platform.clock import iso
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.stated_tails import stated_degrees
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.earth_orientation import in_gcrf
 from sda_platform.orbits.earth_parameters import UnknownOrientation
+from sda_platform.orbits.element_errors import element_tails
 from sda_platform.orbits.frames import itrf_to_teme, velocity_itrf_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.degenerate import without_default
@@ -124,7 +126,9 @@ def _passes(message: Cdm, radius_m: float) -> Encounters:
         r, v = (part[None] for part in inertial(each, message.tca_time_ns))
         _require_an_orbit(each, r[0], v[0])
         sides.append((r, v, rtn_to_teme(without_default(each.covariance_rtn)[None], r, v)))
-    return Encounters(*sides[0], *sides[1], np.array([radius_m / 1000]))
+    degrees = [np.array([stated_degrees(each.comments)]) for each in message.objects]
+    tails = element_tails(degrees[0], *sides[0][:2]), element_tails(degrees[1], *sides[1][:2])
+    return Encounters(*sides[0], *sides[1], np.array([radius_m / 1000]), tails=tails)
 
 
 def _in_their_frame(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArray]:

@@ -169,7 +169,8 @@ def _with_paths(catalogue: Catalogue, stated: dict[int, list[PathSets]]) -> Cata
     from_ns, until_ns = np.concatenate(begins), np.concatenate(ends)
     order = np.lexsort((from_ns, elements.norad_id))
     row = row[order]
-    propagator = Propagator(elements.take(order), catalogue.propagator.error_scale[row])
+    known = catalogue.propagator
+    propagator = Propagator(elements.take(order), known.error_scale[row], known.history_differences[row])
     names = tuple(catalogue.object_names[each] for each in row.tolist())
     terms = Terms(np.arange(len(row)), from_ns[order], until_ns[order])
     # Two objects with paths of their own are as far apart as these say.

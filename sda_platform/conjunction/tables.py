@@ -35,6 +35,10 @@ _STATE_SOURCES = [
 ]  # fmt: skip
 _CLASSIFICATION = "Classification of the data of the {}'s state, as `classification` of its source; null: not known."
 _DATA_MODE = "Data mode of the data of the {}'s state, as `data_mode` of its source; null: not known."
+_DEGREES = (
+    "Of the distribution (Student's t) of the errors of the {}'s element set, of which the covariance's 95 % ellipsoid "
+    "holds 95 %; null: the errors are Gaussian."
+)
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -155,10 +159,12 @@ class Assessment(Approach):
     covariance_1: T.ArrayType = number_list(
         21, "Its 6×6 covariance, TEME, lower triangle by rows (21 terms).", nullable=True
     )
+    degrees_of_freedom_1: T.DoubleType = pa.Field(nullable=True, gt=0, description=_DEGREES.format("primary"))
     state_2: T.ArrayType = number_list(6, "The secondary's state at TCA, TEME; km, km/s.", nullable=True)
     covariance_2: T.ArrayType = number_list(
         21, "Its 6×6 covariance, TEME, lower triangle by rows (21 terms).", nullable=True
     )
+    degrees_of_freedom_2: T.DoubleType = pa.Field(nullable=True, gt=0, description=_DEGREES.format("secondary"))
 
 
 _APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
@@ -227,6 +233,8 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
         **{f"{mark}_{n}": [(table, mark) for table in _MARKED_SOURCES] for mark in MARKS for n in (1, 2)},
+        "degrees_of_freedom_1": [("orbital_catalog", "history_differences")],
+        "degrees_of_freedom_2": [("orbital_catalog", "history_differences")],
         "radius_1_m": [("satellite_catalog", "rcs_m2")],
         "radius_2_m": [("satellite_catalog", "rcs_m2")],
     },

@@ -19,12 +19,12 @@ from sda_platform.conjunction.planned_trajectory import (
     Unchanged,
 )
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.orbits.element_errors import element_tails
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import assess, collision_probability_2d
+from sda_platform.orbits.risk.gaussian_parts import assess_passes, probability_2d
 from sda_platform.orbits.risk.validity import Encounters
-from sda_platform.orbits.screening.encounter import encounter_plane
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.units import MINUTE_NS, SECOND_NS
@@ -156,8 +156,7 @@ class Scene:
             of_primary = described(self.unchanged.near(tca_ns), tca_ns)
         states = list(zip(of_primary, described(other, tca_ns), strict=True))
         _, unique = np.unique(np.stack([norad_id, tca_ns // SECOND_NS]), axis=1, return_index=True)
-        position = (passes.covariance_1 + passes.covariance_2)[:, :3, :3]
-        plane = assess(passes.dr_km, passes.dv_km_s, position, 1000 * passes.radius_km)
+        plane = assess_passes(passes)
         miss_km = np.linalg.norm(passes.dr_km, axis=1)
         counts = miss_km <= self.threshold_km
         counts |= (miss_km <= self.reach_km) & (plane.mahalanobis_distance <= self.sigmas)
@@ -182,10 +181,7 @@ class Scene:
     def probability_2d(self, own: StatesNear, other: BestStates, tca_ns: IntArray) -> FloatArray:
         """2D Pc (n,) of encounters of ``own`` with ``other`` (n,) near ``tca_ns`` (n,); infinite without one."""
         _, passes = self._passes(own, other, (self.start_ns, self.end_ns), tca_ns, _ROUGH_REFINEMENTS)
-        position = (passes.covariance_1 + passes.covariance_2)[:, :3, :3]
-        plane = encounter_plane(passes.dr_km, passes.dv_km_s, position)
-        x, y, sigma_x, sigma_y = plane.x_km, plane.y_km, plane.sigma_x_km, plane.sigma_y_km
-        found = collision_probability_2d(x, y, sigma_x, sigma_y, passes.radius_km)  # a ratio of lengths, in km
+        found = probability_2d(passes)
         return np.where(np.isfinite(found), found, np.inf)
 
     def _passes(
@@ -205,7 +201,10 @@ class Scene:
         catalogue = other.catalogue
         names = [catalogue.object_names[row] for row in other.index.tolist()]
         radius_m = self.primary_radius_m + np.array(self.sizes.of(catalogue.norad_id[other.index].tolist(), names)[0])
-        return tca_ns, Encounters(*own.at(tca_ns), *other.at(tca_ns), radius_m / 1000)
+        first, second = own.at(tca_ns), other.at(tca_ns)
+        degrees = own.degrees_at(tca_ns), other.degrees_at(tca_ns)
+        tails = element_tails(degrees[0], *first[:2]), element_tails(degrees[1], *second[:2])
+        return tca_ns, Encounters(*first, *second, radius_m / 1000, tails=tails)
 
 
 def compared(

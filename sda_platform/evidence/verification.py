@@ -10,10 +10,10 @@ import numpy as np
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.alerting import rounded
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.evidence.bundle import Bundle
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.errors import UnreadableManifest
 from sda_platform.lake.log_commits import Commit
@@ -22,7 +22,6 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.segments import segment_sha256
 from sda_platform.orbits.risk.best_probability import MONTE_CARLO, best_probabilities
 from sda_platform.orbits.risk.levels import risk_level
-from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.recovery.verification import broken_chain
 
 Row = Mapping[str, Any]
@@ -212,7 +211,7 @@ class _Content:
             yield f"decision.json: rows/{CONJUNCTION_ASSESSMENTS.name}.json has no such assessment"
             return
         place = f"rows/{CONJUNCTION_ASSESSMENTS.name}.json"
-        best = best_probabilities(_encounter(row))
+        best = best_probabilities(assessed_pass(row))
         probability, method = float(best.probability[0]), best.method[0]
         error = float(best.standard_error[0]) if method == MONTE_CARLO else 0.0
         again = {
@@ -245,14 +244,6 @@ class _Content:
         wanted = (self.decision["alert_id"], sequence, INSERT)
         rows = self.rows.get(table, ())
         return next((row for row in rows if (row["event_id"], row["sequence"], row["op"]) == wanted), None)
-
-
-def _encounter(row: Row) -> Encounters:
-    """Return the pass of an assessment; a term that is null is unknown."""
-    states = [np.array([row[f"state_{n}"]], dtype=np.float64) for n in (1, 2)]
-    covariances = [covariance_from_lower(np.array(row[f"covariance_{n}"], dtype=np.float64)) for n in (1, 2)]
-    (one, other), radius_km = states, np.array([row["hard_body_radius_m"] / 1000])
-    return Encounters(one[:, :3], one[:, 3:], covariances[0], other[:, :3], other[:, 3:], covariances[1], radius_km)
 
 
 def _same(value: float, stored: float | None, margin: float) -> bool:

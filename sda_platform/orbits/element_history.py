@@ -1,7 +1,8 @@
 """Error scales of an object from the history of its element sets.
 
 Each set is propagated to the epochs of later sets of its object and compared with them. The differences, in units of
-the regime's model (`element_errors`), give a scale along each axis. Manoeuvres and bad sets count: they recur.
+the regime's model (`element_errors`), give a scale along each axis. Manoeuvres and bad sets hardly count: they are the
+long tails of the distribution.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.element_errors import middle_variance, regimes, scale_by_history, set_covariance_rtn
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
@@ -27,10 +28,12 @@ _AGE_TOLERANCE = 0.25
 # More frequent sets share observations; they would add no information.
 _SPACING_NS = 0.7 * DAY_NS
 _MOST_SETS = 20
-# The model of the regime counts as this many differences.
-_PRIOR_DIFFERENCES = 1.5
-# In sigmas: a greater difference counts as this one.
-_LARGEST = 30.0
+# The model of the regime counts as much as this many differences, of which many share their sets.
+_PRIOR_DIFFERENCES = 2.5
+# Of Student's t distribution, by which an object's own differences are weighted: many sigmas count little.
+_OWN_DEGREES = 3.0
+_ITERATIONS = 8
+_LEAST_SQUARE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,9 +75,12 @@ def own_differences(propagator: Propagator, ages_days: tuple[float, ...] = AGES_
 
 
 def difference_covariance(propagator: Propagator, found: Differences) -> FloatArray:
-    """Compute the model's covariance (m, 3, 3) of differences of two sets, along the later set's axes, km2."""
+    """Compute the model's covariance (m, 3, 3) of differences of two sets, along the later set's axes, km2.
+
+    What SGP4 lacks is left out: both have it.
+    """
     time_ns, states = propagator.elements.epoch_time_ns[found.late], (found.r_teme_km, found.v_teme_km_s)
-    both = [element_covariance_rtn(propagator, rows, time_ns, *states) for rows in (found.early, found.late)]
+    both = [set_covariance_rtn(propagator, rows, time_ns, *states) for rows in (found.early, found.late)]
     return both[0][:, :3, :3] + both[1][:, :3, :3]
 
 
@@ -92,9 +98,8 @@ def newest_scales(elements: ElementSets) -> tuple[IntArray, FloatArray, IntArray
     recent = elements.epoch_time_ns > last_ns[np.searchsorted(norad_id, elements.norad_id)] - HISTORY_NS
     sets = elements.take(np.flatnonzero(recent))
     propagator = Propagator(sets.take(_spaced(sets)))
-    scales, number = running_scales(propagator)
     newest = np.searchsorted(propagator.elements.norad_id, norad_id, side="right") - 1
-    return norad_id, scales[newest], number[newest]
+    return norad_id, *_scales(propagator, newest)
 
 
 def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
@@ -102,20 +107,43 @@ def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
 
     Sets are ordered by object, then epoch, without repetitions.
     """
+    return _scales(propagator, np.arange(len(propagator)))
+
+
+def _scales(propagator: Propagator, rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return `running_scales` of the sets ``rows`` (k,)."""
     elements = propagator.elements
-    found = own_differences(propagator)
+    found, regime = own_differences(propagator), regimes(elements)
     expected = difference_covariance(Propagator(elements), found)
-    squares = np.minimum(found.rtn_km**2 / np.einsum("nii->ni", expected), _LARGEST**2)
-    # One row after the last, so that sums over rows [first, row] have an end.
-    total, number = np.zeros((len(elements) + 1, 3)), np.zeros(len(elements) + 1, np.int64)
-    np.add.at(total, found.late, squares)
-    np.add.at(number, found.late, 1)
-    place, rows = _timeline(elements), np.arange(len(elements))
-    first = np.searchsorted(place, place - HISTORY_NS / DAY_NS, side="right")
-    # Differences of running totals would round by what other objects' sets are.
-    windows = np.column_stack([first, rows + 1]).ravel()
-    own, count = np.add.reduceat(total, windows)[::2], np.add.reduceat(number, windows)[::2]
-    return np.sqrt((_PRIOR_DIFFERENCES + own) / (_PRIOR_DIFFERENCES + count)[:, None]), count
+    middle = middle_variance(regime[found.early])[:, None] * np.einsum("nii->ni", expected)
+    order = np.argsort(found.late, kind="stable")
+    squares, late = (found.rtn_km**2 / middle)[order], found.late[order]
+    place = _timeline(elements)
+    since = np.searchsorted(place, place[rows] - HISTORY_NS / DAY_NS, side="right")
+    first, end = np.searchsorted(late, since), np.searchsorted(late, rows, side="right")
+    number = np.maximum(end - first, 0)
+    owner = np.repeat(np.arange(len(rows)), number)
+    own = squares[np.arange(len(owner)) - np.repeat(np.cumsum(number) - number - first, number)]
+    return scale_by_history(_times_usual(own, owner, number), regime[rows], number), number
+
+
+def _times_usual(squares: FloatArray, owner: IntArray, number: IntArray) -> FloatArray:
+    """Return how many times larger than usual errors (n, 3) are in the middle, by squares (m, 3) of each ``owner``.
+
+    It is the likeliest scale of Student's t distribution, together with the regime's, found by weights in turns.
+    Source: Lange, Little & Taylor, "Robust Statistical Modeling Using the t Distribution", JASA 84 (1989).
+    """
+    count, known = len(number), (_PRIOR_DIFFERENCES + number)[:, None]
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.stack([np.bincount(owner, axis, minlength=count) for axis in values.T], axis=1)
+
+    # The logarithm of the square of a normal variable is -1.27 in the mean.
+    variance = np.exp(summed(np.log(squares + _LEAST_SQUARE) + 1.27) / known)
+    for _ in range(_ITERATIONS):
+        weight = (_OWN_DEGREES + 1) / (_OWN_DEGREES + squares / variance[owner])
+        variance = (_PRIOR_DIFFERENCES + summed(weight * squares)) / known
+    return np.asarray(np.sqrt(variance))
 
 
 def _timeline(elements: ElementSets) -> FloatArray:

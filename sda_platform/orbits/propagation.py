@@ -40,7 +40,7 @@ _TAI_MINUS_UTC_NS = 37_000_000_000
 _ARRAY_CALL_PAYS_FROM = 6
 # A larger share of the sets is initialised with all of them.
 _FEW = 0.1
-_ERROR_SCALE = "error_scale"
+_ERROR_SCALE, _DIFFERENCES = "error_scale", "history_differences"
 
 
 class Propagator:
@@ -50,22 +50,33 @@ class Propagator:
     elements; a process that unpickles the same elements again gets its already initialised propagator.
     """
 
-    def __init__(self, elements: ElementSets, error_scale: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        elements: ElementSets,
+        error_scale: FloatArray | None = None,
+        history_differences: IntArray | None = None,
+    ) -> None:
         """
         Args:
             elements: the sets (n,).
-            error_scale: (n, 3) radial, in-track and cross-track: how much larger the errors of the sets' objects grow
+            error_scale: (n, 3) radial, in-track and cross-track: how much larger the errors of the sets' objects are
                 than those of their regime (`element_errors`); ones if not given.
+            history_differences: (n,) how many differences between sets of the object the scale rests on; none if not
+                given.
         """
         self.elements = elements
         self.error_scale = np.ones((len(elements), 3)) if error_scale is None else error_scale
+        none = np.zeros(len(elements), np.int64)
+        self.history_differences = none if history_differences is None else history_differences
 
     def __len__(self) -> int:
         return len(self.elements)
 
     def __reduce__(self) -> tuple[Any, ...]:
         columns = {field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)}
-        return _rebuild, (_Columns({**columns, _ERROR_SCALE: self.error_scale}),)
+        return _rebuild, (
+            _Columns({**columns, _ERROR_SCALE: self.error_scale, _DIFFERENCES: self.history_differences}),
+        )
 
     @cached_property
     def _usable(self) -> npt.NDArray[np.bool_]:
@@ -177,7 +188,7 @@ class Propagator:
     def take(self, index: npt.ArrayLike) -> Propagator:
         """A propagator of the chosen rows that shares this one's initialised objects."""
         chosen = np.asarray(index)
-        part = Propagator(self.elements.take(chosen), self.error_scale[chosen])
+        part = Propagator(self.elements.take(chosen), self.error_scale[chosen], self.history_differences[chosen])
         rows = np.arange(len(self))[chosen]
         satrecs = self._initialised(np.unique(rows))
         part.__dict__["_satrecs"] = [satrecs[row] for row in rows.tolist()]
@@ -300,5 +311,6 @@ class _Columns:
 # Two: a worker uses the current catalogue and, around an update, the one before it.
 @lru_cache(maxsize=2)
 def _rebuild(columns: _Columns) -> Propagator:
-    elements = {name: column for name, column in columns.columns.items() if name != _ERROR_SCALE}
-    return Propagator(ElementSets(**elements), columns.columns[_ERROR_SCALE])
+    known = dict(columns.columns)
+    errors = known.pop(_ERROR_SCALE), known.pop(_DIFFERENCES)
+    return Propagator(ElementSets(**known), *errors)

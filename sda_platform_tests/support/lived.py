@@ -12,6 +12,8 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.units import DAY_NS
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.scenes import catalogue
@@ -29,13 +31,18 @@ ONCOMING_ID, MET_ID, MEETING_NS, ABOVE_KM = 99_001, 20_580, after(1800), 0.97
 
 @cache
 def oncoming(meeting_ns: int = MEETING_NS) -> bytes:
-    """Its element set, as somebody publishes it."""
+    """Its element sets of a week, as somebody publishes them: they agree, so that its errors are small."""
     row = np.flatnonzero(catalogue().elements.norad_id == MET_ID)
     _, r, v = catalogue().at(row, [meeting_ns])
-    found = mean_elements(r * (1 + ABOVE_KM / np.linalg.norm(r)), -v, meeting_ns)
-    values = {name: getattr(found, name)[0].item() for name in ElementSets.__dataclass_fields__}
-    values |= {"norad_id": ONCOMING_ID, "object_name": "ONCOMING", "international_designator": None}
-    return encode_omm_csv([ElementSet(**values)])
+    newest = mean_elements(r * (1 + ABOVE_KM / np.linalg.norm(r)), -v, meeting_ns)
+    earlier_ns = meeting_ns - DAY_NS * np.arange(1, 8)
+    _, r, v = Propagator(newest).at(np.zeros(len(earlier_ns), dtype=np.int64), earlier_ns)
+    names = {"norad_id": ONCOMING_ID, "object_name": "ONCOMING", "international_designator": None}
+    sets = [newest, *(mean_elements(r[n, None], v[n, None], then) for n, then in enumerate(earlier_ns.tolist()))]
+    fields = ElementSets.__dataclass_fields__
+    return encode_omm_csv(
+        [ElementSet(**{name: getattr(each, name)[0].item() for name in fields} | names) for each in sets]
+    )
 
 
 def platform_with_history(home: Path, spark: SparkSession) -> Platform:

@@ -11,7 +11,6 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.manoeuvred_paths import paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import sweeps
@@ -19,6 +18,7 @@ from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.tables import TRACK_REACH_NS
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments

@@ -37,7 +37,7 @@ SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 UNITLESS = {
     COMMIT_SEQUENCE, "record_number", "sequence", "value", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
     "element_set_number", "revolution_at_epoch", "source_priority", "eccentricity", "chi_square",
-    "degrees_of_freedom", "radar_count",
+    "degrees_of_freedom", "degrees_of_freedom_1", "degrees_of_freedom_2", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "recomputed_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",

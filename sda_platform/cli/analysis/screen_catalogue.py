@@ -21,12 +21,13 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import identify
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn, element_tails
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
+from sda_platform.orbits.risk.gaussian_parts import assess_passes
 from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M, object_type
-from sda_platform.orbits.risk.probability import assess
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
 from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.plain_rows import write_csv
@@ -90,14 +91,16 @@ def events_of(screening: ScreeningResult, file: ElementFile) -> pa.Table:
     states = [propagator.at(rows, tca_ns)[1:] for rows in sides]
     relative = relative_states(*states[0], *states[1])
     covariances = [
-        rtn_to_teme(element_covariance_rtn(propagator, rows, tca_ns, *state), *state)[:, :3, :3]
+        rtn_to_teme(element_covariance_rtn(propagator, rows, tca_ns, *state), *state)
         for rows, state in zip(sides, states, strict=True)
     ]
-    (r1, v1), (r2, v2) = states
+    tails = [
+        element_tails(degrees_of_freedom(propagator, rows), *state) for rows, state in zip(sides, states, strict=True)
+    ]
     kind_radius_m = np.array([HARD_BODY_RADIUS_M[object_type(name)] for name in file.names])
-    risk = assess(
-        r2 - r1, v2 - v1, covariances[0] + covariances[1], kind_radius_m[events.lo] + kind_radius_m[events.hi]
-    )
+    radius_km = (kind_radius_m[events.lo] + kind_radius_m[events.hi]) / 1000
+    passes = Encounters(*states[0], covariances[0], *states[1], covariances[1], radius_km, tails=(tails[0], tails[1]))
+    risk = assess_passes(passes)
     miss = dict(zip(("radial_km", "in_track_km", "cross_track_km"), relative.position_rtn_km.T, strict=True))
     names = np.array(file.names, dtype=object)
     objects = {

@@ -2,7 +2,8 @@
 
 Passes with a concern (``validity``) are computed again without the assumption of straight motion
 (``collision_rate``). Where pairs may meet repeatedly, so that the expected number of collisions exceeds their
-probability, Monte Carlo trials decide (``monte_carlo``).
+probability, Monte Carlo trials decide (``monte_carlo``). Errors with long tails are split into Gaussian ones, whose
+probabilities are averaged (``gaussian_parts``).
 """
 
 from __future__ import annotations
@@ -18,10 +19,19 @@ from sda_platform.orbits.dynamics.numerical import in_threads
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable
+from sda_platform.orbits.risk.gaussian_parts import Parts, parts_of, stated_risk, straight_probability
 from sda_platform.orbits.risk.levels import YELLOW_FROM
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
-from sda_platform.orbits.risk.probability import ShortEncounterRisk, assess, maximum_over_unknown
-from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, LACKING, Encounters, concerns, missing_covariances
+from sda_platform.orbits.risk.probability import ShortEncounterRisk, maximum_over_unknown
+from sda_platform.orbits.risk.validity import (
+    COVARIANCE_MISSING,
+    EXTENDED,
+    LACKING,
+    LOW_SPEED,
+    Encounters,
+    concerns,
+    missing_covariances,
+)
 from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
@@ -38,6 +48,10 @@ _FEWEST_HITS = 10
 _SEED = 508
 # km and km/s: beyond any orbit about the Earth, and small enough to be squared.
 _LARGEST_STATE = 1e9
+# A part of a pass counts if it adds this much of the 2D probability; where that may be far too low, if it is as likely.
+_COUNTING_SHARE, _COUNTING_WEIGHT = 0.01, 0.03
+# Of all variances: by how much less one sees whether a probability is diluted.
+_NARROWER = 0.98
 # A pair that is near more than this part of the time at the edge of the window has not separated.
 _SEPARATED = 1e-3
 
@@ -56,8 +70,9 @@ class BestProbability:
             largest of all answers. Where the covariance of one object is missing, these include the largest over all
             that it may have. Where both are, it is NaN unless the known answers are above green.
         flags: of each pass the concerns and findings by name.
-        two_dimensional: results of the 2D methods. Where the covariance of one object is missing, the maximum is that
-            over all that it may have, and has no scale.
+        two_dimensional: results of the 2D methods; with long tails, maximum and sigmas are those of the Gaussians that
+            hold 95 %. Where the covariance of one object is missing, the maximum is that over all that it may have, and
+            has no scale.
     """
 
     probability: FloatArray
@@ -97,27 +112,31 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     """
     usable = np.flatnonzero(_are_usable(passes))
     assessed = passes.take(usable)
-    plane = assess(
-        assessed.dr_km,
-        assessed.dv_km_s,
-        (assessed.covariance_1 + assessed.covariance_2)[:, :3, :3],
-        1000 * assessed.radius_km,
-    )
-    concerned = concerns(assessed)
+    plane = stated_risk(assessed)
     missing = missing_covariances(assessed)
     bound = _bound_by_the_other(assessed, missing)
+    parts = parts_of(assessed)
+    straight, repaired = straight_probability(parts.passes)
+    concerned = concerns(parts.passes)
+    counts = _counting(parts, straight, concerned, len(usable))
+    reasons = [[name for name, of in concerned.items() if of[row]] for row in range(len(straight))]
+    judged = [_Verdict(_Answer(float(each), FOSTER), True, float(each)) for each in straight]
+
+    def judge(rows: slice) -> None:
+        for row in np.flatnonzero(counts)[rows].tolist():
+            budget = WorkBudget(most_evaluations)
+            judged[row] = _judged(parts.passes, row, float(straight[row]), bool(repaired[row]), reasons[row], budget)
+
+    in_threads(judge, int(counts.sum()), os.cpu_count() or 1)
+    plane = plane.over_sizes(parts.summed(straight, len(usable)))
+    is_diluted = _are_diluted(assessed, parts, plane)
+    ends = np.searchsorted(parts.owner, np.arange(len(usable) + 1))
     verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
     for row, place in enumerate(usable.tolist()):
-        flags[place] = [name for name, of in concerned.items() if of[row]]
-
-    judged = [_NO_VERDICT] * len(usable)
-
-    def judge(part: slice) -> None:
-        for row in range(part.start, part.stop):
-            judged[row] = _judged(assessed, row, plane, flags[usable[row]], WorkBudget(most_evaluations))
-
-    in_threads(judge, len(usable), os.cpu_count() or 1)
-    for row, (place, verdict) in enumerate(zip(usable.tolist(), judged, strict=True)):
+        own = np.arange(ends[row], ends[row + 1])
+        verdict = _averaged(judged, own[counts[own]].tolist(), own.tolist(), parts.weight)
+        names = [name for part in own[counts[own]].tolist() for name in reasons[part]]
+        flags[place] = [*dict.fromkeys(names), *([DILUTED] if is_diluted[row] else [])]
         for_risk = float(np.fmax(verdict.probability_for_risk, bound[row]))
         if missing[:, row].all() and for_risk < YELLOW_FROM:
             for_risk = float("nan")
@@ -131,6 +150,54 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
         flags,
         plane.with_maximum(bound).spread(usable, len(verdicts)),
     )
+
+
+def _counting(
+    parts: Parts, straight: FloatArray, concerned: dict[str, npt.NDArray[np.bool_]], count: int
+) -> npt.NDArray[np.bool_]:
+    """Return which parts (m,) decide the probability of their pass: their concerns count, and are looked into.
+
+    By its 2D probability, or, where that may be far too low, by its weight.
+    """
+    share = parts.weight * np.nan_to_num(straight)
+    decides = share >= _COUNTING_SHARE * np.bincount(parts.owner, share, minlength=count)[parts.owner]
+    misleads = concerned[LOW_SPEED] | concerned[EXTENDED]
+    largest = np.zeros(count)
+    np.maximum.at(largest, parts.owner, parts.weight)
+    is_likeliest = parts.weight == largest[parts.owner]
+    return np.asarray((decides & (share > 0)) | (misleads & (parts.weight >= _COUNTING_WEIGHT)) | is_likeliest)
+
+
+def _are_diluted(passes: Encounters, parts: Parts, plane: ShortEncounterRisk) -> npt.NDArray[np.bool_]:
+    """Return which passes (n,) would have a larger 2D probability if all errors were smaller."""
+    diluted = plane.maximum_sigma_scale < 1
+    if len(parts.owner) > len(passes.radius_km):
+        narrow = dataclasses.replace(
+            parts.passes,
+            covariance_1=_NARROWER * parts.passes.covariance_1,
+            covariance_2=_NARROWER * parts.passes.covariance_2,
+        )
+        nearer = parts.summed(straight_probability(narrow)[0], len(diluted))
+        is_split = np.bincount(parts.owner, minlength=len(diluted)) > 1
+        diluted = np.where(is_split, nearer > plane.probability, diluted)
+    return np.asarray(diluted)
+
+
+def _averaged(judged: list[_Verdict], counting: list[int], own: list[int], weight: FloatArray) -> _Verdict:
+    """Return the verdict of a pass by those of its parts ``own``, of which the ``counting`` ones were looked into."""
+    if len(own) == 1:
+        return judged[own[0]]
+    answers = [(float(weight[part]), judged[part]) for part in own]
+    errors = [part_weight * each.answer.standard_error for part_weight, each in answers]
+    known = [error for error in errors if not np.isnan(error)]
+    valid = [judged[part].valid_2d for part in counting]
+    answer = _Answer(
+        sum(part_weight * each.answer.probability for part_weight, each in answers),
+        max((judged[part].answer.method for part in counting), key=METHODS.index),
+        float(np.linalg.norm(known)) if known else float("nan"),
+    )
+    for_risk = sum(part_weight * each.probability_for_risk for part_weight, each in answers)
+    return _Verdict(answer, None if None in valid else all(valid), for_risk)
 
 
 def _bound_by_the_other(passes: Encounters, missing: npt.NDArray[np.bool_]) -> FloatArray:
@@ -154,14 +221,14 @@ def _are_usable(passes: Encounters) -> npt.NDArray[np.bool_]:
 
 
 def _judged(
-    passes: Encounters, row: int, plane: ShortEncounterRisk, reasons: list[str], budget: WorkBudget
+    passes: Encounters, row: int, probability_2d: float, is_repaired: bool, reasons: list[str], budget: WorkBudget
 ) -> _Verdict:
-    """Return the verdict on one pass; adds findings to its ``reasons``."""
-    straight = _Answer(float(plane.probability[row]), FOSTER)
-    if plane.covariance_repaired[row] and "indefinite_covariance" not in reasons:
+    """Return the verdict on one pass with Gaussian errors; adds findings to its ``reasons``."""
+    straight = _Answer(probability_2d, FOSTER)
+    if is_repaired and "indefinite_covariance" not in reasons:
         reasons.append("indefinite_covariance")
     lacking = bool(LACKING & set(reasons))
-    valid: bool | None = not np.isnan(straight.probability) and not plane.covariance_repaired[row]
+    valid: bool | None = not np.isnan(straight.probability) and not is_repaired
     best, for_risk = straight, straight.probability
     # Without a position covariance no motion says more: the level follows the bound over all that it may be.
     if COVARIANCE_MISSING not in reasons and set(reasons) - LACKING - {"indefinite_velocity_covariance"}:
@@ -173,8 +240,6 @@ def _judged(
             best, for_risk = longer, longer.probability
         if lacking:
             for_risk = float(np.fmax(straight.probability, longer.probability))
-    if plane.maximum_sigma_scale[row] < 1:
-        reasons.append(DILUTED)
     return _Verdict(best, None if lacking else valid, for_risk)
 
 

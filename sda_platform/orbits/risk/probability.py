@@ -53,6 +53,16 @@ class ShortEncounterRisk:
             maximum_sigma_scale=np.where(has, np.nan, self.maximum_sigma_scale),
         )
 
+    def over_sizes(self, probability: FloatArray) -> ShortEncounterRisk:
+        """Replace the probability by that (n,) over all sizes of the errors; the maximum is never below it."""
+        is_larger = probability > self.maximum_probability
+        return dataclasses.replace(
+            self,
+            probability=probability,
+            maximum_probability=np.where(is_larger, probability, self.maximum_probability),
+            maximum_sigma_scale=np.where(is_larger, 1.0, self.maximum_sigma_scale),
+        )
+
     def spread(self, rows: IntArray, count: int) -> ShortEncounterRisk:
         """Place these results at ``rows`` of ``count``; the other rows are NaN, and not repaired."""
         repaired = np.zeros(count, dtype=np.bool_)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.long_tails import Tails
 from sda_platform.orbits.risk.degenerate import is_rank_deficient, solve_or_nan
 from sda_platform.orbits.two_body import orbital_period_s
 
@@ -19,6 +20,7 @@ LONGEST_PART_OF_PERIOD = 2e-3
 LARGEST_SPEED_UNCERTAINTY = 0.1
 LARGEST_SAG = 0.1
 
+LOW_SPEED, EXTENDED = "low_relative_speed", "extended_encounter"
 COVARIANCE_MISSING, VELOCITY_MISSING = "covariance_missing", "velocity_covariance_missing"
 LACKING = frozenset({COVARIANCE_MISSING, VELOCITY_MISSING})
 """Concerns that no method can settle, because the input lacks an object's uncertainty."""
@@ -33,7 +35,8 @@ _BEYOND_ANY = 2.0
 class Encounters:
     """``n`` passes near closest approach: states (n, 3) and covariances (n, 6, 6) of both objects, km and km/s.
 
-    All in one inertial frame; ``radius_km`` (n,) is the sum of both radii.
+    All in one inertial frame; ``radius_km`` (n,) is the sum of both radii. ``tails`` are the distributions of both
+    objects' errors; None: both are Gaussian.
     """
 
     r1_km: FloatArray
@@ -43,10 +46,13 @@ class Encounters:
     v2_km_s: FloatArray
     covariance_2: FloatArray
     radius_km: FloatArray
+    tails: tuple[Tails, Tails] | None = dataclasses.field(default=None, kw_only=True)
 
     def take(self, rows: IntArray) -> Encounters:
         """Select passes by their numbers."""
-        return Encounters(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+        columns = (getattr(self, field.name)[rows] for field in dataclasses.fields(self) if field.name != "tails")
+        tails = self.tails and (self.tails[0].take(rows), self.tails[1].take(rows))
+        return Encounters(*columns, tails=tails)
 
     @property
     def dr_km(self) -> FloatArray:
@@ -100,8 +106,8 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
         sigma_speed = np.sqrt(np.maximum(np.linalg.eigvalsh(velocity_1 + velocity_2)[:, -1], 0.0))
         period_s = passes.shorter_period_s()
         return {
-            "low_relative_speed": ~(sigma_speed < LARGEST_SPEED_UNCERTAINTY * speed),
-            "extended_encounter": ~(np.maximum(duration_s, offset_s) < LONGEST_PART_OF_PERIOD * period_s),
+            LOW_SPEED: ~(sigma_speed < LARGEST_SPEED_UNCERTAINTY * speed),
+            EXTENDED: ~(np.maximum(duration_s, offset_s) < LONGEST_PART_OF_PERIOD * period_s),
             "curved_motion": ~(sag_km < LARGEST_SAG * np.maximum(narrow, passes.radius_km)),
             "indefinite_covariance": (lowest < -1e-12).any(axis=0),
             "indefinite_velocity_covariance": is_indefinite(passes.covariance_1) | is_indefinite(passes.covariance_2),

@@ -17,9 +17,9 @@ from sda_platform.cli.analysis.screen_catalogue import age_warning, read_element
 from sda_platform.cli.main import main
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.tracked_states import Tracks
 from sda_platform.formats.omm import OMM_CSV_COLUMNS
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.volumes import Volume

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.formats.cdm import Encoding, read_cdm
@@ -15,6 +16,7 @@ from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.fleet import ProtectedObject
 from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.stated_tails import stated_degrees
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
@@ -62,6 +64,22 @@ def test_what_we_write_we_assess_again_to_nine_digits(assessment: dict[str, Any]
     assert "states_disagree_with_miss_distance" not in risk.flags
     assert any(comment.startswith("SCREENING ONLY") for comment in message.comments)
     assert "RADII OF OBJECT1 AND OBJECT2: 5 m (fleet file), 5 m (default by type)" in message.comments
+
+
+@pytest.mark.parametrize("encoding", ["kvn", "xml"])
+@pytest.mark.parametrize("degrees", [(None, 1.2), (3.456789, 6.0)])
+def test_long_tails_that_a_message_states_are_assessed_again(
+    assessment: dict[str, Any], encoding: Encoding, degrees: tuple[float | None, float]
+) -> None:
+    tailed = assessment | {"degrees_of_freedom_1": degrees[0], "degrees_of_freedom_2": degrees[1]}
+    (stated,) = best_probabilities(assessed_pass(tailed)).probability
+    assert abs(stated / assessment["collision_probability"] - 1) > 0.001, "the tails matter here"
+    message = assessment_message(tailed, TCA_NS)
+    again = message_risk(read_cdm(encode_cdm(message, encoding)))
+    assert again.pc == pytest.approx(stated, rel=1e-8)
+    theirs = ccsds_ndm.Cdm.from_str(encode_cdm(message, encoding).decode(), encoding).body
+    numbers = [stated_degrees(segment.data.comment or segment.metadata.comment) for segment in theirs.segments]
+    assert numbers == [degrees[0] or np.inf, degrees[1]]
 
 
 @pytest.mark.parametrize("method", METHODS)

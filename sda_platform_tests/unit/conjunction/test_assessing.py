@@ -15,12 +15,13 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.risk.best_probability import METHODS
+from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities
 from sda_platform.orbits.risk.object_kinds import HARD_BODY_RADIUS_M
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume, regimes
@@ -32,6 +33,7 @@ SPHERE = Volume.sphere(5.0)
 NONE = Tracks.of(SCHEMA.empty_table())
 UNSTATED = OperatorEphemerides.none()
 UNKNOWN = ObjectSizes()
+UNCHOSEN = {"dynamics", "markings"}
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"
 
 
@@ -117,6 +119,35 @@ def test_a_track_takes_the_place_of_the_model(catalogue: Catalogue, candidates: 
     assert (found["track_id_1"], before["track_id_1"]) == ("a track", None)
     assert found["miss_distance_km"] == pytest.approx(before["miss_distance_km"], abs=1e-6)
     assert found["mahalanobis_distance"] == pytest.approx(found["miss_distance_km"] / np.sqrt(2e-4), rel=1e-3)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_errors_of_element_sets_have_long_tails_and_those_of_tracks_have_none(
+    catalogue: Catalogue, candidates: pa.Table, number: int
+) -> None:
+    one = candidates.slice(0, 1)
+    norad_id = one.column(f"norad_id_{number}")[0].as_py()
+    both = tracked(catalogue, one, lead_h=0.0)
+    row = np.flatnonzero(both.norad_id == norad_id)
+    tracks = replace(both, **{f.name: getattr(both, f.name)[row] for f in fields(both) if f.name not in UNCHOSEN})
+    (found,) = assess_candidates(one, catalogue, tracks, UNSTATED, SPHERE, UNKNOWN).to_pylist()
+    (plain,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE, UNKNOWN).to_pylist()
+    assert found[f"degrees_of_freedom_{number}"] is None
+    assert found[f"degrees_of_freedom_{3 - number}"] == plain[f"degrees_of_freedom_{3 - number}"]
+    assert 1 < plain["degrees_of_freedom_1"] < 2, "an object without history"
+
+
+def test_what_is_stored_of_an_assessment_gives_its_probability_again(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    found = assess_candidates(candidates, catalogue, NONE, UNSTATED, SPHERE, UNKNOWN).to_pylist()
+    for row in found:
+        again = best_probabilities(assessed_pass(row))
+        assert again.probability[0] == pytest.approx(row["collision_probability"], rel=1e-9)
+        gaussian = best_probabilities(
+            assessed_pass({**row, "degrees_of_freedom_1": None, "degrees_of_freedom_2": None})
+        )
+        assert gaussian.probability[0] != row["collision_probability"]
 
 
 LOWER = np.diag(np.square([1e-2] * 3 + [1e-6] * 3 + [1e-4] * 2))[np.tril_indices(8)]

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, BestStates, Tracks
+from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.manoeuvred_paths import MOST_OBJECTS, paths_by_tracks
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.tables import TRACK_REACH_NS
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, lower_triangles
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS

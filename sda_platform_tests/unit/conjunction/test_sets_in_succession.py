@@ -14,12 +14,12 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.stated_paths import StatedPaths
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS

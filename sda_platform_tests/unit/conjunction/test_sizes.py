@@ -12,10 +12,10 @@ from sda_platform.catalog.tables import SATELLITE_CATALOG
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, alerts_of, events_table
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.sizes import DEFAULT, FLEET, RADAR_CROSS_SECTION, ObjectSizes, object_sizes
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.formats.listings import ListingError
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.orbits.elements import ElementSets

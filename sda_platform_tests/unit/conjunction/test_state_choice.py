@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.arrays import FloatArray
 from sda_platform.conjunction.assess import assess_candidates
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, BestStates, Tracks
+from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.operator_ephemerides import (
     ASSUMED_EPHEMERIS,
     NONE,
@@ -26,6 +26,7 @@ from sda_platform.conjunction.state_choice import (
     NEWER_WITHOUT_COVARIANCE,
     why_state,
 )
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.tables import STATE_COLUMNS, lower_triangles
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.screening.volumes import Volume

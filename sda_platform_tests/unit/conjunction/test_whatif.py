@@ -9,7 +9,7 @@ import pytest
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.best_states import FUSED_TRACK, Tracks
+from sda_platform.conjunction.best_states import FUSED_TRACK
 from sda_platform.conjunction.known_states import KnownStates
 from sda_platform.conjunction.least_burn import Avoidance, Obstacle, least_burn
 from sda_platform.conjunction.planned_trajectory import (
@@ -22,6 +22,7 @@ from sda_platform.conjunction.planned_trajectory import (
     burned,
 )
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.tracked_states import Tracks
 from sda_platform.conjunction.whatif import Encounter, Scene, compared, total
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.element_errors import element_covariance_rtn

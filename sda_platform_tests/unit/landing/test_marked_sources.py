@@ -9,8 +9,8 @@ import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode as decode_ephemerides
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
-from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.formats.markings import MARKS, UNMARKED, Marking
 from sda_platform.formats.segments import Sender, describe_segment, parse_segment_meta
 from sda_platform.fusion.fuse import window_fuser

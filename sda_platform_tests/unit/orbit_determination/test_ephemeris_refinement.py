@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.best_states import ELEMENT_SET, TRACK_COLUMNS, BestStates, Tracks
+from sda_platform.conjunction.best_states import ELEMENT_SET, BestStates
 from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
 from sda_platform.conjunction.refined_ephemerides import REFINED_EPHEMERIS, of_fleet, refined_ephemerides
+from sda_platform.conjunction.tracked_states import TRACK_COLUMNS, Tracks
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import CHANGE_COLUMNS, TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.tables import TRACKS

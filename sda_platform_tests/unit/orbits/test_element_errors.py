@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import MOST_IN_TRACK_KM, REGIMES, element_covariance_rtn, regimes
+from sda_platform.orbits.element_errors import (
+    MOST_IN_TRACK_KM,
+    REGIMES,
+    degrees_of_freedom,
+    element_covariance_rtn,
+    regimes,
+    scale_by_history,
+    set_covariance_rtn,
+)
 from sda_platform.orbits.element_history import (
     difference_covariance,
     newest_scales,
@@ -21,11 +29,14 @@ from sda_platform.orbits.element_history import (
     running_scales,
 )
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.long_tails import share_inside
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 HISTORY = Path(__file__).parents[2] / "data/history/sets_of_40_objects_2013-10.3le.gz"
 DAY_NS = 86_400 * 10**9
+STEADY = {0: (0.176, 0.695, 0.168), 5: (0.25, 0.8, 0.2), 6: (0.7, 1.4, 0.7)}
+"""What SGP4 lacks, km, by regime; on a geostationary orbit the height makes up for most of the in-track error."""
 
 
 @cache
@@ -57,17 +68,21 @@ def circular(height_km: float, drag_rev_per_day2: float = 0.0, eccentricity: flo
     )
 
 
-def covariance(propagator: Propagator, age_days: float, r: np.ndarray, v: np.ndarray) -> np.ndarray:
+def covariance(
+    propagator: Propagator, age_days: float, r: np.ndarray, v: np.ndarray, *, of_sets: bool = False
+) -> np.ndarray:
     time_ns = propagator.elements.epoch_time_ns + round(age_days * DAY_NS)
-    found: np.ndarray = element_covariance_rtn(propagator, np.zeros(1, np.int64), time_ns, r[None], v[None])[0]
+    model = set_covariance_rtn if of_sets else element_covariance_rtn
+    found: np.ndarray = model(propagator, np.zeros(1, np.int64), time_ns, r[None], v[None])[0]
     return found
 
 
-def on_circle(propagator: Propagator, age_days: float) -> np.ndarray:
+def on_circle(propagator: Propagator, age_days: float, *, of_sets: bool = False) -> np.ndarray:
     """One-sigma radial, in-track and cross-track on a circular orbit, km."""
     motion = propagator.elements.mean_motion_rev_per_day[0] * 2 * np.pi / 86400
     axis_km = np.cbrt(MU_EARTH_KM3_S2 / motion**2)
-    matrix = covariance(propagator, age_days, np.array([axis_km, 0.0, 0.0]), np.array([0.0, motion * axis_km, 0.0]))
+    r, v = np.array([axis_km, 0.0, 0.0]), np.array([0.0, motion * axis_km, 0.0])
+    matrix = covariance(propagator, age_days, r, v, of_sets=of_sets)
     return np.asarray(np.sqrt(np.diag(matrix))[:3])
 
 
@@ -87,10 +102,13 @@ def test_sigmas_on_a_circular_orbit_are_the_documented_ones(
     across_km = np.hypot(figures.cross_track_km, figures.cross_track_growth_km * grown)
     across_km = np.hypot(across_km, np.hypot(fit_km, 0.002 * drag_km))
     least_km = np.hypot(np.hypot(figures.radial_km, figures.radial_growth_km * grown), fit_km)
-    along_km = max(along_km, 2 * least_km)  # an eccentricity error is twice as large in-track
-    found = on_circle(orbit, age)
+    along_km = np.hypot(max(0.1 * along_km, np.sqrt(max(along_km**2 - 4 * least_km**2, 0))), 2 * least_km)
+    found = on_circle(orbit, age, of_sets=True)
     np.testing.assert_allclose(found[1:], [along_km, across_km], rtol=2e-2)
     assert found[0] >= least_km, "the error of the axis is radial, too"
+    lacking = STEADY[place] if place in STEADY else STEADY[0]
+    whole = on_circle(orbit, age)
+    np.testing.assert_allclose(np.sqrt(whole[1:] ** 2 - found[1:] ** 2), lacking[1:], rtol=0.05)
 
 
 def test_near_the_end_of_its_lifetime_the_height_of_an_object_errs_more_than_its_rate_at_epoch_implies() -> None:
@@ -128,8 +146,10 @@ def test_on_an_eccentric_orbit_the_height_errs_as_a_place_elsewhere_on_the_orbit
         assert np.sqrt(matrix[0, 0]) > 0.9 * rms_km, age
 
 
-def test_a_low_set_errs_by_the_published_176_695_168_metres_at_epoch() -> None:
-    np.testing.assert_allclose(1000 * on_circle(circular(700.0), 0.0), [176, 695, 168], rtol=0.06)
+def test_a_low_set_that_agrees_with_its_others_errs_by_the_published_176_695_168_metres_at_epoch() -> None:
+    known = circular(700.0)
+    known.error_scale[:] = 0.2
+    np.testing.assert_allclose(1000 * on_circle(known, 0.0), [176, 695, 168], rtol=0.06)
 
 
 @settings(max_examples=60, deadline=None)
@@ -165,18 +185,42 @@ def test_an_open_orbit_gives_nan_not_a_number_to_trust() -> None:
     assert np.isnan(covariance(circular(700.0), 1.0, np.array([7000.0, 0, 0]), np.array([0, 12.0, 0]))).all()
 
 
-def test_of_real_sets_about_a_twentieth_lies_outside_95_percent_at_1_3_and_7_days() -> None:
+def test_real_sets_lie_inside_50_95_and_99_9_percent_as_often_as_stated_at_1_3_and_7_days() -> None:
     """40 objects for a month; the shares by regime, on 7,450 objects, are in benchmarks/element_errors.py."""
     plain = Propagator(history())
-    scaled = Propagator(history(), running_scales(plain)[0])
+    scaled = Propagator(history(), *running_scales(plain))
     found = own_differences(plain)
-    expected = difference_covariance(scaled, found)
-    solved = np.linalg.solve(expected, found.rtn_km[..., None])[..., 0]
+    solved = np.linalg.solve(difference_covariance(scaled, found), found.rtn_km[..., None])[..., 0]
     squares = np.einsum("ni,ni->n", found.rtn_km, solved)
+    inside = share_inside(squares, degrees_of_freedom(scaled, found.early))
     for age in (1.0, 3.0, 7.0):
-        at_age = squares[found.nominal_days == age]
+        at_age = inside[found.nominal_days == age]
         assert len(at_age) > 150
-        assert 0.01 < np.mean(at_age > 7.815) < 0.12, age
+        assert 0.35 < np.mean(at_age < 0.5) < 0.65, age
+        assert 0.01 < np.mean(at_age > 0.95) < 0.12, age
+        assert np.mean(at_age > 0.999) < 0.02, age
+
+
+def test_the_longer_an_object_agrees_with_its_regime_the_thinner_are_its_tails() -> None:
+    number = np.array([0, 3, 10, 50])
+    sets = history().take(np.zeros(4, int))
+    degrees = degrees_of_freedom(Propagator(sets, None, number), np.arange(4))
+    assert (np.diff(degrees) > 0).all()
+    assert 1 < degrees[0] < degrees[-1] < 6
+    scale = scale_by_history(np.ones((4, 3)), regimes(sets), number)
+    np.testing.assert_array_equal(scale[0], 1.0)
+    assert (np.diff(scale, axis=0) < 0).all()
+
+
+def test_one_bad_set_hardly_changes_the_scale_of_a_quiet_object() -> None:
+    norad_id, before, number = newest_scales(history())
+    quiet = norad_id[np.argmin(np.where(number >= 20, before.max(axis=1), np.inf))]
+    own = np.flatnonzero(history().norad_id == quiet)
+    anomaly = history().mean_anomaly_deg.copy()
+    anomaly[own[len(own) // 2]] += 1.0
+    _, after, _ = newest_scales(dataclasses.replace(history(), mean_anomaly_deg=anomaly))
+    changed = after[norad_id == history().norad_id[own[0]], 1] / before[norad_id == history().norad_id[own[0]], 1]
+    assert changed < 2.5
 
 
 def test_an_object_that_manoeuvres_gets_wider_and_a_quiet_one_narrower() -> None:
@@ -210,6 +254,10 @@ def test_an_object_with_one_set_errs_like_its_regime() -> None:
 
 def test_a_propagator_keeps_its_scales_through_a_choice_and_a_process() -> None:
     scale = np.random.default_rng(1).uniform(0.5, 2, (len(history()), 3))
-    propagator = Propagator(history(), scale)
+    number = np.arange(len(history()))
+    propagator = Propagator(history(), scale, number)
     np.testing.assert_array_equal(propagator.take([3, 1]).error_scale, scale[[3, 1]])
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(propagator)).error_scale, scale)
+    np.testing.assert_array_equal(propagator.take([3, 1]).history_differences, [3, 1])
+    again = pickle.loads(pickle.dumps(propagator))
+    np.testing.assert_array_equal(again.error_scale, scale)
+    np.testing.assert_array_equal(again.history_differences, number)

@@ -1,0 +1,102 @@
+"""Long tails: Student's t as Gaussians of several sizes, and the probability of collision by it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sda_platform.orbits.long_tails import GAUSSIAN, Tails, scaled, share_inside, sizes, widening
+from sda_platform.orbits.risk.best_probability import DILUTED, best_probabilities
+from sda_platform.orbits.risk.gaussian_parts import parts_of, probability_2d
+from sda_platform.orbits.risk.validity import Encounters
+
+DEGREES = [1.0, 1.2, 2.0, 3.5, 6.0]
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+def test_the_gaussians_hold_as_much_as_the_distribution_and_95_percent_where_stated(degrees: float) -> None:
+    weight, variance = (each[0] for each in sizes(np.array([degrees])))
+    for part, within in ((0.5, 0.02), (0.95, 0.025), (0.999, 0.002)):
+        square = 3 * stats.f.ppf(part, 3, degrees) / widening(np.array([degrees]))[0]
+        assert share_inside(np.array([square]), np.array([degrees]))[0] == pytest.approx(part, abs=1e-9)
+        assert (weight * stats.chi2.cdf(square / variance, 3)).sum() == pytest.approx(part, abs=within)
+    assert stats.chi2.ppf(0.95, 3) * widening(np.array([degrees]))[0] == pytest.approx(
+        3 * stats.f.ppf(0.95, 3, degrees)
+    )
+
+
+def test_a_gaussian_is_itself() -> None:
+    weight, variance = sizes(np.array([GAUSSIAN, 2.0]))
+    assert weight[0].tolist() == [1, *[0] * 7]
+    assert variance[0].tolist() == [1] * 8
+    assert widening(np.array([GAUSSIAN])).tolist() == [1.0]
+    assert share_inside(np.array([stats.chi2.ppf(0.95, 3)]), np.array([GAUSSIAN]))[0] == pytest.approx(0.95)
+
+
+def passes(miss_sigmas: float, degrees: tuple[float, float], sigma_km: float = 1.0, steady: float = 0.0) -> Encounters:
+    """A head-on pass of round errors, ``miss_sigmas`` of the first object apart; the second is known well."""
+    covariance = np.diag([1.0, 1.0, 1.0, 1e-9, 1e-9, 1e-9])[None] * sigma_km**2
+    r2 = np.array([[7000.0 + miss_sigmas * sigma_km, 0.0, 0.0]])
+    tails = tuple(Tails(np.array([each]), steady * covariance) for each in degrees)
+    return Encounters(
+        np.array([[7000.0, 0.0, 0.0]]), np.array([[0.0, 7.5, 0.0]]), covariance,
+        r2, np.array([[0.0, -7.5, 1e-3]]), 1e-6 * covariance, np.array([0.01]), tails=(tails[0], tails[1]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+@pytest.mark.parametrize("miss", [0.0, 0.1, 0.5, 1.0, 2.0, 3.0])
+def test_the_probability_is_that_of_the_density_of_students_t_in_the_plane(degrees: float, miss: float) -> None:
+    scale = 1 / np.sqrt(widening(np.array([degrees]))[0])
+    density = (1 + (miss / scale) ** 2 / degrees) ** (-(degrees + 2) / 2) / (2 * np.pi * scale**2)
+    found = probability_2d(passes(miss, (degrees, GAUSSIAN)))[0]
+    assert found == pytest.approx(density * np.pi * 0.01**2, rel=0.07)
+
+
+def test_with_long_tails_a_near_miss_is_likelier_and_so_is_a_far_one() -> None:
+    for miss, is_likelier in ((0.1, True), (1.5, False), (6.0, True)):
+        tailed, plain = (probability_2d(passes(miss, (each, GAUSSIAN)))[0] for each in (2.0, GAUSSIAN))
+        assert (tailed > plain) == is_likelier, miss
+
+
+def test_what_sgp4_lacks_keeps_its_size() -> None:
+    one = passes(0.0, (1.5, GAUSSIAN), steady=1.0)
+    assert probability_2d(one)[0] == pytest.approx(probability_2d(passes(0.0, (GAUSSIAN, GAUSSIAN)))[0], rel=1e-9)
+    covariance, tails = np.diag([4.0] * 6)[None], Tails(np.array([2.0]), np.diag([1.0] * 6)[None])
+    np.testing.assert_allclose(scaled(covariance, tails, np.array([0.5]))[0].diagonal(), 2.5)
+    np.testing.assert_allclose(scaled(covariance, tails, np.array([10.0]))[0].diagonal(), 31.0)
+
+
+def test_the_parts_of_a_pass_weigh_one_and_a_gaussian_pass_is_its_only_part() -> None:
+    both = passes(1.0, (2.0, 3.0))
+    parts = parts_of(both)
+    assert parts.weight.sum() == pytest.approx(1.0)
+    assert len(parts.owner) > 20
+    plain = dataclasses.replace(both, tails=None)
+    assert len(parts_of(plain).owner) == 1
+    np.testing.assert_array_equal(parts_of(plain).passes.covariance_1, both.covariance_1)
+
+
+def test_the_best_probability_of_gaussian_errors_does_not_depend_on_whether_tails_are_stated() -> None:
+    gaussian = passes(1.0, (GAUSSIAN, GAUSSIAN))
+    with_tails, without = (best_probabilities(each) for each in (gaussian, dataclasses.replace(gaussian, tails=None)))
+    assert with_tails.probability.tolist() == without.probability.tolist()
+    assert with_tails.flags == without.flags
+
+
+def test_a_probability_is_diluted_if_smaller_errors_would_raise_it() -> None:
+    near, far = (best_probabilities(passes(miss, (2.0, GAUSSIAN))) for miss in (0.1, 6.0))
+    assert DILUTED in near.flags[0]
+    assert DILUTED not in far.flags[0]
+    assert far.two_dimensional.maximum_probability[0] >= far.probability[0]
+
+
+def test_slow_passes_with_long_tails_are_followed_along_their_orbits_and_their_answers_averaged() -> None:
+    one = passes(0.5, (3.0, GAUSSIAN), sigma_km=0.05)
+    slow = dataclasses.replace(one, v2_km_s=one.v1_km_s + np.array([[0.0, 0.0, 1e-4]]), radius_km=np.array([0.02]))
+    found = best_probabilities(slow)
+    assert found.method[0] != "FOSTER-1992"
+    parts = parts_of(slow)
+    alone = best_probabilities(parts.passes).probability
+    np.testing.assert_allclose(found.probability[0], parts.weight @ alone, rtol=0.05)

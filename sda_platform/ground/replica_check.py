@@ -1,4 +1,4 @@
-"""The check of the followers of the station state: their lag is visible and bounded."""
+"""What is wrong with the servers of the station state: their lag is visible and bounded, as a check and as a vital."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,21 @@ def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
     return [_follower_check(urls)] if urls else []
 
 
-def problems(servers: int, found: Sequence[ReplicaStatus]) -> list[str]:
+def read_problems(urls: Sequence[str], *, timeout_s: float, most_lag_s: float) -> list[str]:
+    """Ask the servers ``urls``, and list their problems; none where no station state is configured."""
+    state = StationState(urls, timeout_s=timeout_s)
+    try:
+        return problems(len(urls), state.statuses(), most_lag_s) if urls else []
+    finally:
+        state.close()
+
+
+def problems(servers: int, found: Sequence[ReplicaStatus], most_lag_s: float = MOST_LAG_S) -> list[str]:
     """List the problems of so many servers' answers: silent ones, no leader, and followers that are late."""
     silent = servers - len(found)
     leading = [each for each in found if each.is_leader]
     newest = newest_leaders(found)
-    late = [each for each in found if each.lag_s > MOST_LAG_S]
+    late = [each for each in found if each.lag_s > most_lag_s]
     return [
         *([f"{silent} of {servers} servers do not answer"] if silent else []),
         *([] if leading else ["no server leads"]),

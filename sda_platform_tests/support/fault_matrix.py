@@ -582,6 +582,10 @@ CASES: Final = (
         "the disk of the backups is not there", "backups_are_made", Side.PLATFORM, ("backups",),
         "backup", BackupFacts("/mnt/backups", None, 93_600.0), BackupFacts("/mnt/backups", 60.0, 93_600.0),
     ),
+    _stated(
+        "a server of the station state is lost", "replicas_follow", Side.PLATFORM, ("station state",),
+        "replica_problems", ["1 of 3 servers do not answer"], [],
+    ),
     _collector("the collector does not answer", "collector", lambda p: p.publish("127.0.0.1:1")),
     _collector("the collector refuses the token", "collector", lambda p: p.answer(401)),
     _collector("another program has the collector's port", "collector", lambda p: setattr(p.report, "content", {})),

@@ -243,5 +243,15 @@ VITALS: Sequence[Vital] = (
         "`sda backup DIRECTORY` makes one now, and the first one.",
         judges.backups,
     ),
+    Vital(
+        "replicas_follow",
+        "replicas of the station state",
+        "All servers of the station state answer, one leads, and its followers follow. Not judged without "
+        "`SDA_STATION_STATE`.",
+        "a server of the station state does not answer; none leads, or two do; a follower is 20 s late",
+        "`sda ground state replicas` lists them. A lost leader is replaced by hand: "
+        "[promote a follower](../how-to/replicate-station-state.md#promote-a-follower).",
+        judges.replicas,
+    ),
 )
 """Every vital, in the order in which they are shown: along the way of the data, then the machinery."""

@@ -140,6 +140,7 @@ class Facts:
     consumed. ``unalerted_cdms``: received messages at the level of an alert that no alert of ours matches.
     ``unlisted``: sensors that reported lately and that the list of ground sensors lacks.
     ``edit_faults``: edits of the catalogue that claim what is not so.
+    ``replica_problems``: what is wrong with the servers of the station state.
     ``unnotified``: channels to people that take no messages, and rules that cannot be used.
     ``refused_rows``: by table, computed rows that commits left out within the last hour.
     ``nothing_starts``: why no run is launched, empty where runs are.
@@ -164,6 +165,7 @@ class Facts:
     unnotified: Sequence[Finding] = ()
     disks: Sequence[DiskFacts] = ()
     backup: BackupFacts | None = None
+    replica_problems: Sequence[str] = ()
     collectors: CollectorFacts | None = None
     engine_answers: bool | None = None
     daemon: DaemonFacts | None = None

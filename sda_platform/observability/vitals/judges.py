@@ -223,3 +223,9 @@ def backups(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     elif found is not None and found.age_s is not None and found.age_s > found.most_s:
         text = f"the newest backup in {found.place} was made {duration(found.age_s)} ago"
         yield Fault("backups", Side.PLATFORM, text, found.age_s)
+
+
+def replicas(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
+    """Return the servers of the station state as one: with a silent leader all followers are late."""
+    if facts.replica_problems:
+        yield Fault("station state", Side.PLATFORM, f"station state: {'; '.join(facts.replica_problems)}")

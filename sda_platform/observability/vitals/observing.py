@@ -13,6 +13,7 @@ from sda_platform.delivery.breaker import guarded
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.fusion.resource import FusionResource
+from sda_platform.ground.replica_check import read_problems
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.notification.late_channels import notification_problems
@@ -22,6 +23,9 @@ from sda_platform.observability.vitals.facts import DeliveryFacts, Facts, Findin
 from sda_platform.observability.vitals.lake_facts import lake_facts
 from sda_platform.orchestration.launch_breaker import why_nothing_starts
 from sda_platform.settings import Settings
+
+_REPLICA_TIMEOUT_S = 2.0
+_MOST_REPLICA_LAG_S = 20.0  # of an evaluation and the next: what lasts shorter needs no person
 
 
 def observe(
@@ -61,6 +65,9 @@ def observe(
         unnotified=[Finding(*each) for each in notification_problems(settings, now_s)],
         disks=process_facts.disk_facts([str(settings.home.absolute()), settings.lake_uri, settings.landing_uri]),
         backup=process_facts.backup_facts(settings.retention, now_s),
+        replica_problems=read_problems(
+            settings.station_state, timeout_s=_REPLICA_TIMEOUT_S, most_lag_s=_MOST_REPLICA_LAG_S
+        ),
         collectors=process_facts.collector_facts(
             settings.home, is_expected=processes is not None and settings.collect_path.exists()
         ),

@@ -36,6 +36,7 @@ from sda_platform.observability.vitals.past_faults import PastFault, past_faults
 from sda_platform.observability.vitals.watch import Receivers, Watch
 from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.runtime import platform_home
+from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.watchdog import Watchdog, current_facts, health
 from sda_platform.setting_sections import VitalsSettings
 from sda_platform.settings import Settings
@@ -297,6 +298,13 @@ def test_the_facts_of_a_lake_are_read_without_an_engine(tmp_path: Path) -> None:
         facts = observe(settings, instance)
     assert set(red_of(facts)) >= {"no_orphans_wait", "subscriber_is_level", "daemon_beats"}
     assert "unknown feed 'rador'" in red_of(facts)["no_orphans_wait"].text
+
+
+def test_servers_of_the_station_state_are_asked_where_there_are_any(tmp_path: Path) -> None:
+    unused = f"postgresql://sda@127.0.0.1:{free_port(0)}/state"
+    for servers, text in ((), ""), ((unused,), "station state: 1 of 1 servers do not answer; no server leads"):
+        found = red_of(observe(Settings(home=tmp_path, station_state=servers))).get("replicas_follow")
+        assert (found.text if found else "") == text
 
 
 def test_the_sensor_shows_each_change_once_and_evaluates_where_no_watchdog_does(tmp_path: Path) -> None:

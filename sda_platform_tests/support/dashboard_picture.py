@@ -1,6 +1,6 @@
 """The picture of the dashboard: the queries of each panel, answered by a real Prometheus, where Grafana has the panel.
 
-A panel whose queries find nothing is drawn empty.
+A panel whose queries find nothing says so, as it does in Grafana.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import DateFormatter
 from matplotlib.figure import Figure
 
 from sda_platform.plots import png_of
@@ -81,12 +82,15 @@ def _draw_panel(axes: Axes, panel: Mapping[str, Any], found: Sequence[Series]) -
     for place, (name, values) in enumerate(ranked):
         times = np.array([1e3 * at for at, _ in values]).astype("datetime64[ms]")
         axes.plot(times, [value for _, value in values], lw=1, label=name if place < _MOST_NAMES else None)
+    axes.set_ylabel(panel["fieldConfig"]["defaults"]["custom"]["axisLabel"], fontsize=7)
+    if not shown:
+        axes.text(0.5, 0.5, "no data", ha="center", va="center", fontsize=8, transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+        return
     axes.grid(alpha=0.3)
     axes.set_ylim(bottom=0)
-    for label in axes.get_xticklabels():
-        label.set_fontsize(5.5)
-    if shown:
-        axes.legend(fontsize=6, loc="upper left", framealpha=0.6)
+    axes.xaxis.set_major_formatter(DateFormatter("%H:%M"))  # type: ignore[no-untyped-call]
+    axes.legend(fontsize=6, loc="upper left", framealpha=0.6)
 
 
 def _text(value: float, panel: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ An alert that did not change in a way that matters is returned as it was sent, s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.event_rows import STATED_COLUMNS
 from sda_platform.conjunction.operator_ephemerides import ASSUMED_EPHEMERIS
 from sda_platform.conjunction.stated_encounters import STATED, STATED_TYPE, Statements
+from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.markings import Marking, highest, of_pair
 from sda_platform.lake.correction_log import content, fact_schema
@@ -48,7 +48,6 @@ _ONLY_STATED = "received_cdm"
 _COPIED = (
     "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2", "stated_by",
 )  # fmt: skip
-_SIGNIFICANT = ("collision_probability", "maximum_probability", "mahalanobis_distance", "stated_probability")
 Row = Mapping[str, Any]
 
 
@@ -154,17 +153,3 @@ def _marking(fact: Row) -> Marking:
     of_message = [Marking.of(fact)] if fact["stated_probability"] is not None else []
     is_assessed = fact["state_source_1"] is not None
     return highest([*(of_pair(fact) if is_assessed else ()), *of_message])
-
-
-def rounded(fact: Row) -> dict[str, Any]:
-    """Return the numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
-    return {
-        "tca_time_ns": round(fact["tca_time_ns"] / 1e6) * 1_000_000,
-        "miss_distance_km": round(fact["miss_distance_km"], 3),
-        "relative_speed_km_s": None if fact["relative_speed_km_s"] is None else round(fact["relative_speed_km_s"], 4),
-        **{name: _significant(fact[name]) for name in _SIGNIFICANT},
-    }
-
-
-def _significant(value: float | None) -> float | None:
-    return float(f"{value:.2e}") if value is not None and math.isfinite(value) else value

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
+from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.formats.fleet import ProtectedObject
 
 Fact = Mapping[str, Any]
@@ -21,14 +22,16 @@ def sort_key(order: str, fact: Fact) -> Any:
     # It loads compiled functions, which takes a second; the command line needs only the names of orders.
     from sda_platform.conjunction.alert_policy import largest_reported, urgency
 
+    # An assessment has more digits than its alert, and both have one place.
+    shown = {**fact, **rounded(fact)}
     first = {
         "level": 0,
-        "tca": fact["tca_time_ns"],
-        "pc": -largest_reported(fact),
-        "miss": fact["miss_distance_km"],
-        "speed": -(fact["relative_speed_km_s"] or 0.0),
+        "tca": shown["tca_time_ns"],
+        "pc": -largest_reported(shown),
+        "miss": shown["miss_distance_km"],
+        "speed": -(shown["relative_speed_km_s"] or 0.0),
     }
-    return first[order], urgency(fact)
+    return first[order], urgency(shown)
 
 
 def first_places(levels: Iterable[str], limit: int | None) -> list[int]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.alerting import rounded
 from sda_platform.conjunction.assessed_passes import assessed_pass
+from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.evidence.bundle import Bundle
 from sda_platform.evidence.errors import EvidenceError

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.main import main
-from sda_platform.conjunction.alerting import rounded
+from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,

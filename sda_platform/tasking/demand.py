@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
+from sda_platform.conjunction.assessed_passes import assessed_passes
+from sda_platform.fusion.tables import STATE_COLUMNS
 from sda_platform.fusion.track_states import LOST as LOST_STATE
 from sda_platform.fusion.track_states import NEW
 from sda_platform.tasking.information import NEGLIGIBLE_GAIN, position_gain, shortest_pass
@@ -22,7 +23,7 @@ from sda_platform.units import HOUR_NS, SECOND_NS
 
 ASSESSMENT_COLUMNS: Final = (
     "norad_id_1", "norad_id_2", "tca_time_ns", "risk", "maximum_probability", "hard_body_radius_m",
-    "state_1", "covariance_1", "state_2", "covariance_2",
+    "state_1", "covariance_1", "degrees_of_freedom_1", "state_2", "covariance_2", "degrees_of_freedom_2",
 )  # fmt: skip
 TRACK_COLUMNS: Final = (
     "norad_id", "state", "epoch_time_ns", "last_seen_ns", "windows", "position_sigma_m", "innovation",
@@ -96,21 +97,11 @@ def _of_conjunctions(
     ]
     if not rows:
         return
-    states = [np.array([row[f"state_{side}"] for row in rows]) for side in (1, 2)]
-    covariances = [covariance_from_lower([row[f"covariance_{side}"] for row in rows]) for side in (1, 2)]
-    radius_m = np.array([row["hard_body_radius_m"] for row in rows])
     # Expected in the middle of the time that is left.
     lead_s = np.array([(row["tca_time_ns"] - as_of_ns) / 2 / SECOND_NS for row in rows])
-    for side in (0, 1):
-        after = shortest_pass(
-            states[side],
-            covariances[side],
-            states[1 - side],
-            covariances[1 - side],
-            radius_m,
-            lead_s,
-            rules.wanted_sigma_km,
-        )
+    encounters = assessed_passes(rows)
+    for side, observed_first in enumerate((encounters, encounters.swapped())):
+        after = shortest_pass(observed_first, lead_s, rules.wanted_sigma_km)
         expected = zip(rows, after.gain.tolist(), after.probability.tolist(), after.dwell_s.tolist(), strict=True)
         for row, gain, probability, dwell_s in expected:
             if not gain >= NEGLIGIBLE_GAIN:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray
-from sda_platform.orbits.risk.probability import collision_probability_2d
+from sda_platform.orbits.risk.gaussian_parts import parts_of, straight_probability
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import EncounterPlane, encounter_plane
 from sda_platform.orbits.two_body import two_body_stm
 
@@ -38,7 +39,7 @@ class ExpectedPass:
 
     Attributes:
         gain: (n,) ln of the factor by which the area of the combined one-sigma ellipse in the encounter plane shrinks.
-        probability: (n,) collision probability afterwards, if the miss stays as it is.
+        probability: (n,) collision probability afterwards, if the miss stays as it is; over all sizes of the errors.
         sigma_km: (n,) the greatest one-sigma of the miss in the encounter plane afterwards.
         dwell_s: (n,) antenna time of the observation.
     """
@@ -67,61 +68,53 @@ def after_fix(
     return np.asarray(0.5 * (after + after.swapaxes(-1, -2)))
 
 
-def expected_pass(
-    observed: FloatArray,
-    observed_covariance: FloatArray,
-    other: FloatArray,
-    other_covariance: FloatArray,
-    radius_m: FloatArray,
-    lead_s: FloatArray,
-    dwell_s: float = FIX_DWELL_S,
-) -> ExpectedPass:
-    """A pass of the observed objects ``lead_s`` (n,) before n encounters; states (n, 6) and covariances at TCA."""
-    after = after_fix(observed, observed_covariance, lead_s, fix_information(dwell_s))
-    relative = other - observed
-    then = _plane(relative, after + other_covariance)
-    probability = collision_probability_2d(
-        1e3 * then.x_km, 1e3 * then.y_km, 1e3 * then.sigma_x_km, 1e3 * then.sigma_y_km, radius_m
-    )
-    gain = encounter_gain(relative, observed_covariance + other_covariance, after + other_covariance)
-    sigma_km = np.maximum(then.sigma_x_km, then.sigma_y_km)
-    return ExpectedPass(gain, np.clip(probability, 0.0, 1.0), sigma_km, np.full(len(gain), dwell_s))
+def expected_pass(encounters: Encounters, lead_s: FloatArray, dwell_s: npt.ArrayLike = FIX_DWELL_S) -> ExpectedPass:
+    """A pass of the first objects of n encounters, ``lead_s`` (n,) before them, of one ``dwell_s`` or of (n,)."""
+    dwells_s = np.broadcast_to(np.asarray(dwell_s, dtype=np.float64), lead_s.shape)
+    information, parts = fix_information(dwells_s), parts_of(encounters)
+    after = _observed(parts.passes, lead_s[parts.owner], information[parts.owner])
+    probability = parts.summed(straight_probability(after)[0], len(lead_s))
+    gain, sigma_km = _gain_and_sigma(encounters, lead_s, information)
+    return ExpectedPass(gain, np.clip(probability, 0.0, 1.0), sigma_km, dwells_s)
 
 
-def shortest_pass(
-    observed: FloatArray,
-    observed_covariance: FloatArray,
-    other: FloatArray,
-    other_covariance: FloatArray,
-    radius_m: FloatArray,
-    lead_s: FloatArray,
-    wanted_sigma_km: float,
-) -> ExpectedPass:
+def shortest_pass(encounters: Encounters, lead_s: FloatArray, wanted_sigma_km: float) -> ExpectedPass:
     """Return the pass with the shortest dwell that is enough: of DWELLS_S the first after which no one-sigma of the
     miss exceeds ``wanted_sigma_km``, or beyond which a longer one changes next to nothing.
 
     Arguments as of `expected_pass`.
     """
-    given = observed, observed_covariance, other, other_covariance, radius_m, lead_s
-    tried = [expected_pass(*given, dwell_s) for dwell_s in DWELLS_S]
-    columns = {
-        field.name: np.stack([getattr(each, field.name) for each in tried])
-        for field in dataclasses.fields(ExpectedPass)
-    }
-    is_enough = columns["sigma_km"] <= wanted_sigma_km
-    is_enough |= columns["gain"] >= columns["gain"][-1] - NEGLIGIBLE_GAIN
-    chosen = is_enough.argmax(axis=0)  # the longest one is always enough
-    return ExpectedPass(**{name: values[chosen, np.arange(len(chosen))] for name, values in columns.items()})
+    tried = [_gain_and_sigma(encounters, lead_s, fix_information(dwell_s)) for dwell_s in DWELLS_S]
+    gain, sigma_km = (np.stack(values) for values in zip(*tried, strict=True))
+    is_enough = (sigma_km <= wanted_sigma_km) | (gain >= gain[-1] - NEGLIGIBLE_GAIN)
+    # The longest one is always enough.
+    return expected_pass(encounters, lead_s, np.array(DWELLS_S)[is_enough.argmax(axis=0)])
 
 
-def fix_information(dwell_s: float) -> FloatArray:
+def fix_information(dwell_s: npt.ArrayLike) -> FloatArray:
     """Compute the information (6, 6) of a fix from an observation of ``dwell_s`` seconds: inverse covariance, km, km/s.
 
-    Independent measurements at a steady rate: the variance of a position falls with their number, that of a velocity
-    also with the square of the time that they span.
+    Of several (n,) it is (n, 6, 6). Independent measurements at a steady rate: the variance of a position falls with
+    their number, that of a velocity also with the square of the time that they span.
     """
-    more = dwell_s / FIX_DWELL_S
-    return np.asarray(_FIX * np.diag([more] * 3 + [more**3] * 3))
+    more = np.asarray(dwell_s, dtype=np.float64) / FIX_DWELL_S
+    return np.asarray(_FIX * np.stack([more] * 3 + [more**3] * 3, axis=-1)[..., None])
+
+
+def _observed(encounters: Encounters, lead_s: FloatArray, information: FloatArray) -> Encounters:
+    state = np.hstack([encounters.r1_km, encounters.v1_km_s])
+    return dataclasses.replace(encounters, covariance_1=after_fix(state, encounters.covariance_1, lead_s, information))
+
+
+def _gain_and_sigma(
+    encounters: Encounters, lead_s: FloatArray, information: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the gain (n,) of passes with this information, and the greatest one-sigma (n,) of the miss afterwards."""
+    after = _observed(encounters, lead_s, information)
+    relative = np.hstack([encounters.dr_km, encounters.dv_km_s])
+    combined = [each.covariance_1 + each.covariance_2 for each in (encounters, after)]
+    then = _plane(relative, combined[1])
+    return encounter_gain(relative, *combined), np.maximum(then.sigma_x_km, then.sigma_y_km)
 
 
 def encounter_gain(relative: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:

@@ -54,6 +54,11 @@ class Encounters:
         tails = self.tails and (self.tails[0].take(rows), self.tails[1].take(rows))
         return Encounters(*columns, tails=tails)
 
+    def swapped(self) -> Encounters:
+        """Return the passes with the first object as the second one."""
+        first, second = (self.r1_km, self.v1_km_s, self.covariance_1), (self.r2_km, self.v2_km_s, self.covariance_2)
+        return Encounters(*second, *first, self.radius_km, tails=self.tails and (self.tails[1], self.tails[0]))
+
     @property
     def dr_km(self) -> FloatArray:
         """Secondary minus primary position."""

@@ -1,5 +1,6 @@
 """What is worth observing: the expected gain of a pass, and the requests that follow from what the platform has."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS, lower_triangles
+from sda_platform.orbits.long_tails import Tails, widening
+from sda_platform.orbits.risk.gaussian_parts import straight_probability
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.two_body import two_body_state, two_body_stm
 from sda_platform.tasking import demand
 from sda_platform.tasking.antennas import Antenna
@@ -30,6 +34,13 @@ HOUR_NS = 3_600_000_000_000
 STATE = np.array([[7000.0, 0.0, 0.0, 0.0, 5.0, 5.6]])
 OTHER = np.array([[7000.2, 0.1, 0.0, 0.0, -5.0, 5.6]])
 WIDE = np.diag([0.5**2, 3.0**2, 0.3**2, 1e-6, 1e-7, 1e-7])[None]
+
+
+def meeting(scale: float, other_scale: float, degrees: tuple[float, float] = (np.inf, np.inf)) -> Encounters:
+    (one, other), radius_km = (STATE, OTHER), np.array([0.01])
+    sides = one[:, :3], one[:, 3:], scale * WIDE, other[:, :3], other[:, 3:], other_scale * WIDE
+    tails = Tails(np.array([degrees[0]]), np.zeros((1, 6, 6))), Tails(np.array([degrees[1]]), np.zeros((1, 6, 6)))
+    return Encounters(*sides, radius_km, tails=tails)
 
 
 def assessment(risk: str, tca_h: float = 12.0, event_id: str = "e1") -> dict[str, Any]:
@@ -76,7 +87,7 @@ def test_a_fix_reduces_the_covariance_as_a_weighted_least_squares_does() -> None
 
 def test_a_pass_shows_more_the_less_is_known_and_the_nearer_it_is() -> None:
     def gain(scale: float, lead_s: float) -> float:
-        told = expected_pass(STATE, scale * WIDE, OTHER, 0.01 * WIDE, np.array([10.0]), np.array([lead_s]))
+        told = expected_pass(meeting(scale, 0.01), np.array([lead_s]))
         return float(told.gain[0])
 
     assert gain(1.0, 3600.0) > gain(0.01, 3600.0) > 0
@@ -84,11 +95,31 @@ def test_a_pass_shows_more_the_less_is_known_and_the_nearer_it_is() -> None:
     assert position_gain(0.0) == 0.0
 
 
+@pytest.mark.parametrize("degrees", [(1.5, np.inf), (np.inf, 3.0), (2.0, 4.0)])
+def test_the_expected_probability_is_that_of_errors_of_all_sizes(degrees: tuple[float, float]) -> None:
+    """The judge draws the sizes: that of Student's t is a chi-square variable."""
+    rng, count, lead_s = np.random.default_rng(5), 40_000, 3600.0
+    encounter = meeting(1.0, 0.05, degrees)
+    drawn = [
+        np.ones(count) if np.isinf(each) else each / rng.chisquare(each, count) / widening(np.array([each]))
+        for each in degrees
+    ]
+    many = meeting(1.0, 0.05).take(np.zeros(count, dtype=np.int64))
+    prior = drawn[0][:, None, None] * many.covariance_1
+    after = after_fix(np.hstack([many.r1_km, many.v1_km_s]), prior, np.full(count, lead_s))
+    other = drawn[1][:, None, None] * many.covariance_2
+    judged = straight_probability(dataclasses.replace(many, covariance_1=after, covariance_2=other))[0].mean()
+    expected = expected_pass(encounter, np.array([lead_s])).probability[0]
+    assert expected == pytest.approx(judged, rel=0.05)
+    gaussian = expected_pass(meeting(1.0, 0.05), np.array([lead_s])).probability[0]
+    assert abs(gaussian / judged - 1) > 0.1, "the tails matter here"
+
+
 @pytest.mark.parametrize("scale", [1e-5, 1e-3, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("other_scale", [1e-5, 0.01, 1.0])
 @pytest.mark.parametrize("lead_s", [600.0, 6 * 3600.0])
 def test_the_dwell_is_the_shortest_that_is_enough(scale: float, other_scale: float, lead_s: float) -> None:
-    given = STATE, scale * WIDE, OTHER, other_scale * WIDE, np.array([10.0]), np.array([lead_s])
+    given = meeting(scale, other_scale), np.array([lead_s])
     found = shortest_pass(*given, wanted_sigma_km=0.1)
     tried = {dwell_s: expected_pass(*given, dwell_s) for dwell_s in DWELLS_S}
     enough = [
@@ -104,8 +135,7 @@ def test_the_dwell_is_the_shortest_that_is_enough(scale: float, other_scale: flo
 
 def test_dwells_differ_with_what_is_wanted_and_what_the_other_object_leaves() -> None:
     def dwell_s(scale: float, other_scale: float, wanted_km: float) -> float:
-        given = STATE, scale * WIDE, OTHER, other_scale * WIDE, np.array([10.0]), np.array([600.0])
-        return float(shortest_pass(*given, wanted_km).dwell_s[0])
+        return float(shortest_pass(meeting(scale, other_scale), np.array([600.0]), wanted_km).dwell_s[0])
 
     assert dwell_s(1.0, 1e-6, 100.0) == DWELLS_S[0], "any fix is good enough"
     assert dwell_s(1.0, 1e-6, 1e-6) == DWELLS_S[-1], "none is, and each is better than the one before"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sda_platform.arrays import FloatArray
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.fusion.tables import STATE_COLUMNS, lower_triangles
 from sda_platform.orbits.two_body import two_body_state
 from sda_platform.tasking.information import (
@@ -48,7 +49,7 @@ def prior(seed: int, size_km: float = 2.0) -> FloatArray:
 def encounter() -> dict[str, Any]:
     terms = lower_triangles(np.concatenate([WIDE, 0.01 * WIDE])).tolist()
     return {"norad_id_1": 5, "tca_time_ns": TCA_NS, "state_1": STATE[0].tolist(), "state_2": OTHER[0].tolist(),
-            "covariance_1": terms[0], "covariance_2": terms[1]}  # fmt: skip
+            "covariance_1": terms[0], "covariance_2": terms[1], "hard_body_radius_m": 10.0}  # fmt: skip
 
 
 @pytest.mark.parametrize("lead_s", [600.0, 3600.0, 5 * 3600.0])
@@ -56,7 +57,7 @@ def encounter() -> dict[str, Any]:
 def test_observations_worth_the_expected_pass_realise_the_expected_gain_of_a_conjunction(
     seed: int, lead_s: float
 ) -> None:
-    found = expected_pass(STATE, WIDE, OTHER, 0.01 * WIDE, np.array([10.0]), np.array([lead_s]))
+    found = expected_pass(assessed_pass(encounter()), np.array([lead_s]))
     made = realised_gain(5, 0.0, [fit(prior(seed), FIX, before_tca_s=lead_s)], encounter())
     assert made == pytest.approx(float(found.gain[0]), abs=0.011)
 

@@ -7,7 +7,7 @@ from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import words_of_action
 from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.data_origins import STATE_KINDS, DataOrigin, Key
-from sda_platform.conjunction.state_choice import why_state
+from sda_platform.conjunction.state_choice import error_distribution, why_state
 from sda_platform.formats.markings import of_pair
 from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.units import SECOND_NS
@@ -54,6 +54,7 @@ def object_rows(
     both = {title: [str(last[f"{column}_{n}"] or "") for n in (1, 2)] for title, column in _OBJECTS.items()}
     both["state from"] = [STATE_KINDS.get(text, text) for text in both["state from"]]
     both["because"] = [why_state(last, n) for n in (1, 2)]
+    both["errors"] = [error_distribution(last, n) for n in (1, 2)]
     both["classification, data mode"] = [", ".join(mark or "not known" for mark in each) for each in of_pair(last)]
     known = [origins.get((last["event_id"], n)) for n in (1, 2)]
     times_ns = [each.time_ns if each else None for each in known]

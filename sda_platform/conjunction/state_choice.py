@@ -1,4 +1,5 @@
-"""Why a state of an assessment rests on its source: findings in `risk_flags`, with the object's number, and as text."""
+"""Why a state of an assessment rests on its source, and how it errs: findings in `risk_flags`, with the object's
+number, and as text."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,3 +24,10 @@ def why_state(assessment: Mapping[str, Any], number: int) -> str:
     """Say in words why the state of object ``number`` (1, 2) rests on its source; empty: there was no other choice."""
     flags = (assessment.get("risk_flags") or "").split(",")
     return "; ".join(text for name, text in CHOICES.items() if f"{name}_{number}" in flags)
+
+
+def error_distribution(assessment: Mapping[str, Any], number: int) -> str:
+    """Say in words how the errors of the state of object ``number`` (1, 2) are distributed; empty: as a Gaussian."""
+    # Assessments of earlier versions have no such column.
+    degrees = assessment.get(f"degrees_of_freedom_{number}")
+    return f"long tails: Student's t, {degrees:.1f} degrees of freedom" if degrees else ""

@@ -18,7 +18,7 @@ from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, 
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture, risks_picture
 from sda_platform.conjunction.history import EventHistory
-from sda_platform.conjunction.state_choice import why_state
+from sda_platform.conjunction.state_choice import error_distribution, why_state
 from sda_platform.formats.markings import Marking, of_event
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
@@ -53,6 +53,8 @@ def alert_lines(
         yield f"  {role:<10} {named} (state from its {source}{data})"
         if why := why_state(last, place):
             yield f"  {'':<10} because {why}"
+        if errors := error_distribution(last, place):
+            yield f"  {'':<10} errors with {errors}"
         if last["radius_source_1"]:
             yield f"  {'':<10} hard-body radius {last[f'radius_{place}_m']:g} m ({last[f'radius_source_{place}']})"
     ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12

@@ -26,7 +26,9 @@ POLICY = AlertPolicy(AlertSettings(red_pc=3e-5))
 
 @pytest.fixture
 def report() -> AlertReport:
-    history = EventHistory.of_correction_log([assessed(hours) for hours in (0, 6, 12)], (), POLICY)
+    history = EventHistory.of_correction_log(
+        [assessed(hours, degrees_of_freedom_2=2.34) for hours in (0, 6, 12)], (), POLICY
+    )
     entry = {"event_id": "an-event", "risk": "red", "as_of_ns": START_NS, "tca_time_ns": TCA_NS, "op": "insert"}
     alerts = [row(CONJUNCTION_ALERTS, **entry, change="risk_level,probability", rule="dilution", status="open")]
     seen = {
@@ -42,7 +44,8 @@ def report() -> AlertReport:
 def test_the_page_says_what_happened_and_why_and_loads_nothing(report: AlertReport) -> None:
     page = report.html()
     for words in ("ISS &lt;ZARYA&gt;", "risk level, probability</td><td>dilution", "own track", "sets.csv record 7",
-                  "&lt;b&gt;looking&lt;/b&gt;", iso(TCA_NS), "1.000e-03", "by the largest Pc over"):  # fmt: skip
+                  "&lt;b&gt;looking&lt;/b&gt;", iso(TCA_NS), "1.000e-03", "by the largest Pc over",
+                  "long tails: Student&#x27;s t, 2.3 degrees of freedom"):  # fmt: skip
         assert words in page, words
     assert page.count("<svg") == 3
     assert not re.search(r"""(src|href)=["'](?!#|data:)|@import|url\((?!#)""", page), "nothing is loaded from elsewhere"

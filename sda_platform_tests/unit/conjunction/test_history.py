@@ -37,7 +37,7 @@ def entry(sequence: int, op: str, *, hours: float, tca_s: float = 0.0, pc: float
         "radius_source_1": "fleet file", "radius_source_2": "default by type",
         "risk": "red" if pc >= 1e-4 else "yellow", "is_2d_valid": True, "maximum_sigma_scale": 2.0,
         "manoeuvre_time_1_ns": None, "manoeuvre_time_2_ns": None, "state_source_1": "element_set",
-        "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t",
+        "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t", "degrees_of_freedom_1": 1.2,
     }  # fmt: skip
 
 
@@ -94,6 +94,9 @@ def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> N
     assert f"alert {EVENT}: red, Pc 2.00e-04" in text
     assert "43800 ICEYE-X2 (state from its elements)" in text
     assert "53718 STARLINK-4695 (state from its track)" in text
+    assert text.count("errors with long tails: Student's t, 1.2 degrees of freedom") == 1, (
+        "those of the track have none"
+    )
     assert "2024-11-01T19:14:31.500Z, 19.0 h after the last assessment" in text
     assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
     assert "+1.500" in text, "how far the TCA moved"

@@ -30,6 +30,7 @@ def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pod]:
         patch.setenv("PGPASSWORD", PASSWORD)
         (work / "data").mkdir()
         found = Pod(work, work / "data")
+        found.remove()  # of a run that was killed
         ending.callback(found.remove)
         found.start_postgres()
         found.start()

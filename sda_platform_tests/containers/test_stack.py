@@ -50,6 +50,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         (work / "secrets" / "users").write_text(f"{USER}:{hashed.stdout}")
         found.build()
         found.configure()
+        found.remove()  # of a run that was killed
         ending.callback(found.remove)
         found.up()
         yield found

@@ -101,14 +101,21 @@ class Site:
         return docker("top", self.container, "-eo", "pid,args")
 
 
+def _remove() -> None:
+    """Remove both sites, their server and their network."""
+    docker("rm", "--force", *(f"{_NETWORK}-{each}" for each in ("north", "south", "postgres")), check=False)
+    docker("network", "rm", _NETWORK, check=False)
+
+
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     with ExitStack() as ending:
         ending.enter_context(docker_daemon(tmp_path))
         make_base(tmp_path)
         build_platform(_IMAGE, "--build-arg", "JARS=--s3")
+        _remove()  # of a run that was killed
+        ending.callback(_remove)
         docker("network", "create", _NETWORK)
-        ending.callback(docker, "network", "rm", _NETWORK, check=False)
         (configured,) = json.loads(docker("network", "inspect", _NETWORK))[0]["IPAM"]["Config"]
         gateway = configured["Gateway"]
         store = ending.enter_context(object_store(tmp_path / "store", host=gateway))
@@ -123,8 +130,6 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
             "--volume", f"{ROOT / 'deploy/subscriber.sql'}:/docker-entrypoint-initdb.d/subscriber.sql:ro",
             "sda-test-postgres",
         )  # fmt: skip
-        names = [f"{_NETWORK}-{each}" for each in ("north", "south", "postgres")]
-        ending.callback(docker, "rm", "--force", *names, check=False)
         environment = {
             **store.environment,
             "SDA_LAKE": _LAKE,

@@ -1,7 +1,7 @@
 """`sda whatif`: the risk of one satellite before and after a planned manoeuvre."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,12 @@ from typing import Any
 import click
 import numpy as np
 
-from sda_platform.cli.grammar import FOUND_FILE, default_option, instant, json_option
-from sda_platform.cli.listing import grid, number, print_json, words
-from sda_platform.cli.people import PeopleConsole, console, lake_of
+from sda_platform.cli.analysis.whatif_output import print_outcome
+from sda_platform.cli.grammar import FOUND_FILE, POSITIVE, default_option, instant, json_option
+from sda_platform.cli.listing import print_json
+from sda_platform.cli.people import PeopleConsole, lake_of
 from sda_platform.settings import Settings
-from sda_platform.units import HOUR_NS
+from sda_platform.units import DAY_NS, HOUR_NS
 
 
 @click.command(short_help="Show what a burn or a planned ephemeris does to a satellite's risk.")
@@ -27,7 +28,7 @@ from sda_platform.units import HOUR_NS
 @default_option("--pointing-error", default=1.0, help="Error of its direction, degrees, 1 sigma.")
 @click.option("--catalog", type=FOUND_FILE, help="Default: the lake's.")
 @click.option("--start", help="Begin of the span, ISO 8601 (default: mission time).")
-@default_option("--hours", default=72.0, help="Length of the span.")
+@click.option("--hours", type=POSITIVE, help="Length of the span (default: that of screenings).")
 @default_option("--threshold-km", default=5.0, help="Miss distance within which each approach counts.")
 @default_option("--sigmas", default=3.0, help="A farther approach counts within so many sigmas.")
 @default_option("--reach-km", default=50.0, help="Largest miss distance of such an approach.")
@@ -46,7 +47,7 @@ def whatif(
     pointing_error: float,
     catalog: Path | None,
     start: str | None,
-    hours: float,
+    hours: float | None,
     threshold_km: float,
     sigmas: float,
     reach_km: float,
@@ -58,17 +59,17 @@ def whatif(
     States are those of assessments: ephemerides, tracks, else element sets.
     """
     from sda_platform.clock import iso
-    from sda_platform.conjunction.least_burn import Avoidance, least_burn
     from sda_platform.conjunction.planned_trajectory import BurnErrors, Stated, burned
-    from sda_platform.conjunction.whatif import compared, total
+    from sda_platform.conjunction.whatif import compared
     from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 
     if burns and ephemeris:
         raise click.UsageError("give burns or an ephemeris, not both")
     errors = BurnErrors(burn_error / 100, float(np.radians(pointing_error)))
     start_ns = instant(start, "--start") if start else _now_ns(settings, catalog)
+    end_ns = start_ns + round((hours or settings.screening.horizon_h) * HOUR_NS)
     scene = replace(
-        _scene(settings, primary, catalog, start_ns, start_ns + round(hours * HOUR_NS), threshold_km),
+        _scene(settings, primary, catalog, start_ns, end_ns, threshold_km),
         sigmas=sigmas,
         reach_km=reach_km,
         errors=errors,
@@ -80,7 +81,11 @@ def whatif(
         elif ephemeris:
             plans = [Stated(_ephemeris(ephemeris, primary), scene.unchanged)]
         before, *after = scene.encounters_of([scene.unchanged, *plans])
-        found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
+        found: dict[str, Any] = {
+            "primary": primary,
+            "span": [iso(start_ns), iso(end_ns)],
+            "before": [_facts(scene, each) for each in before],
+        }
         if after:
             covered = plans[0].span(scene.start_ns, scene.end_ns)
             # What ends with the screened span is no end of the plan.
@@ -93,32 +98,43 @@ def whatif(
             ]
             found["plan_covers"] = [iso(time_ns) for time_ns in covered]
         if goal:
-            span = [instant(text, "--window") for text in window.split("/", 1)] if window else [start_ns]
-            bounds = (span[0], span[1] if len(span) > 1 else span[0] + 24 * HOUR_NS)
-            best = least_burn(scene, before, bounds, goal, most)
-            found |= {"avoidance": None, "is_burn_needed": best is not None}
-            if isinstance(best, Avoidance):
-                found["avoidance"] = {
-                    "burn": asdict(best.burn),
-                    "dv_m_s": best.dv_m_s,
-                    "full_screenings": best.screened,
-                    "total_before": best.total_before,
-                    "total_after": best.total_after,
-                    "unaffected": total(before) - best.total_before,
-                    "after": [_facts(scene, each) for each in best.after],
-                }
-            elif best is not None:
-                found["obstacle"] = {
-                    "burn": asdict(best.burn),
-                    "raises_total": best.raises_total,
-                    **(_facts(scene, best.encounter) or {}),
-                }
+            found |= _avoidance(scene, before, window, goal, most)
     if old := _age_warning(scene):
         click.echo(old, err=True)
+    for text in [] if catalog else _beyond(settings, primary, scene.end_ns):
+        click.echo(text, err=True)
     if as_json:
         print_json(found)
     else:
-        _print(found, goal, most, least)
+        print_outcome(found, goal, most, least)
+
+
+def _avoidance(scene: Any, before: Sequence[Any], window: str | None, goal: float, most: float) -> dict[str, Any]:
+    """Return the least burn of a window, or what is in its way."""
+    from sda_platform.conjunction.least_burn import Avoidance, least_burn
+    from sda_platform.conjunction.whatif import total
+
+    span = [instant(text, "--window") for text in window.split("/", 1)] if window else [scene.start_ns]
+    bounds = (span[0], span[1] if len(span) > 1 else span[0] + DAY_NS)
+    best = least_burn(scene, before, bounds, goal, most)
+    found: dict[str, Any] = {"avoidance": None, "is_burn_needed": best is not None}
+    if isinstance(best, Avoidance):
+        found["avoidance"] = {
+            "burn": asdict(best.burn),
+            "dv_m_s": best.dv_m_s,
+            "full_screenings": best.screened,
+            "total_before": best.total_before,
+            "total_after": best.total_after,
+            "unaffected": total(before) - best.total_before,
+            "after": [_facts(scene, each) for each in best.after],
+        }
+    elif best is not None:
+        found["obstacle"] = {
+            "burn": asdict(best.burn),
+            "raises_total": best.raises_total,
+            **(_facts(scene, best.encounter) or {}),
+        }
+    return found
 
 
 def _progress(scene: Any) -> Any:
@@ -184,6 +200,20 @@ def _age_warning(scene: Any) -> str | None:
     return age_warning(elements.norad_id[used], elements.epoch_time_ns[used], begin_ns[used], end_ns[used])
 
 
+def _beyond(settings: Settings, primary: int, end_ns: int) -> Iterator[str]:
+    """Name the alerts of the satellite whose TCA is after the span: nothing is said of them."""
+    from sda_platform.clock import iso
+    from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+    from sda_platform.lake.correction_log import current_rows
+
+    log = lake_of(settings).log(CONJUNCTION_ALERTS)
+    columns = ["event_id", "sequence", "op", "norad_id_1", "norad_id_2", "tca_time_ns", "risk"]
+    for each in current_rows(log.rows(columns), "event_id").sort_by("tca_time_ns").to_pylist():
+        if primary in (each["norad_id_1"], each["norad_id_2"]) and each["tca_time_ns"] > end_ns:
+            when = iso(each["tca_time_ns"])[:16].replace("T", " ")
+            yield f"not screened: alert {each['event_id'][:8]}, {each['risk']}, TCA {when}; --hours screens longer"
+
+
 def _burn(text: str) -> Any:
     from sda_platform.conjunction.planned_trajectory import Burn
 
@@ -241,78 +271,3 @@ def _facts(scene: Any, encounter: Any) -> dict[str, Any] | None:
         "primary_state": encounter.states[0],
         "secondary_state": encounter.states[1],
     }
-
-
-def _print(found: dict[str, Any], goal: float | None, most: float, least: float) -> None:
-    pairs = found.get("plan") or [{"before": each, "after": None} for each in found["before"]]
-    _grid("before and after the plan" if "plan" in found else "without a plan", pairs, least)
-    if unknown := [pair for pair in pairs if not _is_planned(pair)]:
-        worst = max(pair["before"]["probability"] for pair in unknown)
-        count = "1 event is" if len(unknown) == 1 else f"{len(unknown)} events are"
-        begin, end = (each[:19] for each in found["plan_covers"])
-        console.print(
-            f"{count} not covered by the plan ({begin} to {end}), with a Pc of up to {worst:.2e} before it: nothing is "
-            "known of the risk after it, and the sums leave them out"
-        )
-    if goal is None:
-        return
-    if not found["is_burn_needed"]:
-        console.print(f"no burn is needed: without one no later event has a Pc above {goal:g}")
-        return
-    best, obstacle = found["avoidance"], found.get("obstacle", {})
-    if best is not None:
-        console.print(f"least burn: {best['dv_m_s']:.4f} m/s at {_burn_text(best['burn'])}")
-        sums = f"{best['total_before']:.2e} before, {best['total_after']:.2e} after"
-        console.print(f"sum of Pc of later events: {sums}; of earlier ones {best['unaffected']:.2e}")
-        _grid("after this burn", [{"before": None, "after": each} for each in best["after"]], least)
-        return
-    console.print(f"no burn of at most {most:g} m/s was found that brings every later Pc to {goal:g}")
-    when = f"the nearest, at {_burn_text(obstacle['burn'])},"
-    what = f"{obstacle['norad_id']} {obstacle['name']} at {obstacle['tca_utc'][:19].replace('T', ' ')}"
-    reason = "raises the sum of Pc, most by" if obstacle["raises_total"] else "leaves"
-    console.print(f"{when} {reason} {what}, Pc {obstacle['probability']:.2e}")
-
-
-def _burn_text(burn: dict[str, Any]) -> str:
-    from sda_platform.clock import iso
-
-    parts = ", ".join(f"{part:+.4f}" for part in burn["dv_rtn_m_s"])
-    return f"{iso(burn['time_ns'])}, RTN {parts} m/s"
-
-
-def _grid(title: str, pairs: list[dict[str, Any]], least: float) -> None:
-    """Events from ``least`` on, the largest Pc first, then the number of others and the sums of all."""
-
-    def worst(pair: dict[str, Any]) -> float:
-        return max(float(pair[side]["probability"]) for side in ("before", "after") if pair[side])
-
-    shown = sorted((pair for pair in pairs if worst(pair) >= least), key=worst, reverse=True)
-    console.print(
-        grid(_COLUMNS, map(_row, shown), title=title) if shown else f"{title}: no approach with Pc {least:g} or more"
-    )
-    sums = [
-        f"{sum(pair[side]['probability'] for pair in pairs if pair[side] and _is_planned(pair)):.2e} {side}"
-        for side in ("before", "after")
-        if any(pair[side] for pair in pairs)
-    ]
-    rest = f"{len(pairs) - len(shown)} more below {least:g}"
-    console.print(f"{rest}; sum of Pc {', '.join(sums) or '0'}")
-
-
-def _row(pair: dict[str, Any]) -> dict[str, str]:
-    known = pair["before"] or pair["after"]
-    row = {"secondary": f"{known['norad_id']} {known['name']}", "TCA (UTC)": known["tca_utc"][:19].replace("T", " ")}
-    for side, names in (("before", ("miss km", "Pc")), ("after", ("miss after", "Pc after"))):
-        each = pair[side]
-        none = "––" if _is_planned(pair) else "??"
-        row |= dict(zip(names, (f"{each['miss_km']:.3f}", f"{each['probability']:.2e}") if each else none, strict=True))
-    return {**row, "by": f"{known['primary_state']}; {known['secondary_state']}"}
-
-
-def _is_planned(pair: dict[str, Any]) -> bool:
-    """Whether the plan covers an event; without a plan, every event counts."""
-    return bool(pair.get("is_planned", True))
-
-
-_NUMBERS = ("miss km", "Pc", "miss after", "Pc after")
-_COLUMNS = (*(words(n, n) for n in ("secondary", "TCA (UTC)")), *(number(n, n) for n in _NUMBERS), words("by", "by"))

@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 _PHRASE: Final = "ERRORS BY STUDENT T, DEGREES OF FREEDOM"
-_STATED: Final = re.compile(rf"{_PHRASE}\s*[=:]\s*(\d+(?:\.\d+)?)(?![\d.])", re.IGNORECASE)
+_STATED: Final = re.compile(rf"{_PHRASE}\s*[=:]\s*(\d+(?:\.\d+)?)(?![\d.,e])", re.IGNORECASE)
 _LEAST: Final = 1.0
 
 

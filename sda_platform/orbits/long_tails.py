@@ -21,11 +21,14 @@ GAUSSIAN: Final = float("inf")
 HELD: Final = 0.95
 """The part of errors that lies inside the 95 % ellipsoid of a covariance of `element_errors`."""
 _AXES: Final = 3
-# Gaussians of a distribution: Pc is within 5 % of the integral over all sizes, from 1 to 6 degrees of freedom.
-_SIZES: Final = 8
-# Of the logarithm of the precision: how far the sizes reach in its standard deviations, and in itself. Wider Gaussians
-# than these are too thin to add to a probability of collision.
-_BELOW, _ABOVE, _LEAST, _GREATEST = 4.5, 2.6, -6.5, 2.5
+NEARLY_GAUSSIAN: Final = 200.0
+"""With so many degrees of freedom Pc differs from a Gaussian's by less than 3 % up to three sigmas."""
+# Gaussians of a distribution: Pc is within 2 % of the integral over all sizes, from 1 to 6 degrees of freedom and up to
+# a miss of 30 sigmas.
+_SIZES: Final = 12
+# Of the logarithm of the precision: how far the sizes reach, in its standard deviations before and after a miss is
+# known, and in itself.
+_BELOW, _BELOW_AFTERWARDS, _ABOVE, _LEAST, _GREATEST = 4.5, 3.5, 2.6, -20.0, 2.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,26 +66,34 @@ def share_inside(squared_distance: FloatArray, degrees: FloatArray) -> FloatArra
     return np.asarray(np.where(np.isinf(degrees), special.gammainc(_AXES / 2, squared_distance / 2), inside))
 
 
-def sizes(degrees: FloatArray) -> tuple[FloatArray, FloatArray]:
+def sizes(degrees: FloatArray, squared_distance: npt.ArrayLike = 0.0) -> tuple[FloatArray, FloatArray]:
     """Return weights and variances (n, k) of the Gaussians that make up the distribution.
 
-    Variances are in units of that of the Gaussian with the same 95 % ellipsoid. A Gaussian is itself, with weights 0
-    of the others.
+    Variances are in units of that of the Gaussian with the same 95 % ellipsoid. They reach to the sizes that explain an
+    error of ``squared_distance`` (n,) in its squared sigmas. A Gaussian is itself, with weights 0 of the others.
     """
     is_gaussian = np.isinf(degrees)
-    half = np.where(is_gaussian, 1.0, degrees) / 2
-    spread = np.sqrt(special.polygamma(1, half))
-    middle = special.digamma(half) - np.log(half)
-    least = np.maximum(middle - _BELOW * spread, _LEAST)
+    half, wide = np.where(is_gaussian, 1.0, degrees) / 2, widening(degrees)
+    spread, middle = np.sqrt(special.polygamma(1, half)), special.digamma(half) - np.log(half)
+    # Given an error in the encounter plane, the precision follows a gamma distribution again.
+    rate = half + wide * np.asarray(squared_distance) / 2
+    afterwards = special.digamma(half + 1) - np.log(rate)
+    least = np.minimum(
+        middle - _BELOW * spread, afterwards - _BELOW_AFTERWARDS * np.sqrt(special.polygamma(1, half + 1))
+    )
     greatest = np.minimum(middle + _ABOVE * spread, _GREATEST)
-    log_precision = np.linspace(least, greatest, _SIZES, axis=1)
-    weight = np.exp(half[:, None] * (log_precision - np.exp(log_precision)))
+    # Each row of contiguous memory, so that no sum depends on how many there are.
+    log_precision = np.ascontiguousarray(np.linspace(np.maximum(least, _LEAST), greatest, _SIZES, axis=1))
+    log_weight = half[:, None] * (log_precision - np.exp(log_precision))
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    variance = np.exp(-log_precision) / widening(degrees)[:, None]
+    variance = np.exp(-log_precision) / wide[:, None]
     weight[is_gaussian], variance[is_gaussian] = np.eye(_SIZES)[0], 1.0
     return weight, variance
 
 
-def scaled(covariance: FloatArray, tails: Tails, variance: FloatArray) -> FloatArray:
-    """Return covariances (n, 6, 6) whose part with a long tail is ``variance`` (n,) times as large."""
-    return np.asarray(variance[:, None, None] * covariance + (1 - variance[:, None, None]) * tails.steady)
+def scaled(covariance: FloatArray, steady: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return covariances (..., k, k) whose part with a long tail, all but ``steady``, is ``variance`` (...) times as
+    large.
+    """
+    return np.asarray(variance[..., None, None] * covariance + (1 - variance[..., None, None]) * steady)

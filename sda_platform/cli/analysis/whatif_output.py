@@ -7,8 +7,9 @@ from sda_platform.cli.people import console
 
 
 def print_outcome(found: dict[str, Any], goal: float | None, most: float, least: float) -> None:
-    """Print the events before and after a plan, those of Pc ``least`` and more, and the least burn of at most ``most``
-    m/s that brings Pc to ``goal``.
+    """Print the events of Pc ``least`` and more, before and after a plan.
+
+    With a ``goal`` also the least burn, of at most ``most`` m/s, that brings Pc to it.
     """
     begin, until = (_minute(each) for each in found["span"])
     console.print(f"screened from {begin} to {until} UTC")

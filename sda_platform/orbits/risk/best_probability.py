@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.arrays import FloatArray
+from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.numerical import in_threads
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
+from sda_platform.orbits.risk.deciding_parts import are_diluted, deciding
 from sda_platform.orbits.risk.degenerate import is_usable
 from sda_platform.orbits.risk.gaussian_parts import Parts, parts_of, stated_risk, straight_probability
 from sda_platform.orbits.risk.levels import YELLOW_FROM
@@ -25,11 +27,8 @@ from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
 from sda_platform.orbits.risk.probability import ShortEncounterRisk, maximum_over_unknown
 from sda_platform.orbits.risk.validity import (
     COVARIANCE_MISSING,
-    EXTENDED,
     LACKING,
-    LOW_SPEED,
     Encounters,
-    concerns,
     missing_covariances,
 )
 from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
@@ -48,10 +47,6 @@ _FEWEST_HITS = 10
 _SEED = 508
 # km and km/s: beyond any orbit about the Earth, and small enough to be squared.
 _LARGEST_STATE = 1e9
-# A part of a pass counts if it adds this much of the 2D probability; where that may be far too low, if it is as likely.
-_COUNTING_SHARE, _COUNTING_WEIGHT = 0.01, 0.03
-# Of all variances: by how much less one sees whether a probability is diluted.
-_NARROWER = 0.98
 # A pair that is near more than this part of the time at the edge of the window has not separated.
 _SEPARATED = 1e-3
 
@@ -114,12 +109,10 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     assessed = passes.take(usable)
     plane = stated_risk(assessed)
     missing = missing_covariances(assessed)
-    bound = _bound_by_the_other(assessed, missing)
     parts = parts_of(assessed)
+    bound = _bound_by_the_other(assessed, parts, missing)
     straight, repaired = straight_probability(parts.passes)
-    concerned = concerns(parts.passes)
-    counts = _counting(parts, straight, concerned, len(usable))
-    reasons = [[name for name, of in concerned.items() if of[row]] for row in range(len(straight))]
+    counts, reasons = deciding(parts, straight, len(usable))
     judged = [_Verdict(_Answer(float(each), FOSTER), True, float(each)) for each in straight]
 
     def judge(rows: slice) -> None:
@@ -129,13 +122,15 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
 
     in_threads(judge, int(counts.sum()), os.cpu_count() or 1)
     plane = plane.over_sizes(parts.summed(straight, len(usable)))
-    is_diluted = _are_diluted(assessed, parts, plane)
+    sums = parts.summed(np.nan_to_num(straight), len(usable))
+    is_diluted = are_diluted(assessed, parts, plane)
     ends = np.searchsorted(parts.owner, np.arange(len(usable) + 1))
     verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
     for row, place in enumerate(usable.tolist()):
         own = np.arange(ends[row], ends[row + 1])
-        verdict = _averaged(judged, own[counts[own]].tolist(), own.tolist(), parts.weight)
-        names = [name for part in own[counts[own]].tolist() for name in reasons[part]]
+        counting = own[counts[own]].tolist()
+        verdict = _averaged(judged, own, counts, parts.weight, straight, float(sums[row]))
+        names = [name for part in counting for name in reasons[part]]
         flags[place] = [*dict.fromkeys(names), *([DILUTED] if is_diluted[row] else [])]
         for_risk = float(np.fmax(verdict.probability_for_risk, bound[row]))
         if missing[:, row].all() and for_risk < YELLOW_FROM:
@@ -152,64 +147,56 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     )
 
 
-def _counting(
-    parts: Parts, straight: FloatArray, concerned: dict[str, npt.NDArray[np.bool_]], count: int
-) -> npt.NDArray[np.bool_]:
-    """Return which parts (m,) decide the probability of their pass: their concerns count, and are looked into.
+def _averaged(
+    judged: Sequence[_Verdict],
+    own: IntArray,
+    counts: npt.NDArray[np.bool_],
+    weight: FloatArray,
+    straight: FloatArray,
+    summed: float,
+) -> _Verdict:
+    """Return the verdict of a pass by those of its parts ``own``; those that do not count have their 2D answers, whose
+    weighted sum over all is ``summed``.
 
-    By its 2D probability, or, where that may be far too low, by its weight.
+    As far as the answers of the counting ones differ from their 2D answers, the others do. A part without any answer is
+    left out.
     """
-    share = parts.weight * np.nan_to_num(straight)
-    decides = share >= _COUNTING_SHARE * np.bincount(parts.owner, share, minlength=count)[parts.owner]
-    misleads = concerned[LOW_SPEED] | concerned[EXTENDED]
-    largest = np.zeros(count)
-    np.maximum.at(largest, parts.owner, parts.weight)
-    is_likeliest = parts.weight == largest[parts.owner]
-    return np.asarray((decides & (share > 0)) | (misleads & (parts.weight >= _COUNTING_WEIGHT)) | is_likeliest)
-
-
-def _are_diluted(passes: Encounters, parts: Parts, plane: ShortEncounterRisk) -> npt.NDArray[np.bool_]:
-    """Return which passes (n,) would have a larger 2D probability if all errors were smaller."""
-    diluted = plane.maximum_sigma_scale < 1
-    if len(parts.owner) > len(passes.radius_km):
-        narrow = dataclasses.replace(
-            parts.passes,
-            covariance_1=_NARROWER * parts.passes.covariance_1,
-            covariance_2=_NARROWER * parts.passes.covariance_2,
-        )
-        nearer = parts.summed(straight_probability(narrow)[0], len(diluted))
-        is_split = np.bincount(parts.owner, minlength=len(diluted)) > 1
-        diluted = np.where(is_split, nearer > plane.probability, diluted)
-    return np.asarray(diluted)
-
-
-def _averaged(judged: list[_Verdict], counting: list[int], own: list[int], weight: FloatArray) -> _Verdict:
-    """Return the verdict of a pass by those of its parts ``own``, of which the ``counting`` ones were looked into."""
     if len(own) == 1:
-        return judged[own[0]]
-    answers = [(float(weight[part]), judged[part]) for part in own]
-    errors = [part_weight * each.answer.standard_error for part_weight, each in answers]
+        return judged[int(own[0])]
+    counting, unanswered = own[counts[own]], own[~counts[own] & np.isnan(straight[own])]
+    verdicts, weights = [judged[part] for part in counting], weight[counting]
+    whole = weight[own].sum() / (weight[own].sum() - weight[unanswered].sum())
+    plain = float(weights @ np.nan_to_num(straight[counting]))
+
+    def mean(answers: Sequence[float]) -> float:
+        found = float(weights @ np.array(answers))
+        return min(float(whole) * (summed * (found / plain) if plain > 0 else found), 1.0)
+
+    valid = [each.valid_2d for each in verdicts]
+    errors = [part * each.answer.standard_error for part, each in zip(weights, verdicts, strict=True)]
     known = [error for error in errors if not np.isnan(error)]
-    valid = [judged[part].valid_2d for part in counting]
     answer = _Answer(
-        sum(part_weight * each.answer.probability for part_weight, each in answers),
-        max((judged[part].answer.method for part in counting), key=METHODS.index),
+        mean([each.answer.probability for each in verdicts]),
+        max((each.answer.method for each in verdicts), key=METHODS.index),
         float(np.linalg.norm(known)) if known else float("nan"),
     )
-    for_risk = sum(part_weight * each.probability_for_risk for part_weight, each in answers)
+    for_risk = mean([each.probability_for_risk for each in verdicts])
     return _Verdict(answer, None if None in valid else all(valid), for_risk)
 
 
-def _bound_by_the_other(passes: Encounters, missing: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return the largest probability (n,) by the one known covariance, where the other is ``missing`` (2, n);
-    else NaN.
+def _bound_by_the_other(passes: Encounters, parts: Parts, missing: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return the largest probability (n,) by the one known covariance, over all sizes of its errors, where the other is
+    ``missing`` (2, n); else NaN.
     """
     bound = np.full(len(passes.radius_km), np.nan)
     for known, unknown in ((0, 1), (1, 0)):
-        rows = np.flatnonzero(missing[unknown] & ~missing[known])
-        part = passes.take(rows)
+        is_half_known = missing[unknown] & ~missing[known]
+        rows = np.flatnonzero(is_half_known[parts.owner])
+        part = parts.passes.take(rows)
         covariance = (part.covariance_1, part.covariance_2)[known][:, :3, :3]
-        bound[rows] = maximum_over_unknown(part.dr_km, part.dv_km_s, covariance, 1000 * part.radius_km)
+        largest = np.zeros(len(parts.owner))
+        largest[rows] = maximum_over_unknown(part.dr_km, part.dv_km_s, covariance, 1000 * part.radius_km)
+        bound[is_half_known] = parts.summed(largest, len(bound))[is_half_known]
     return bound
 
 

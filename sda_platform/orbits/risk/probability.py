@@ -45,11 +45,13 @@ class ShortEncounterRisk:
     covariance_repaired: npt.NDArray[np.bool_]
 
     def with_maximum(self, known: FloatArray) -> ShortEncounterRisk:
-        """Replace the maximum by ``known`` (n,) where that is not NaN; no scaling gives it."""
+        """Replace the maximum by ``known`` (n,), or the probability if that is larger, where ``known`` is not NaN; no
+        scaling gives it.
+        """
         has = ~np.isnan(known)
         return dataclasses.replace(
             self,
-            maximum_probability=np.where(has, known, self.maximum_probability),
+            maximum_probability=np.where(has, np.fmax(known, self.probability), self.maximum_probability),
             maximum_sigma_scale=np.where(has, np.nan, self.maximum_sigma_scale),
         )
 

@@ -100,7 +100,7 @@ def encounter_plane(
     covariance = np.asarray(position_covariance_km2, dtype=np.float64).reshape(-1, 3, 3)
     known = np.isfinite(dr).all(axis=-1) & np.isfinite(covariance).all(axis=(-2, -1)) & (dv != 0).any(axis=-1)
     covariance = np.where(known[:, None, None], covariance, np.eye(3))
-    across = _across(dv)
+    across = across_velocity(dv)
     projected = across @ covariance @ across.swapaxes(-1, -2)
     variance, axes = np.linalg.eigh(0.5 * (projected + projected.swapaxes(-1, -2)))
     miss = np.abs(np.einsum("nji,njk,nk->ni", axes, across, dr))
@@ -110,7 +110,7 @@ def encounter_plane(
     return EncounterPlane(miss[:, 0], miss[:, 1], sigma[:, 0], sigma[:, 1], repaired)
 
 
-def _across(dv: FloatArray) -> FloatArray:
+def across_velocity(dv: FloatArray) -> FloatArray:
     """Two unit vectors across each velocity, (n, 2, 3), the first starting from the axis least along it."""
     with np.errstate(invalid="ignore"):
         along = np.nan_to_num(dv / np.linalg.norm(dv, axis=-1, keepdims=True), nan=0.6)

@@ -139,6 +139,30 @@ def test_a_message_that_contradicts_itself_is_never_green__41() -> None:
     assert message_risk(message).risk == "red"
 
 
+@pytest.mark.parametrize("degrees", ["1", "1.2", "199", "2000", "1000000000", "0.5"])
+def test_degrees_of_freedom_of_a_foreign_message_lose_neither_it_nor_its_level(degrees: str) -> None:
+    message = message_of(ALFANO[2])
+
+    def stated(message: Cdm) -> Cdm:
+        comment = f"ERRORS BY STUDENT T, DEGREES OF FREEDOM = {degrees}"
+        first, second = (replace(each, comments=(comment,)) for each in message.objects)
+        return replace(message, objects=(first, second))
+
+    plain, tailed = message_risk(message), message_risk(stated(message))
+    assert tailed.pc is not None and plain.pc is not None
+    if 1 <= float(degrees) < 10:
+        assert tailed.pc > 1.5 * plain.pc, "the miss is small"
+    else:
+        assert tailed.pc == pytest.approx(plain.pc, rel=0.05)
+    assert tailed.risk == plain.risk == "red"
+    first, second = message.objects
+    open_orbit = replace(first, velocity_km_s=first.velocity_km_s * 2.0)
+    for objects in ((open_orbit, second), (first, replace(second, covariance_rtn=0 * second.covariance_rtn))):
+        changed = replace(message, objects=objects)
+        without, found = message_risk(changed), message_risk(stated(changed))
+        assert (found.risk, found.valid_2d) == (without.risk, without.valid_2d)
+
+
 def _level_with(message: Cdm, covariance_rtn: np.ndarray) -> str:
     first, second = message.objects
     return message_risk(replace(message, objects=(first, replace(second, covariance_rtn=covariance_rtn)))).risk

@@ -18,7 +18,9 @@ def test_what_is_written_is_read(degrees: float) -> None:
     "comment",
     ["", "DEGREES OF FREEDOM = 3", "ERRORS BY STUDENT T, DEGREES OF FREEDOM = 0.2",
      "errors by Student t, degrees of freedom = x",
-     "ERRORS BY STUDENT T, DEGREES OF FREEDOM = 3.1.2", "ERRORS BY STUDENT T, DEGREES OF FREEDOM = -3"],
+     "ERRORS BY STUDENT T, DEGREES OF FREEDOM = 3.1.2",
+     "ERRORS BY STUDENT T, DEGREES OF FREEDOM = 3E5", "ERRORS BY STUDENT T, DEGREES OF FREEDOM = 3,5",
+     "ERRORS BY STUDENT T, DEGREES OF FREEDOM = -3"],
 )  # fmt: skip
 def test_without_a_number_of_at_least_one_errors_are_gaussian(comment: str) -> None:
     assert stated_degrees([comment]) == inf

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeGuard
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
@@ -96,7 +97,9 @@ class Settings(BaseSettings):
         description="Address of the Dagster UI. Open it to a network with users and behind a proxy with TLS only.",
     )
     http_hosts: tuple[str, ...] = Field(
-        (), description='Names with a dot under which clients reach the HTTP servers, as JSON: ["sda.example.org"].'
+        (),
+        description="Names with a dot, beside that of `SDA_UI_URL`, under which clients reach the HTTP servers, as "
+        'JSON: ["sda.example.org"].',
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
     health_port: int = Field(
@@ -205,6 +208,12 @@ class Settings(BaseSettings):
     def shown_ui_url(self) -> str:
         """How links to the Dagster UI begin."""
         return self.ui_url.rstrip("/") or f"http://127.0.0.1:{self.webserver_port}"
+
+    @property
+    def own_hosts(self) -> tuple[str, ...]:
+        """Names with a dot of the HTTP servers: those that are listed, and that of the address in links."""
+        named = urlsplit(self.ui_url).hostname
+        return (*self.http_hosts, named) if named else self.http_hosts
 
     @property
     def landing_uri(self) -> str:

@@ -4,12 +4,14 @@ A failure that the user can correct gives one line and exit code 1. A wrong use 
 code 2.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import click
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from sda_platform.cli.alert.commands import alert
 from sda_platform.cli.analysis import commands as analysis
@@ -53,6 +55,8 @@ def main(context: click.Context, home: Path | None) -> None:
     except ValidationError as error:
         wrong = "; ".join(_refusals(error))
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
+    except SettingsError as error:
+        raise click.ClickException(f"a setting cannot be used: {_not_json(error)}") from None
     except (UnknownSetting, UnusablePlace) as error:
         raise click.ClickException(str(error)) from None
     context.with_resource(private_files(int(context.obj.access.umask, 8)))
@@ -67,6 +71,14 @@ def _default_settings(command: str | None) -> Settings:
         return settings
     click.echo(f"home: {demo}, that of the demo", err=True)
     return Settings(home=demo)
+
+
+def _not_json(error: SettingsError) -> str:
+    """Return what is wrong with a variable that must hold JSON; its value may be secret."""
+    named = re.search(r'field "(\w+)"', str(error))
+    variables = {setting.path: setting.variable for setting in declared_settings()}
+    reason = f"{variables.get((named[1],), named[1])} is not JSON" if named else str(error)
+    return f'{reason}; a list is written ["a", "b"], a table {{"a": 1}}'
 
 
 def _refusals(error: ValidationError) -> Iterator[str]:

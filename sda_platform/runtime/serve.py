@@ -76,7 +76,7 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
                 puts,
                 submissions,
                 clients,
-                settings.http_hosts,
+                settings.own_hosts,
                 groups,
                 pages,
                 people=_people(users),

@@ -181,7 +181,7 @@ def main(address: str) -> int:
     host, _, port = address.rpartition(":")
     settings = Settings()
     watchdog = Watchdog(settings)
-    pages = Pages(host, int(port), watchdog.pages(), settings.http_hosts)
+    pages = Pages(host, int(port), watchdog.pages(), settings.own_hosts)
     stop = threading.Event()
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
     notifier = Notifier(settings, lake, _print)

@@ -297,7 +297,7 @@ def main(arguments: Sequence[str]) -> None:
         if users is None and anyone is Role.ADMIN:
             _log.warning("the UI has no login: who reaches it may change everything, unless SDA_WEBSERVER_USERS is set")
         app: Starlette = RoleWebserver(context, path_prefix, poll_rate).create_asgi_app(**options)
-        return gated(app, settings.http_hosts, users, anyone)
+        return gated(app, settings.own_hosts, users, anyone)
 
     setattr(cli, _FACTORY, build)
     run = functools.partial(

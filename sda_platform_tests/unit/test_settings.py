@@ -21,6 +21,7 @@ from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
 from sda_platform.edge.report_client import TOKEN_VARIABLE
 from sda_platform.fusion.resource import FusionResource
+from sda_platform.http_gate import is_own_host
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import delta_log
 from sda_platform.orchestration.resources import LandingResource
@@ -205,6 +206,13 @@ def test_a_variable_sets_every_section_that_uses_it(monkeypatch: pytest.MonkeyPa
     assert settings.screening.at_once == settings.scheduling.at_once == 7
 
 
+def test_the_host_of_the_address_in_links_is_one_of_ours() -> None:
+    behind = Settings(ui_url="https://sda.example.org/", http_hosts=("other.example.org",))
+    assert [host for host in ("sda.example.org", "other.example.org", "rebound.example.org")
+            if is_own_host(host, behind.own_hosts)] == ["sda.example.org", "other.example.org"]  # fmt: skip
+    assert not is_own_host("sda.example.org", Settings().own_hosts)
+
+
 def test_an_argument_replaces_one_value_of_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDA_SCREENING_REFRESH_H", "3")
     settings = Settings(screening={"horizon_h": 24.0})
@@ -237,6 +245,9 @@ def test_a_value_that_cannot_be_used_is_refused(
             {"SDA_ALERT_YELLOW_PC": "1e-3", "SDA_ALERT_RED_PC": "1e-5"},
             "SDA_ALERT_YELLOW_PC is 0.001, above SDA_ALERT_RED_PC, which is 1e-05: exchange them",
         ),
+        ({"SDA_HTTP_HOSTS": "sda.example.org"}, 'SDA_HTTP_HOSTS is not JSON; a list is written ["a", "b"]'),
+        ({"SDA_ETCD": "http://10.0.0.1:2379"}, "SDA_ETCD is not JSON"),
+        ({"SDA_DEAD_LETTER_GROWTH_BY_KIND": "x"}, "SDA_DEAD_LETTER_GROWTH_BY_KIND is not JSON"),
         ({"SDA_ALERT_DILUTION_YELLOW_PC": "0.1"}, "above SDA_ALERT_DILUTION_RED_PC"),
         ({"SDA_ALERT_DILUTION_RED_SIGMAS": "3"}, "above SDA_ALERT_DILUTION_YELLOW_SIGMAS"),
     ],

@@ -106,8 +106,6 @@ def element_covariance_rtn(
     time_ns: IntArray | np.int64,
     r_teme_km: FloatArray,
     v_teme_km_s: FloatArray,
-    *,
-    most_km: float = np.inf,
 ) -> FloatArray:
     """Covariance (n, 6, 6), km and km/s, of the states that element sets predict, in the RTN axes of these states.
 
@@ -119,9 +117,8 @@ def element_covariance_rtn(
         index: (n,) rows of the propagator.
         time_ns: (n,) or scalar times of the states; before the epoch counts as after it.
         r_teme_km, v_teme_km_s: (n, 3) predicted states; rows that are not closed orbits give NaN.
-        most_km: the largest growth in-track. Where it would be larger, all growth is smaller in proportion.
     """
-    of_sets = set_covariance_rtn(propagator, index, time_ns, r_teme_km, v_teme_km_s, most_km=most_km)
+    of_sets = set_covariance_rtn(propagator, index, time_ns, r_teme_km, v_teme_km_s)
     return of_sets + steady_covariance_rtn(r_teme_km, v_teme_km_s)
 
 
@@ -137,7 +134,7 @@ def set_covariance_rtn(
     """Covariance (n, 6, 6), RTN, by what sets differ in from others of their objects; as `element_covariance_rtn`.
 
     The object's error scales (`Propagator.error_scale`) multiply the errors along each axis. In-track, the sigma of the
-    growth is at most MOST_IN_TRACK_KM.
+    growth is at most MOST_IN_TRACK_KM, and ``most_km``: where it would be larger, all growth is smaller in proportion.
     """
     elements = propagator.elements
     motion, eccentricity = elements.mean_motion_rev_per_day[index], elements.eccentricity[index]

@@ -19,11 +19,7 @@ def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
 
 def read_problems(urls: Sequence[str], *, timeout_s: float, most_lag_s: float) -> list[str]:
     """Ask the servers ``urls``, and list their problems; none where no station state is configured."""
-    state = StationState(urls, timeout_s=timeout_s)
-    try:
-        return problems(len(urls), state.statuses(), most_lag_s) if urls else []
-    finally:
-        state.close()
+    return problems(len(urls), _statuses(StationState(urls, timeout_s=timeout_s)), most_lag_s) if urls else []
 
 
 def problems(servers: int, found: Sequence[ReplicaStatus], most_lag_s: float = MOST_LAG_S) -> list[str]:
@@ -41,17 +37,20 @@ def problems(servers: int, found: Sequence[ReplicaStatus], most_lag_s: float = M
     ]
 
 
+def _statuses(state: StationState) -> Sequence[ReplicaStatus]:
+    try:
+        return state.statuses()
+    finally:
+        state.close()
+
+
 def _follower_check(urls: Sequence[str]) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=GROUND_COMMANDS.name,
         description=f"All servers of the station state answer, one leads, and no follower is {MOST_LAG_S:.0f} s late.",
     )
     def replicas_follow() -> dg.AssetCheckResult:
-        state = StationState(urls)
-        try:
-            found = state.statuses()
-        finally:
-            state.close()
+        found = _statuses(StationState(urls))
         lags = {f"{each.name}_lag_s": min(each.lag_s, _UNKNOWN_LAG_S) for each in found}
         return warning(
             problems(len(urls), found), lags | {f"{each.name}_generation": each.generation for each in found}

@@ -102,8 +102,8 @@ _NO_VERDICT = _Verdict(_Answer(float("nan"), FOSTER), None, float("nan"))
 def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
     """Compute the probability of collision of passes, reproducibly: trials have a fixed seed.
 
-    Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass may take
-    ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned.
+    Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass, or each size of
+    its errors, may take ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned.
     """
     usable = np.flatnonzero(_are_usable(passes))
     assessed = passes.take(usable)
@@ -155,22 +155,20 @@ def _averaged(
     straight: FloatArray,
     summed: float,
 ) -> _Verdict:
-    """Return the verdict of a pass by those of its parts ``own``; those that do not count have their 2D answers, whose
-    weighted sum over all is ``summed``.
+    """Return the verdict of a pass by those of its parts ``own`` that count.
 
-    As far as the answers of the counting ones differ from their 2D answers, the others do. A part without any answer is
-    left out.
+    The 2D answers of all, whose weighted sum is ``summed``, are wrong as far as those of the counting ones are. Without
+    any 2D answer it is the mean over the counting ones.
     """
     if len(own) == 1:
         return judged[int(own[0])]
-    counting, unanswered = own[counts[own]], own[~counts[own] & np.isnan(straight[own])]
+    counting = own[counts[own]]
     verdicts, weights = [judged[part] for part in counting], weight[counting]
-    whole = weight[own].sum() / (weight[own].sum() - weight[unanswered].sum())
     plain = float(weights @ np.nan_to_num(straight[counting]))
 
     def mean(answers: Sequence[float]) -> float:
         found = float(weights @ np.array(answers))
-        return min(float(whole) * (summed * (found / plain) if plain > 0 else found), 1.0)
+        return min(summed * (found / plain) if plain > 0 else found / float(weights.sum()), 1.0)
 
     valid = [each.valid_2d for each in verdicts]
     errors = [part * each.answer.standard_error for part, each in zip(weights, verdicts, strict=True)]

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.long_tails import GAUSSIAN, NEARLY_GAUSSIAN, Tails, scaled, sizes
-from sda_platform.orbits.risk.degenerate import is_rank_deficient
 from sda_platform.orbits.risk.probability import ShortEncounterRisk, assess, collision_probability_2d
-from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.orbits.risk.validity import Encounters, missing_covariances
 from sda_platform.orbits.screening.encounter import across_velocity, encounter_plane
 
 # Pairs of sizes that add less to Pc than this part of what the largest one adds are left out, unless they are likely.
@@ -45,11 +44,13 @@ def parts_of(passes: Encounters) -> Parts:
     """Split passes (n,) into Gaussian ones; a pass without long tails is its own only part."""
     rows = np.arange(len(passes.radius_km))
     whole = dataclasses.replace(passes, tails=None)
-    covariances = passes.covariance_1, passes.covariance_2
-    tails = [possible_tails(*each) for each in zip(passes.tails or (), covariances, strict=False)]
+    if passes.tails is None:
+        return Parts(whole, rows, np.ones(len(rows)))
+    missing, covariances = missing_covariances(passes), (passes.covariance_1, passes.covariance_2)
+    tails = [possible_tails(*each) for each in zip(passes.tails, covariances, missing, strict=True)]
     if all(np.isinf(each.degrees).all() for each in tails):
         return Parts(whole, rows, np.ones(len(rows)))
-    is_missing = np.any([_is_missing(each) for each in covariances], axis=0)
+    is_missing = np.asarray(missing.any(axis=0))
     found = [
         _pairs(whole.take(chunk), [each.take(chunk) for each in tails], is_missing[chunk])
         for chunk in np.split(rows, range(_CHUNK, len(rows), _CHUNK))
@@ -62,24 +63,19 @@ def parts_of(passes: Encounters) -> Parts:
     return Parts(dataclasses.replace(parts, covariance_1=covariance_1, covariance_2=covariance_2), owner, weight)
 
 
-def possible_tails(tails: Tails, covariance: FloatArray) -> Tails:
+def possible_tails(tails: Tails, covariance: FloatArray, is_missing: npt.NDArray[np.bool_]) -> Tails:
     """Return the tails that states with these covariances (n, 6, 6) can have.
 
-    What has no usable number of degrees of freedom, or a covariance that is missing, is Gaussian. A covariance that is
-    smaller than the part that is Gaussian in any case was not made with it: all of it has the tail.
+    What has no usable number of degrees of freedom, or a covariance that ``is_missing`` (n,), is Gaussian. A covariance
+    that is smaller than the part that is Gaussian in any case was not made with it: all of it has the tail.
     """
-    is_tailed = (tails.degrees > 0) & (tails.degrees < NEARLY_GAUSSIAN) & ~_is_missing(covariance)
-    is_tailed &= np.isfinite(tails.steady).all(axis=(1, 2))
+    is_tailed = (tails.degrees > 0) & (tails.degrees < NEARLY_GAUSSIAN) & ~is_missing
+    is_tailed &= np.isfinite(tails.steady).all(axis=(1, 2)) & np.isfinite(covariance).all(axis=(1, 2))
     steady, rows = tails.steady.copy(), np.flatnonzero(is_tailed)
     sigma = np.sqrt(np.maximum(np.diagonal(covariance[rows], axis1=1, axis2=2), 1e-60))
     rest = (covariance[rows] - steady[rows]) / (sigma[:, :, None] * sigma[:, None, :])
     steady[rows[np.linalg.eigvalsh(rest)[:, 0] < -_ROUNDED]] = 0.0
     return Tails(np.where(is_tailed, tails.degrees, GAUSSIAN), steady)
-
-
-def _is_missing(covariance: FloatArray) -> npt.NDArray[np.bool_]:
-    is_unknown = np.asarray(~np.isfinite(covariance).all(axis=(1, 2)))
-    return is_unknown | is_rank_deficient(np.where(is_unknown[:, None, None], np.eye(3), covariance[:, :3, :3]))
 
 
 def _pairs(

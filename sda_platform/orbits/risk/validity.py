@@ -122,8 +122,15 @@ def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
 
 
 def missing_covariances(passes: Encounters) -> npt.NDArray[np.bool_]:
-    """Return whether the position covariance of the first and of the second object is missing, (2, n)."""
-    return np.stack([is_rank_deficient(c[:, :3, :3]) for c in (passes.covariance_1, passes.covariance_2)])
+    """Return whether the position covariance of the first and of the second object is missing, (2, n): not finite, zero
+    or singular.
+    """
+    return np.stack([_is_missing(each[:, :3, :3]) for each in (passes.covariance_1, passes.covariance_2)])
+
+
+def _is_missing(position: FloatArray) -> npt.NDArray[np.bool_]:
+    is_unknown = np.asarray(~np.isfinite(position).all(axis=(1, 2)))
+    return is_unknown | is_rank_deficient(np.where(is_unknown[:, None, None], np.eye(3), position))
 
 
 def _lowest_part(covariance: FloatArray) -> FloatArray:

@@ -117,6 +117,12 @@ def test_a_pass_without_relative_motion_has_an_answer_with_long_tails_too() -> N
     still = dataclasses.replace(one, v2_km_s=one.v1_km_s, radius_km=np.array([0.02]))
     found, plain = best_probabilities(still), best_probabilities(dataclasses.replace(still, tails=None))
     assert found.probability[0] == pytest.approx(plain.probability[0], rel=0.5)
+    by_one = dataclasses.replace(still, tails=passes(0.5, (3.0, GAUSSIAN)).tails)
+    parts = parts_of(by_one)
+    alone = best_probabilities(parts.passes).probability
+    whole = best_probabilities(by_one).probability[0]
+    # The likely sizes stand for the others: 10 % more here.
+    np.testing.assert_allclose(whole, parts.weight @ alone / parts.weight.sum(), rtol=0.15)
 
 
 def test_results_do_not_depend_on_what_is_assessed_beside() -> None:

@@ -19,7 +19,6 @@ from sda_platform.conjunction.tracked_states import Tracks
 from sda_platform.formats.markings import MARKS, UNMARKED
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
-from sda_platform.orbits.element_errors import element_tails
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.levels import risk_level
 from sda_platform.orbits.risk.validity import Encounters
@@ -75,8 +74,7 @@ def assess_candidates(
     kinds = [[sizes.kind(*each) for each in zip(*side, strict=True)] for side in zip(ids, names, strict=True)]
     radii, size_sources = zip(*(sizes.of(*side) for side in zip(ids, names, strict=True)), strict=True)
     radius_m = np.sum(radii, axis=0)
-    degrees = [side.degrees_at(tca_ns) for side in sides]
-    tails = element_tails(degrees[0], r1, v1), element_tails(degrees[1], r2, v2)
+    tails = sides[0].tails(tca_ns, r1, v1), sides[1].tails(tca_ns, r2, v2)
     best = best_probabilities(Encounters(r1, v1, c1, r2, v2, c2, radius_m / 1000, tails=tails))
     plane = best.two_dimensional
     columns: dict[str, Any] = {
@@ -115,7 +113,7 @@ def assess_candidates(
             **dict(zip(MARKS, zip(*(side.markings if keeps_markings else unmarked), strict=True), strict=True)),
             "state": states[number][0].tolist(),
             "covariance": states[number][1].tolist(),
-            "degrees_of_freedom": np.where(np.isinf(degrees[number]), np.nan, degrees[number]),
+            "degrees_of_freedom": np.where(np.isinf(tails[number].degrees), np.nan, tails[number].degrees),
         }
         columns |= {f"{name}_{number + 1}{_UNITS.get(name, '')}": column for name, column in of_object.items()}
     return pa.table([_typed(columns[field.name], field.type) for field in ASSESSED_SCHEMA], ASSESSED_SCHEMA)

@@ -26,8 +26,8 @@ from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.number_rules import is_semidefinite
 from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transport
 from sda_platform.orbits.dynamics.orbit_uncertainty import white_noise
-from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn
-from sda_platform.orbits.long_tails import GAUSSIAN
+from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn, element_tails
+from sda_platform.orbits.long_tails import GAUSSIAN, Tails
 from sda_platform.units import SECOND_NS
 
 FUSED_TRACK, ELEMENT_SET = "fused_track", "element_set"
@@ -211,10 +211,14 @@ class BestStates:
         is_assumed = np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
         return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~is_assumed))
 
-    def degrees_at(self, _time_ns: IntArray) -> FloatArray:
-        """Return those of the distribution of each state's errors (n,): of element sets by history, else GAUSSIAN."""
+    def tails(self, _time_ns: IntArray, r_km: FloatArray, v_km_s: FloatArray) -> Tails:
+        """Return the distribution of each state's errors (n,): of element sets by history, else Gaussian.
+
+        ``r_km`` and ``v_km_s`` (n, 3) are what `at` gives.
+        """
         is_set = ~self.has_track & (self.ephemeris == NONE)
-        return np.where(is_set, degrees_of_freedom(self.catalogue.propagator, self.index), GAUSSIAN)
+        degrees = np.where(is_set, degrees_of_freedom(self.catalogue.propagator, self.index), GAUSSIAN)
+        return element_tails(degrees, r_km, v_km_s)
 
     def take(self, rows: IntArray) -> BestStates:
         """Select the states of ``rows`` (m,), in their order; a row may occur several times."""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.conjunction.best_states import BestStates
-from sda_platform.conjunction.known_states import KnownStates
+from sda_platform.conjunction.known_trajectory import SearchSets, State, StatesNear, Unchanged
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.earth_orientation import gcrf_of_teme, teme_of_gcrf
-from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn
-from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets
+from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn, element_tails
+from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.frames import rtn_basis
-from sda_platform.orbits.long_tails import GAUSSIAN
+from sda_platform.orbits.long_tails import GAUSSIAN, Tails
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator
@@ -28,7 +27,6 @@ from sda_platform.orbits.two_body import two_body_stm
 from sda_platform.units import DAY_NS, SECOND_NS
 
 _SAMPLE_NS = 120 * SECOND_NS
-State = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class PlanError(ValueError):
@@ -49,68 +47,6 @@ class BurnErrors:
 
     size: float = 0.03
     direction_rad: float = float(np.radians(1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class SearchSets:
-    """Element sets of the primary for a search, by time, and how much farther it must look than they do."""
-
-    elements: ElementSets
-    from_ns: IntArray
-    until_ns: IntArray
-    margin_km: float
-
-
-class StatesNear(Protocol):
-    """The states of some objects, (n,)."""
-
-    def at(self, time_ns: IntArray) -> State:
-        """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) at ``time_ns`` (n,), TEME."""
-
-    def degrees_at(self, time_ns: IntArray) -> FloatArray:
-        """Degrees of freedom (n,) of the distribution of errors at ``time_ns`` (n,), as of `BestStates`."""
-
-
-class Trajectory(Protocol):
-    """A path of the primary."""
-
-    def near(self, time_ns: IntArray) -> StatesNear:
-        """Prepare the states of the path near each of ``time_ns`` (n,)."""
-
-    def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
-        """Sets for a search over [start, end). Raises PlanError where SGP4 cannot follow."""
-
-    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
-        """Return the part of [start, end) that the path covers. Raises PlanError where it covers nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Unchanged:
-    """The path of an object as assessments know it: its ephemeris, its track or its set."""
-
-    known: KnownStates
-    norad_id: int
-
-    def near(self, time_ns: IntArray) -> BestStates:
-        return self.known.of(np.full(len(time_ns), self.norad_id), time_ns)
-
-    def search_sets(self, _start_ns: int, _end_ns: int) -> SearchSets:
-        catalogue = self.known.paths.catalogue
-        rows = catalogue.positions([self.norad_id])
-        elements = catalogue.propagator.elements.take(rows)
-        margin_km = self.known.paths.margins_km.get(self.norad_id, 0.0)
-        if catalogue.terms is None:
-            return SearchSets(elements, np.array([ALWAYS_NS]), np.array([FOREVER_NS]), margin_km)
-        return SearchSets(elements, catalogue.terms.from_ns[rows], catalogue.terms.until_ns[rows], margin_km)
-
-    def span(self, start_ns: int, end_ns: int) -> tuple[int, int]:
-        return start_ns, end_ns
-
-    def sampled(self, time_ns: IntArray) -> FloatArray:
-        """States (n, 6) at ``time_ns`` (n,), ascending, of the sets of the search."""
-        sets = self.search_sets(int(time_ns[0]), int(time_ns[-1]))
-        row = np.searchsorted(sets.until_ns, time_ns, side="right")
-        return np.hstack(Propagator(sets.elements).at(row, time_ns)[1:])
 
 
 Displacement = Callable[[IntArray], FloatArray]
@@ -147,20 +83,43 @@ class Burned:
         return start_ns, end_ns
 
 
-@dataclass(frozen=True, eq=False)
-class _Moved:
-    path: Burned
+class _Displaced(ABC):
+    """States that burns have moved; errors of burns are Gaussian, whatever the others are."""
+
     side: StatesNear
 
     def at(self, time_ns: IntArray) -> State:
+        """Compute states as `StatesNear.at`."""
         r, v, covariance = self.side.at(time_ns)
-        moved = self.path.displacement(time_ns)
-        for burn in self.path.burns:
-            covariance = covariance + _of_errors(self.path.before, burn, self.path.errors, time_ns)
-        return r + moved[:, :3], v + moved[:, 3:], covariance
+        moved = self.moved(time_ns)
+        return r + moved[:, :3], v + moved[:, 3:], covariance + self.of_burns(time_ns)
 
-    def degrees_at(self, time_ns: IntArray) -> FloatArray:
-        return self.side.degrees_at(time_ns)
+    def tails(self, time_ns: IntArray, r_km: FloatArray, v_km_s: FloatArray) -> Tails:
+        """Return `StatesNear.tails`."""
+        moved = self.moved(time_ns)
+        unmoved = self.side.tails(time_ns, r_km - moved[:, :3], v_km_s - moved[:, 3:])
+        return unmoved.with_steady(self.of_burns(time_ns))
+
+    @abstractmethod
+    def moved(self, time_ns: IntArray) -> FloatArray:
+        """Return how far (n, 6) the burns have moved the states at ``time_ns`` (n,)."""
+
+    @abstractmethod
+    def of_burns(self, time_ns: IntArray) -> FloatArray:
+        """Return covariances (n, 6, 6) at ``time_ns`` (n,) from the errors of the burns."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved(_Displaced):
+    path: Burned
+    side: StatesNear
+
+    def moved(self, time_ns: IntArray) -> FloatArray:
+        return self.path.displacement(time_ns)
+
+    def of_burns(self, time_ns: IntArray) -> FloatArray:
+        path, none = self.path, np.zeros((len(time_ns), 6, 6))
+        return sum((_of_errors(path.before, burn, path.errors, time_ns) for burn in path.burns), start=none)
 
 
 def _of_errors(before: Unchanged, burn: Burn, errors: BurnErrors, time_ns: IntArray) -> FloatArray:
@@ -193,12 +152,13 @@ class Stated:
         modelled = rtn_to_teme(element_covariance_rtn(catalogue.propagator, rows, time_ns, r, v), r, v)
         return r, v, np.where(np.isfinite(covariance), covariance, modelled)
 
-    def degrees_at(self, time_ns: IntArray) -> FloatArray:
-        """Compute degrees of freedom as `StatesNear.degrees_at`: of stated covariances as of Gaussian errors."""
+    def tails(self, time_ns: IntArray, r_km: FloatArray, v_km_s: FloatArray) -> Tails:
+        """Compute `StatesNear.tails`: errors by a stated covariance are Gaussian."""
         catalogue = self.before.known.catalogue
         rows = catalogue.rows_in_force(np.full(len(time_ns), self.before.norad_id), time_ns)
         is_stated = np.isfinite(self.ephemeris.at(time_ns)[1]).all(axis=(1, 2))
-        return np.where(is_stated, GAUSSIAN, degrees_of_freedom(catalogue.propagator, rows))
+        degrees = np.where(is_stated, GAUSSIAN, degrees_of_freedom(catalogue.propagator, rows))
+        return element_tails(degrees, r_km, v_km_s)
 
     def search_sets(self, start_ns: int, end_ns: int) -> SearchSets:
         found = sets_through(self.ephemeris, *self.span(start_ns, end_ns))
@@ -221,7 +181,7 @@ def burned(before: Unchanged, burns: Sequence[Burn], errors: BurnErrors) -> Burn
 
 
 @dataclass(frozen=True, eq=False)
-class SizedBurns:
+class SizedBurns(_Displaced):
     """States after burns of several sizes at one time, by SGP4 with and without them: fast, for a search among many.
 
     ``side`` has n states for each size; ``size_m_s`` (k,). A size that SGP4 cannot follow has NaN.
@@ -234,19 +194,19 @@ class SizedBurns:
     side: StatesNear
     errors: BurnErrors
 
-    def at(self, time_ns: IntArray) -> State:
-        """Compute states as `StatesNear.at` for (k n,): all states of the first size, then of the next."""
-        r, v, covariance = self.side.at(time_ns)
-        size = np.repeat(np.arange(len(self.size_m_s)), len(time_ns) // len(self.size_m_s))
+    def moved(self, time_ns: IntArray) -> FloatArray:
+        """Return how far (k n, 6) the burns move states: all of the first size, then of the next."""
+        size = self._size(time_ns)
         without, with_burn = (np.hstack(self._sets.at(row, time_ns)[1:]) for row in (0 * size, size + 1))
-        moved = np.where((time_ns > self.time_ns)[:, None], with_burn - without, 0.0)
-        unit = _of_errors(self.before, Burn(self.time_ns, self.direction_rtn), self.errors, time_ns)
-        wider = covariance + unit * (self.size_m_s[size] ** 2)[:, None, None]
-        return r + moved[:, :3], v + moved[:, 3:], wider
+        return np.where((time_ns > self.time_ns)[:, None], with_burn - without, 0.0)
 
-    def degrees_at(self, time_ns: IntArray) -> FloatArray:
-        """Return degrees of freedom as `StatesNear.degrees_at`."""
-        return self.side.degrees_at(time_ns)
+    def of_burns(self, time_ns: IntArray) -> FloatArray:
+        """Return covariances (k n, 6, 6) of the burns' errors."""
+        unit = _of_errors(self.before, Burn(self.time_ns, self.direction_rtn), self.errors, time_ns)
+        return unit * (self.size_m_s[self._size(time_ns)] ** 2)[:, None, None]
+
+    def _size(self, time_ns: IntArray) -> IntArray:
+        return np.repeat(np.arange(len(self.size_m_s)), len(time_ns) // len(self.size_m_s))
 
     @cached_property
     def _sets(self) -> Propagator:

@@ -11,15 +11,9 @@ import numpy as np
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.conjunction.best_states import BestStates
 from sda_platform.conjunction.known_states import KnownStates, described
-from sda_platform.conjunction.planned_trajectory import (
-    BurnErrors,
-    Stated,
-    StatesNear,
-    Trajectory,
-    Unchanged,
-)
+from sda_platform.conjunction.known_trajectory import StatesNear, Trajectory, Unchanged
+from sda_platform.conjunction.planned_trajectory import BurnErrors, Stated
 from sda_platform.conjunction.sizes import ObjectSizes
-from sda_platform.orbits.element_errors import element_tails
 from sda_platform.orbits.elements import ALWAYS_NS, FOREVER_NS, ElementSets, apogee_altitude_km, perigee_altitude_km
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -202,8 +196,7 @@ class Scene:
         names = [catalogue.object_names[row] for row in other.index.tolist()]
         radius_m = self.primary_radius_m + np.array(self.sizes.of(catalogue.norad_id[other.index].tolist(), names)[0])
         first, second = own.at(tca_ns), other.at(tca_ns)
-        degrees = own.degrees_at(tca_ns), other.degrees_at(tca_ns)
-        tails = element_tails(degrees[0], *first[:2]), element_tails(degrees[1], *second[:2])
+        tails = own.tails(tca_ns, *first[:2]), other.tails(tca_ns, *second[:2])
         return tca_ns, Encounters(*first, *second, radius_m / 1000, tails=tails)
 
 

@@ -43,6 +43,10 @@ class Tails:
     degrees: FloatArray
     steady: FloatArray
 
+    def with_steady(self, covariance: FloatArray) -> Tails:
+        """Return those of states with further errors, Gaussian ones with this ``covariance`` (n, 6, 6)."""
+        return Tails(self.degrees, self.steady + covariance)
+
     def take(self, rows: npt.NDArray[Any]) -> Tails:
         """Select states by their numbers or a mask."""
         return Tails(self.degrees[rows], self.steady[rows])

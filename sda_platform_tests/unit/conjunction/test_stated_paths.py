@@ -10,8 +10,9 @@ import pytest
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.known_states import KnownStates
+from sda_platform.conjunction.known_trajectory import Unchanged
 from sda_platform.conjunction.operator_ephemerides import OPERATOR_EPHEMERIS, OperatorEphemerides
-from sda_platform.conjunction.planned_trajectory import Burn, BurnErrors, Unchanged, burned
+from sda_platform.conjunction.planned_trajectory import Burn, BurnErrors, burned
 from sda_platform.conjunction.screen import Scope, sweeps
 from sda_platform.conjunction.screening_tasks import EVENT, searcher
 from sda_platform.conjunction.stated_paths import StatedPaths

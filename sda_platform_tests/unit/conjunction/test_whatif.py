@@ -11,14 +11,13 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.best_states import FUSED_TRACK
 from sda_platform.conjunction.known_states import KnownStates
+from sda_platform.conjunction.known_trajectory import Trajectory, Unchanged
 from sda_platform.conjunction.least_burn import Avoidance, Obstacle, least_burn
 from sda_platform.conjunction.planned_trajectory import (
     Burn,
     BurnErrors,
     SizedBurns,
     Stated,
-    Trajectory,
-    Unchanged,
     burned,
 )
 from sda_platform.conjunction.sizes import ObjectSizes
@@ -213,6 +212,10 @@ def test_the_errors_of_a_burn_widen_the_covariance_along_its_effect(scene: Scene
     wider = (poor.near(at).at(at)[2] - exact.near(at).at(at)[2])[0, :3, :3]
     along = moved / np.linalg.norm(moved)
     assert np.sqrt(along @ wider @ along) == pytest.approx(0.05 * np.linalg.norm(moved), rel=0.1)
+    # They are Gaussian beside the set's long tails.
+    tailed, without = (path.near(at).tails(at, *path.near(at).at(at)[:2]) for path in (poor, exact))
+    assert tailed.degrees[0] == without.degrees[0] < 2
+    np.testing.assert_allclose((tailed.steady - without.steady)[0, :3, :3], wider, rtol=1e-6, atol=1e-9)
     first = np.array([DAY_NS + HOUR_NS])
     np.testing.assert_array_equal(poor.near(first).at(first)[2], scene.unchanged.near(first).at(first)[2])
 

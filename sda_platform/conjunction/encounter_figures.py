@@ -17,7 +17,7 @@ from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
 from sda_platform.foreign_text import in_figure
 from sda_platform.fusion.tables import covariance_from_lower
-from sda_platform.orbits.risk.gaussian_parts import probability_2d
+from sda_platform.orbits.risk.gaussian_parts import probability_2d, stated_risk
 from sda_platform.orbits.risk.levels import probability_text
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.plots import svg_of
@@ -146,8 +146,12 @@ def by_sigma_factor(one: Encounters, factors: FloatArray) -> tuple[FloatArray, f
             tails=tails,
         )
     )
-    best = int(np.argmax(found))
-    return found, float(found[best]), float(factors[best])
+    if tails and np.isfinite([each.degrees for each in tails]).any():
+        best = int(np.argmax(found))
+        return found, float(found[best]), float(factors[best])
+    # Of Gaussian errors the largest is known exactly, at whatever factor.
+    exact = stated_risk(one)
+    return found, float(exact.maximum_probability[0]), float(exact.maximum_sigma_scale[0])
 
 
 def encounter_geometry(assessment: Mapping[str, Any]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:

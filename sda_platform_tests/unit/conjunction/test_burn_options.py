@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.assessed_passes import assessed_pass
 from sda_platform.conjunction.burn_options import burn_options
-from sda_platform.conjunction.encounter_figures import dilution_figure, encounter_geometry
+from sda_platform.conjunction.encounter_figures import by_sigma_factor, dilution_figure, encounter_geometry
 from sda_platform.conjunction.history import EventHistory
+from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import assess
 from sda_platform.orbits.two_body import two_body_state
 from sda_platform.setting_sections import AlertSettings
@@ -48,6 +50,16 @@ def test_no_burn_is_in_the_past_and_none_is_stated_where_one_metre_a_second_is_t
     (only,) = burn_options(assessed(0), GOAL, TCA_NS - HOUR_NS, [1])
     assert only.revolutions == 0.5
     assert burn_options(assessed(0, hard_body_radius_m=2e4), GOAL, TCA_NS - HOUR_NS, [1]) == []
+
+
+def test_the_largest_pc_of_the_curve_is_the_stored_one_where_errors_are_gaussian() -> None:
+    one = assessed_pass(assessed(0))
+    best = best_probabilities(one).two_dimensional
+    _, largest, factor = by_sigma_factor(one, np.array([1.0, 3.0]))
+    assert (largest, factor) == (best.maximum_probability[0], best.maximum_sigma_scale[0])
+    tailed = assessed_pass(assessed(0, degrees_of_freedom_2=1.2))
+    found, largest, factor = by_sigma_factor(tailed, np.array([1.0, 3.0]))
+    assert largest == found.max() and factor in (1.0, 3.0)
 
 
 def test_the_dilution_curve_states_our_pc_and_the_largest_with_its_scale() -> None:

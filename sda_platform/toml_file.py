@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from sda_platform.refused_values import refusal_text
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -17,8 +19,7 @@ def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
     except OSError as problem:
         raise error(f"{path}: cannot be read: {problem.strerror}") from None
     except ValidationError as problem:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors())
-        raise error(f"{path}: {wrong}") from None
+        raise error(f"{path}: {refusal_text(problem)}") from None
     except (ValueError, RecursionError) as problem:  # also for a number of thousands of digits, and deep nesting
         raise error(f"{path}: is no TOML: {problem}") from None
 

@@ -28,6 +28,7 @@ from sda_platform.cli.platform import commands as platform
 from sda_platform.cli.run import run
 from sda_platform.cli.sensor.commands import sensor
 from sda_platform.private_home import private_files
+from sda_platform.refused_values import refused_values
 from sda_platform.runtime.platform_home import DEMO_HOME, is_home
 from sda_platform.runtime.program import collect_seldom
 from sda_platform.settings import Settings, UnknownSetting, UnusablePlace, declared_settings
@@ -84,11 +85,9 @@ def _not_json(error: SettingsError) -> str:
 def _refusals(error: ValidationError) -> Iterator[str]:
     """Yield what is wrong with which variable, for each value that ``error`` refuses."""
     variables = {setting.path: setting.variable for setting in declared_settings()}
-    for each in error.errors():
-        place = tuple(map(str, each["loc"]))
+    for place, reason, value in refused_values(error):
         variable = variables.get(place[:2]) or variables.get(place[:1])
-        reason = each["msg"].removeprefix("Value error, ")
-        yield f"{variable}={each['input']!r}: {reason}" if variable else reason
+        yield f"{variable}={value!r}: {reason}" if variable else reason
 
 
 main.add_section(

@@ -32,6 +32,7 @@ from sda_platform.delivery.subscriber import (
 from sda_platform.delivery.webhook_messages import Entries, HeldMark, WebhookAnswer
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.orchestration.webhooks import UNSIGNED, SigningKeys
+from sda_platform.refused_values import refusal_text
 from sda_platform.resilience import RetryPolicy, retry_after_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -172,7 +173,7 @@ class WebhookSubscriber(Subscriber):
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
-            raise SubscriberUnavailable(f"{request} answered outside the contract: {error}") from error
+            raise SubscriberUnavailable(f"{request} answered outside the contract: {refusal_text(error)}") from error
 
     def _outcomes(self, answer: WebhookAnswer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
         if answer is None:

@@ -31,6 +31,7 @@ from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.optical import STATE_OF_OBSERVER
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tracking_data import TrackingData, TrackingParts, assembled, stated_comment
+from sda_platform.refused_values import refusal_text
 
 _KEYWORDS: Final[Mapping[Quantity, str]] = {
     "range": "RANGE",
@@ -92,9 +93,8 @@ def mapping_in(line: bytes) -> ColumnMapping:
     try:
         return ColumnMapping.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise RecordError("bad_field", f"the mapping of the columns cannot be used: {reason[:200]}") from None
+        reason = refusal_text(error)[:200]
+        raise RecordError("bad_field", f"the mapping of the columns cannot be used: {reason}") from None
 
 
 class _Line:

@@ -23,6 +23,7 @@ from sda_platform.ground.station_messages import COMMANDS_PATH, HEARTBEATS_PATH,
 from sda_platform.ground.verification import REFUSED, Report, encode_reports, reports_of
 from sda_platform.http_gate import refusal_of
 from sda_platform.lake.errors import Misconfigured
+from sda_platform.refused_values import refusal_text
 
 _log = logging.getLogger(__name__)
 _REQUEST_WITHIN_S: Final = 10.0
@@ -83,8 +84,7 @@ class StationServer:
         except UnusablePacket as error:
             return _refused(400, str(error))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            return _refused(400, ": ".join([*(str(each) for each in found["loc"]), found["msg"]]))
+            return _refused(400, refusal_text(error))
         return _refused(404, f"a station has no {path[:80]}")
 
     def _commanded(self, content: bytes) -> bytes:

@@ -34,26 +34,40 @@ class Mappings:
         """Those of the platform of ``home``."""
         return cls(home / _FOLDER)
 
+    def paths(self) -> list[Path]:
+        """Their files, by name."""
+        return sorted(self.folder.glob("*.toml")) if self.folder else []
+
     def load(self) -> list[ColumnMapping]:
         """All of them, by name. Raises MappingError for the first that cannot be used."""
-        paths = sorted(self.folder.glob("*.toml")) if self.folder else []
-        found = [read_toml(path, ColumnMapping, MappingError) for path in paths]
-        return [each.model_copy(update={"mapping": path.name}) for path, each in zip(paths, found, strict=True)]
+        return [_mapping(path) for path in self.paths()]
 
     def line(self, name: str, beginning: bytes) -> bytes:
-        """Return the first line for a file of this name that begins so. Raises MappingError: no mapping fits, or
-        several.
+        """Return the first line for a file of this name that begins so.
+
+        A mapping that cannot be used keeps no file from one that fits. Raises MappingError: none fits, or several.
         """
-        known = self.load()
-        misfits = {each.mapping: misfit(each, name, beginning) for each in known}
-        fitting = [each for each in known if misfits[each.mapping] is None]
+        fitting, misfits = list[ColumnMapping](), list[str]()
+        for path in self.paths():
+            try:
+                mapping = _mapping(path)
+            except MappingError as error:
+                misfits.insert(0, f"cannot be used: {error}")
+                continue
+            if reason := misfit(mapping, name, beginning):
+                misfits.append(f"{mapping.mapping}: {reason}")
+            else:
+                fitting.append(mapping)
         if len(fitting) == 1:
             return mapping_line(fitting[0])
         if fitting:
             names = " and ".join(each.mapping for each in fitting)
             raise MappingError(f"the mappings {names} both fit: state in files of each which ones it is for")
-        reasons = "; ".join(f"{mapping}: {reason}" for mapping, reason in misfits.items())
-        raise MappingError(f"no mapping in {self.folder} fits ({reasons or 'there is none'})")
+        raise MappingError(f"no mapping in {self.folder} fits ({'; '.join(misfits) or 'there is none'})")
+
+
+def _mapping(path: Path) -> ColumnMapping:
+    return read_toml(path, ColumnMapping, MappingError).model_copy(update={"mapping": path.name})
 
 
 NO_MAPPINGS: Final = Mappings()
@@ -73,9 +87,9 @@ def first_line(known: Format, name: str, beginning: bytes, mappings: Mappings) -
 def mapped(candidates: Sequence[Format], name: str, beginning: bytes, mappings: Mappings) -> Format | None:
     """Return the format of files with a mapping, where it is a candidate and one fits, for what begins like no other.
 
-    Raises MappingError: several mappings fit, or one that might cannot be used.
+    Raises MappingError: no mapping fits, or several.
     """
-    if known_format(MAPPED_CSV) not in candidates or not mappings.load():
+    if known_format(MAPPED_CSV) not in candidates or not mappings.paths():
         return None
     mappings.line(name, beginning)
     return known_format(MAPPED_CSV)

@@ -40,7 +40,10 @@ def run_replay(
     place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
     with place as uri, session_of(settings) as session, bars(console) as report:
         lake = lake_of(settings, session, "replay")
-        return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
+        found = replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
+    if keep or shadow:
+        console.print(f"the replayed tables are in {uri}")
+    return found
 
 
 def nothing_to_replay(settings: Settings, name: str) -> str:

@@ -141,6 +141,18 @@ def test_a_mapping_that_cannot_be_used_stops_the_start_and_refuses_the_file(home
     assert [row["error"] for row in rows(home)] == [None]
 
 
+@pytest.mark.parametrize("bad", ["separator = ", TOML.replace('"iso"', '"of the day"'), "[fields]\n"])
+@pytest.mark.parametrize("way", ["folder or upload", "pull"])
+def test_a_mapping_that_cannot_be_used_keeps_no_file_from_one_that_fits(way: str, bad: str, home: Path) -> None:
+    write(home, bad, "canary.toml")
+    arrive(way, home, MAPPED, "night.csv")
+    assert [row["error"] for row in rows(home)] == [None, None]
+    refusals = (PartnerFileError, documents.UnexpectedContent)
+    with pytest.raises(refusals, match=r"fits \(cannot be used: .*canary\.toml: [a-z]") as refused:
+        arrive(way, home, MAPPED.replace(b"Rng", b"Range"), "other.csv")
+    assert "Value error" not in str(refused.value)
+
+
 def test_a_source_that_is_pulled_may_have_a_mapping() -> None:
     pulled = {"kind": "pull", "url": "https://radar.example/night.csv", "zone": "tracking", "format": "mapped-csv"}
     assert CollectorConfig.model_validate({"sources": {"night": pulled}}).sources["night"].kind == "pull"

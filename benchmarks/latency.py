@@ -159,7 +159,7 @@ def _measure(
     passed_over: set[str] = set()
     while count:
         time.sleep(chance.uniform(0.0, settings.sensor_interval_s))
-        alert = chance.choice([each for each in alerts_ahead(settings, clock) if each.alert_id not in passed_over])
+        alert = chance.choice([each for each in alerts_ahead(settings, clock) if each.event_id not in passed_over])
         entries = lake.log(CONJUNCTION_ALERTS).row_count()
         is_beside_work = bool(work) and count % 2 == 0
         with ExitStack() as beside:
@@ -169,7 +169,7 @@ def _measure(
             sealed_ns, _ = beacons.land(alert.norad_id_1)
             wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
             if lake.log(CONJUNCTION_ALERTS).row_count() == entries:
-                passed_over.add(alert.alert_id)
+                passed_over.add(alert.event_id)
                 continue
             received_ns = _await_receipt(settings, sealed_ns)
         count -= 1
@@ -264,7 +264,7 @@ def _stages(settings: Settings, sealed_ns: int, received_ns: int) -> dict[str, f
 def _disagreements(settings: Settings, clock: MissionClock) -> list[str]:
     lake = Lake(settings.lake_uri, clock, without_session)
     expected = current_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id")
-    held = [a.alert_id for a in current_alerts(settings)]
+    held = [a.event_id for a in current_alerts(settings)]
     return missing_or_surplus(expected, pa.chunked_array([pa.array(held, pa.string())]), "alerts")
 
 

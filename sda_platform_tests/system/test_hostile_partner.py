@@ -182,7 +182,7 @@ def calls(platform: RunningPlatform, files: Mapping[str, Path], out: Path) -> It
     """Every command, those with a name of the list once for each kind of text, and each in every form."""
     consumed = next(path for path in (platform.home / "landing/elements").rglob("*.meta.json"))
     known = {
-        "alert": platform.alerts()[0].alert_id, "norad": str(platform.alerts()[0].norad_id_1), "out": str(out),
+        "alert": platform.alerts()[0].event_id, "norad": str(platform.alerts()[0].norad_id_1), "out": str(out),
         "sets": str(files["sets 2"]), "cdm": str(files["cdm"]), "segment": consumed.name.split(".")[0],
     }  # fmt: skip
     tried = dict(commands(main))
@@ -235,7 +235,7 @@ def test_no_page_obeys_a_name(platform: RunningPlatform, canary: list[str], tmp_
                 page.goto(route.path.format(norad_id=norad_id, submission_id="<img src=//127.0.0.1:29999/x>"))
         assert (page.dialogs, page.elsewhere) == (0, [])
     with opened((tmp_path / "page.html").as_uri(), (1600, 1000)) as page:
-        platform.sda("alert", "report", platform.alerts()[0].alert_id, "--out", tmp_path / "page.html")
+        platform.sda("alert", "report", platform.alerts()[0].event_id, "--out", tmp_path / "page.html")
         page.goto("")
         page.settle(_DRAWN_MS)
         assert (page.dialogs, page.elsewhere) == (0, [])

@@ -154,7 +154,7 @@ class Stage:
         assert eventually(platform.is_idle, TIMEOUT_S)
         return cls(
             {(run.job_name, run.status) for run in platform.runs()},
-            {alert.alert_id: alert for alert in platform.alerts()},
+            {alert.event_id: alert for alert in platform.alerts()},
             set(current_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()),
             platform.rows(RAW_RECORDS, "segment_sha256", "record_number"),
             platform.rows(OBSERVATIONS, "observation_id").column("observation_id").to_pylist(),
@@ -353,9 +353,9 @@ def test_observations_of_an_object_change_its_alerts(
 ) -> None:
     observed.require_each_record_once(until_s=70)
     assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
-    updated = [alert for alert in observed.alerts.values() if alert.from_tracks and alert.alert_id in screened.alerts]
+    updated = [alert for alert in observed.alerts.values() if alert.from_tracks and alert.event_id in screened.alerts]
     assert updated
-    assert all(alert.sequence > screened.alerts[alert.alert_id].sequence for alert in updated)
+    assert all(alert.revision > screened.alerts[alert.event_id].revision for alert in updated)
     assert observed.alerts.keys() == observed.journal
 
 

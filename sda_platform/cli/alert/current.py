@@ -35,8 +35,8 @@ _COLOURS = {"red": "bold red", "yellow": "yellow"}
 class CurrentAlert:
     """One alert that holds at the subscriber."""
 
-    alert_id: str
-    sequence: int
+    event_id: str
+    revision: int
     tca_utc: str
     norad_id_1: int | None
     object_name_1: str
@@ -53,7 +53,7 @@ class CurrentAlert:
     acknowledged_by: str = ""
     comment: str = ""
     assigned_to: str = ""
-    acknowledged_sequence: int | None = None
+    acknowledged_revision: int | None = None
     stated_probability: float | None = None
     stated_by: str = ""
     state_source_1: str | None = None
@@ -127,10 +127,7 @@ def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:
 
 def selected_alerts(alerts: Sequence[CurrentAlert], selection: EventSelection, sort: str) -> list[CurrentAlert]:
     """Return the alerts that are selected, in one of ORDERS."""
-    facts = {
-        alert: {**vars(alert), "event_id": alert.alert_id, "tca_time_ns": parse_iso_ns(alert.tca_utc)}
-        for alert in alerts
-    }
+    facts = {alert: {**vars(alert), "tca_time_ns": parse_iso_ns(alert.tca_utc)} for alert in alerts}
     found = [alert for alert, fact in facts.items() if selection.has(fact)]
     return sorted(found, key=lambda alert: sort_key(sort, facts[alert]))
 
@@ -150,10 +147,8 @@ def write_alerts(settings: Settings, alerts: Sequence[CurrentAlert], stream: Tex
     known = {row["event_id"]: row for row in overview.rows}
     rows = (
         {
-            **known.get(alert.alert_id, {}),
+            **known.get(alert.event_id, {}),
             **vars(alert),
-            "event_id": alert.alert_id,
-            "revision": alert.sequence,
             "tca_time_ns": parse_iso_ns(alert.tca_utc),
         }
         for alert in alerts
@@ -191,14 +186,14 @@ def _pair_of(alert: CurrentAlert) -> str:
 
 def _seen_by(alert: CurrentAlert) -> str:
     """Return who acknowledged it last, with a star where it was revised since, and to whom it is assigned."""
-    is_older = alert.acknowledged_sequence is not None and alert.acknowledged_sequence < alert.sequence
+    is_older = alert.acknowledged_revision is not None and alert.acknowledged_revision < alert.revision
     assigned = f"→ {alert.assigned_to}" if alert.assigned_to else ""
     return " ".join(filter(None, (f"{alert.acknowledged_by}{'*' if is_older else ''}", assigned)))
 
 
 _COLUMNS = (
     word("level", lambda a: Text(a.risk, _COLOURS.get(a.risk, ""))),
-    word("alert", lambda a: a.alert_id[:8]),
+    word("alert", lambda a: a.event_id[:8]),
     word("TCA (UTC)", lambda a: a.tca_utc[5:19].replace("T", " ")),
     number("miss km", lambda a: f"{a.miss_distance_km:.3f}"),
     number("Pc", lambda a: "none" if a.collision_probability is None else probability_text(a.collision_probability, 1)),
@@ -219,15 +214,15 @@ def _alert(
     copied: dict[str, Any] = {name: facts[name] for name in _COPIED} | {name: facts.get(name) or "" for name in _TEXTS}
     copied |= {**origin, **Marking.of(facts).columns()}
     return CurrentAlert(
-        alert_id=facts["event_id"],
-        sequence=revision,
+        event_id=facts["event_id"],
+        revision=revision,
         tca_utc=iso(facts["tca_time_ns"]),
         from_tracks=sum(facts[name] is not None for name in ("track_id_1", "track_id_2")),
         status=facts.get("status") or "open",
         acknowledged_by=seen.get("acknowledged_by", ""),
         comment=seen.get("comment", ""),
         assigned_to=assigned_to,
-        acknowledged_sequence=seen.get("revision"),
+        acknowledged_revision=seen.get("revision"),
         stated_probability=facts.get("stated_probability"),
         **copied,
     )

@@ -63,7 +63,7 @@ def test_alerts_are_listed_by_level_then_pc_then_tca(tmp_path: Path) -> None:
         alert("likely", "yellow", 9e-5),
         alert("worst", "red", 4e-4),
     )
-    found = [each.alert_id for each in current_alerts(settings)]
+    found = [each.event_id for each in current_alerts(settings)]
     assert found == ["worst", "of-small-pc", "likely", "yellow-2", "yellow-1", "yellow-0"]
 
 
@@ -101,7 +101,7 @@ def test_alerts_are_selected_and_sorted_and_a_limit_cuts_no_red_one__U15(
     )
     monkeypatch.setenv("SDA_FLEET", str(tmp_path / "fleet.csv"))
     asked = ["--home", str(tmp_path), "alert", "list", *options]
-    found = [row["alert_id"] for row in json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)]
+    found = [row["event_id"] for row in json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)]
     assert found == expected
     written = CliRunner().invoke(main, [*asked, "--csv"]).stdout.splitlines()
     assert [line.split(",")[0] for line in written[1:]] == expected
@@ -217,5 +217,5 @@ def test_a_span_of_time_is_stated_in_one_unit(seconds: float, words: str) -> Non
 def test_json_stays_a_list_and_the_state_of_the_list_goes_to_the_standard_error(tmp_path: Path) -> None:
     delivered(tmp_path, alert("a", "red", 1e-4))
     result = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", "list", "--json"])
-    assert [each["alert_id"] for each in json.loads(result.stdout)] == ["a"]
+    assert [each["event_id"] for each in json.loads(result.stdout)] == ["a"]
     assert "nothing was screened yet" in result.stderr and "does not run" in result.stderr

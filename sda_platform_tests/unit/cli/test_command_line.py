@@ -168,7 +168,7 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
     ]
     SqliteSubscriber(home / "subscriber.sqlite").apply("b1", entries)
     listed = json.loads(sda(home, "alert", "list", "--json").stdout)
-    assert [(a["alert_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
+    assert [(a["event_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
     text = sda(home, "alert", "list").output
     assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA)" in text and "5 VANGUARD 1" in text
 

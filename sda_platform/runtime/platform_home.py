@@ -24,6 +24,8 @@ from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
 
 STATE_FILE = f"{PLATFORM}.json"
 LOCK_FILE = "platform.lock"
+RETENTION = "retention"
+"""In the state of a platform: its `RetentionSettings`."""
 DEMO_HOME = "demo"
 """Below a home, the home of its demo."""
 POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"

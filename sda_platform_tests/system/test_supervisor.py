@@ -65,7 +65,8 @@ def admission(pause):
         pause()
     print("may work now", flush=True)
 
-options = dict(webserver_port=port, engine_port=0, health_port=0)
+facts = {"retention": {"evidence_days": "400"}}
+options = dict(webserver_port=port, engine_port=0, health_port=0, facts=facts)
 with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", **options) as platform:
     platform.start(report, admission)
     platform.wait()
@@ -165,6 +166,7 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     assert liveness.code_server_answers(addresses["code_server"])(10.0)
     expected = {"engine", "code-server", "run-workers", "webserver", "daemon", "watchdog"}
     assert set(platform.state["processes"]) == expected
+    assert platform.state["retention"] == {"evidence_days": "400"}
     metrics = liveness.page_answers(f"{addresses['watchdog']}/metrics")
     assert eventually(lambda: bool(metrics(10.0)), 60), "it starts last, and nothing waits for it"
     assert eventually(lambda: dg.DagsterRunStatus.STARTED in {run.status for run in platform.runs()}, 60)

@@ -55,6 +55,7 @@ def land(
     from sda_platform.landing.first_lines import Mappings
     from sda_platform.landing.lander import Lander
     from sda_platform.list_settings import SensorFile
+    from sda_platform.published import CATALOGUE, url_of
 
     clock, refused_in_all = MissionClock.load(settings.home), 0
     for path in files:
@@ -88,7 +89,9 @@ def land(
         for line in refused.lines():
             console.print(f"  {line}")
         if done.zone == EPHEMERIDES_FEED and done.records:
-            console.print(f"  what becomes of it: GET /ephemerides/{done.short_hash}")
+            endpoint = url_of(settings.home, CATALOGUE)
+            how = f"curl {endpoint}" if endpoint else "once `sda up` serves the catalogue, GET "
+            console.print(f"  what becomes of it: {how}/ephemerides/{done.short_hash}")
         refused_in_all += refused.count
     sys.exit(int(refused_in_all > 0))
 

@@ -18,6 +18,9 @@ from sda_platform.history.version_vector import VersionVector
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
 from sda_platform.plain_rows import plain, write_csv
+from sda_platform.retention_settings import RetentionSettings
+from sda_platform.runtime.platform_home import RETENTION, running_platform
+from sda_platform.settings import Settings
 
 _SIGNS = {"inserted": "+", "changed": "~", "deleted": "-"}
 
@@ -95,6 +98,17 @@ def _differences(change: RowChange) -> str:
         return ""
     before, after = change.before, change.after
     return ", ".join(f"{name} {cell(name, before[name])} → {cell(name, after[name])}" for name in change.columns)
+
+
+def retention_in_force(settings: Settings) -> tuple[RetentionSettings, str]:
+    """Return how long what is stored is kept, and, for people, by whose settings: those of a platform count.
+
+    One that is still starting has stated none.
+    """
+    state = running_platform(settings.home.absolute())
+    if state is None or RETENTION not in state:
+        return settings.retention, "by the settings of this command: no platform runs"
+    return RetentionSettings.model_validate(state[RETENTION]), "by the settings of the platform that runs"
 
 
 def _age(days: float | None, is_late: bool) -> str:

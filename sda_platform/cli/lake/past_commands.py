@@ -169,17 +169,21 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 @lists_rows()
 @click.pass_obj
 def retention(settings: Settings, output: Output) -> None:
-    """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags."""
-    from sda_platform.cli.lake.past import STORE_COLUMNS
+    """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags.
+
+    Ages are those of the platform that runs. While none runs, they follow from the settings of this command.
+    """
+    from sda_platform.cli.lake.past import STORE_COLUMNS, retention_in_force
     from sda_platform.history.stores import leases_and_tags, stores
     from sda_platform.lake.retention import retention_of
     from sda_platform.registry import TABLES
 
     lake = lake_of(settings)
-    kept = retention_of(settings.retention)
+    chosen, whose = retention_in_force(settings)
+    kept = retention_of(chosen)
     found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri, kept)), list(leases_and_tags(lake))
     output.show(found, STORE_COLUMNS, document={"stores": found, "holds": held})
-    console.print_lines((held or ["no lease, no tag"]) if output.is_table else ())
+    console.print_lines((*(held or ["no lease, no tag"]), whose) if output.is_table else ())
 
 
 @click.command(short_help="Keep a state of all tables under a name.")

@@ -22,11 +22,14 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.manifest import TableWindow
+from sda_platform.published import CATALOGUE, publish
 from sda_platform.registry import TABLES
+from sda_platform.retention_settings import RetentionSettings
 from sda_platform.runtime.platform_home import take_lock, take_locks, write_state
 from sda_platform.runtime.services import Addresses
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, commit_file, lake_at
+from sda_platform_tests.support.sample_inputs import SAMPLES
 from sda_platform_tests.support.segments import START_NS, after
 
 
@@ -59,6 +62,29 @@ def test_status_says_whether_a_platform_works_or_waits(home: Path, processes: li
         assert "starting" in sda(home, "status").output, "before its first process"
         write_state(home, {**state, "addresses": asdict(Addresses("http://it", "unix:it", "sc://127.0.0.1:1"))})
         assert words in sda(home, "status").output
+
+
+def test_a_landed_ephemeris_has_a_command_that_asks_what_became_of_it(home: Path) -> None:
+    for name, words in (
+        ("FIRST", "once `sda up` serves the catalogue, GET /ephemerides/"),
+        ("SECOND", "curl http://127.0.0.1:3100/ephemerides/"),
+    ):
+        plan = home / f"{name}.oem"
+        plan.write_bytes(SAMPLES["oem-kvn"].replace(b"OPS", name.encode()))
+        assert words in " ".join(sda(home, "land", str(plan)).output.split())
+        publish(home, CATALOGUE, "127.0.0.1:3100")
+
+
+def test_retention_is_that_of_the_platform_that_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDA_EVIDENCE_DAYS", "111")
+    assert "settings of this command: no platform runs" in (shown := sda(home, "lake", "retention").output)
+    assert "111 days" in shown
+    running = RetentionSettings.stated({"SDA_EVIDENCE_DAYS": "444", "SDA_LEGAL_HOLD": "false", "SDA_HOME": str(home)})
+    with take_lock(home):
+        assert "settings of this command" in sda(home, "lake", "retention").output, "before its first process"
+        write_state(home, {"retention": running})
+        assert "settings of the platform that runs" in (shown := sda(home, "lake", "retention").output)
+        assert ("444 days" in shown, "111 days" in shown) == (True, False)
 
 
 def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:

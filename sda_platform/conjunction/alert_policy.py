@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.formats.markings import Marking
-from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
+from sda_platform.orbits.risk.levels import DILUTED, RISK_LEVELS, probability_text
 from sda_platform.setting_sections import AlertSettings
 from sda_platform.units import HOUR_NS, SECOND_NS
 
@@ -35,7 +35,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 Fact = Mapping[str, Any]
 FactT = TypeVar("FactT", bound=Fact)
 LEVEL_COLUMNS = (
-    "norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability", "maximum_probability", "maximum_sigma_scale",
+    "norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability", "maximum_probability", "risk_flags",
     "mahalanobis_distance", "is_2d_valid", "risk", "manoeuvre_time_1_ns", "manoeuvre_time_2_ns",
 )  # fmt: skip
 """Columns of `conjunction_assessments` that the level depends on."""
@@ -116,8 +116,7 @@ class AlertPolicy:
         is_unvalidated = np.array([valid is None for valid in events["is_2d_valid"]], dtype=np.bool_)
         is_red = (pc >= red) | (is_unvalidated & (np.asarray(events["risk"]) == RISK_LEVELS[RED]))
         by_probability = np.where(is_red, RED, np.where(pc >= yellow, YELLOW, GREEN))
-        with np.errstate(invalid="ignore"):
-            diluted = np.asarray(events["maximum_sigma_scale"], dtype=np.float64) < 1
+        diluted = np.array([DILUTED in (flags or "").split(",") for flags in events["risk_flags"]], dtype=np.bool_)
         diluted &= np.asarray(events["tca_time_ns"]) - as_of_ns <= self.gate_ns
         largest = np.asarray(events["maximum_probability"], dtype=np.float64) * factor
         miss = np.asarray(events["mahalanobis_distance"], dtype=np.float64)

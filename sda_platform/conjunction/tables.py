@@ -97,7 +97,7 @@ class Assessment(Approach):
     maximum_sigma_scale: T.DoubleType = pa.Field(
         nullable=True,
         ge=0,
-        description="The sigmas' factor that gives it; below 1: better knowledge could raise Pc.",
+        description="The sigmas' factor that gives it; empty where long tails raise Pc, or no covariance is known.",
     )
     hard_body_radius_m: T.DoubleType = quantity("m", "Sum of both objects' radii.", gt=0)
     radius_1_m: T.DoubleType = quantity("m", "The primary's hard-body radius.", nullable=True, gt=0)

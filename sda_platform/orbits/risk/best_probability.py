@@ -22,7 +22,7 @@ from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCo
 from sda_platform.orbits.risk.deciding_parts import are_diluted, deciding
 from sda_platform.orbits.risk.degenerate import is_usable
 from sda_platform.orbits.risk.gaussian_parts import Parts, parts_of, stated_risk, straight_probability
-from sda_platform.orbits.risk.levels import YELLOW_FROM
+from sda_platform.orbits.risk.levels import DILUTED, YELLOW_FROM
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
 from sda_platform.orbits.risk.probability import ShortEncounterRisk, maximum_over_unknown
 from sda_platform.orbits.risk.validity import (
@@ -35,7 +35,7 @@ from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
 METHODS = (FOSTER, HALL, MONTE_CARLO)
-PERSISTENT, UNRESOLVED, DILUTED = "persistent_encounter", "unresolved_encounter", "diluted"
+PERSISTENT, UNRESOLVED = "persistent_encounter", "unresolved_encounter"
 EXHAUSTED, UNUSABLE = "work_budget_exhausted", "unusable_input"
 
 # 2D and 3D agree when they differ by less than this part.
@@ -102,8 +102,9 @@ _NO_VERDICT = _Verdict(_Answer(float("nan"), FOSTER), None, float("nan"))
 def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
     """Compute the probability of collision of passes, reproducibly: trials have a fixed seed.
 
-    Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass, or each size of
-    its errors, may take ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned.
+    Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass may take
+    ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned. Of a pass with long tails,
+    these go to the sizes of errors that add most to the probability; the others are corrected as those are.
     """
     usable = np.flatnonzero(_are_usable(passes))
     assessed = passes.take(usable)
@@ -115,16 +116,23 @@ def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALU
     counts, reasons = deciding(parts, straight, len(usable))
     judged = [_Verdict(_Answer(float(each), FOSTER), True, float(each)) for each in straight]
 
-    def judge(rows: slice) -> None:
-        for row in np.flatnonzero(counts)[rows].tolist():
-            budget = WorkBudget(most_evaluations)
-            judged[row] = _judged(parts.passes, row, float(straight[row]), bool(repaired[row]), reasons[row], budget)
+    ends = np.searchsorted(parts.owner, np.arange(len(usable) + 1))
+    added = parts.weight * np.nan_to_num(straight)
 
-    in_threads(judge, int(counts.sum()), os.cpu_count() or 1)
+    def judge(rows: slice) -> None:
+        for begin, end in zip(ends[:-1][rows], ends[1:][rows], strict=True):
+            deciding_parts = begin + np.flatnonzero(counts[begin:end])
+            budget = WorkBudget(most_evaluations)
+            for place, part in enumerate(deciding_parts[np.argsort(-added[deciding_parts], kind="stable")].tolist()):
+                verdict = _judged(
+                    parts.passes, part, float(straight[part]), bool(repaired[part]), reasons[part], budget
+                )
+                judged[part], counts[part] = verdict, not place or EXHAUSTED not in reasons[part]
+
+    in_threads(judge, len(usable), os.cpu_count() or 1)
     plane = plane.over_sizes(parts.summed(straight, len(usable)))
     sums = parts.summed(np.nan_to_num(straight), len(usable))
-    is_diluted = are_diluted(assessed, parts, plane)
-    ends = np.searchsorted(parts.owner, np.arange(len(usable) + 1))
+    is_diluted = are_diluted(assessed, parts, plane) & np.isnan(bound)
     verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
     for row, place in enumerate(usable.tolist()):
         own = np.arange(ends[row], ends[row + 1])
@@ -249,6 +257,7 @@ def _of_orbits(first: UncertainOrbit, second: UncertainOrbit, radius_km: float, 
     findings = (PERSISTENT,) if persistent else ()
     if expected.converged and total < _COUNTABLE:
         return _Answer(total, HALL, findings=findings)
+    budget.spend(_MOST_TRIALS)  # a trial takes about as long as an evaluation
     counted = count_collisions(
         first,
         second,

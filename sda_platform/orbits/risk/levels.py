@@ -1,4 +1,4 @@
-"""Levels of a probability of collision."""
+"""Levels of a probability of collision, and whether its errors dilute it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +7,8 @@ RISK_LEVELS = ("green", "yellow", "red")
 """From the lowest to the highest; "unknown" where there is no probability is additional."""
 RED_FROM = 1e-4
 YELLOW_FROM = 1e-7
+DILUTED = "diluted"
+"""Flag of a pass whose probability smaller errors would raise."""
 _LEAST_SHOWN = 1e-15
 
 

@@ -56,13 +56,16 @@ class ShortEncounterRisk:
         )
 
     def over_sizes(self, probability: FloatArray) -> ShortEncounterRisk:
-        """Replace the probability by that (n,) over all sizes of the errors; the maximum is never below it."""
+        """Replace the probability by that (n,) over all sizes of the errors; the maximum is never below it.
+
+        Where it would be, the probability takes its place, and no scaling gives it.
+        """
         is_larger = probability > self.maximum_probability
         return dataclasses.replace(
             self,
             probability=probability,
             maximum_probability=np.where(is_larger, probability, self.maximum_probability),
-            maximum_sigma_scale=np.where(is_larger, 1.0, self.maximum_sigma_scale),
+            maximum_sigma_scale=np.where(is_larger, np.nan, self.maximum_sigma_scale),
         )
 
     def spread(self, rows: IntArray, count: int) -> ShortEncounterRisk:

@@ -29,7 +29,7 @@ EVENT: dict[str, Any] = {
     "miss_distance_km": 0.4,
     "collision_probability": 3e-5,
     "maximum_probability": 1e-4,
-    "maximum_sigma_scale": 2.0,
+    "risk_flags": "",
     "mahalanobis_distance": 1.5,
     "risk": "yellow",
     "is_2d_valid": True,
@@ -64,13 +64,13 @@ def story(*steps: dict[str, Any]) -> list[str]:
         ({"collision_probability": 9e-6}, None),
         ({"collision_probability": 1e-5}, ("yellow", "probability")),
         ({"collision_probability": 1e-4}, ("red", "probability")),
-        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "maximum_sigma_scale": 0.1,
+        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "risk_flags": "extended_encounter,diluted",
           "mahalanobis_distance": 0.2}, ("red", "dilution")),
-        ({"collision_probability": 3e-6, "maximum_probability": 2e-3, "maximum_sigma_scale": 0.1,
+        ({"collision_probability": 3e-6, "maximum_probability": 2e-3, "risk_flags": "extended_encounter,diluted",
           "mahalanobis_distance": 1.8}, ("yellow", "dilution")),
-        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "maximum_sigma_scale": 0.1,
+        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "risk_flags": "extended_encounter,diluted",
           "mahalanobis_distance": 3.0}, None),
-        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "maximum_sigma_scale": 1.1,
+        ({"collision_probability": 3e-6, "maximum_probability": 0.5, "risk_flags": "undiluted",
           "mahalanobis_distance": 0.2}, None),
         ({"collision_probability": 1e-9, "risk": "red", "is_2d_valid": None}, ("red", "probability")),
     ],
@@ -81,7 +81,7 @@ def test_a_level_follows_from_pc_or_from_dilution_near_tca(facts: dict[str, Any]
 
 
 def test_the_rule_of_dilution_begins_at_its_time_before_tca() -> None:
-    hit = {"collision_probability": 3e-6, "maximum_probability": 1.0, "maximum_sigma_scale": 0.0,
+    hit = {"collision_probability": 3e-6, "maximum_probability": 1.0, "risk_flags": "diluted",
            "mahalanobis_distance": 0.0, "tca_time_ns": after(100 * HOUR_S)}  # fmt: skip
     assert story(hit, {**hit, "as_of_ns": after(27 * HOUR_S)}, {**hit, "as_of_ns": after(28 * HOUR_S)}) == [
         "", "", "red: new",
@@ -180,7 +180,7 @@ def test_a_level_is_never_below_its_threshold_and_at_most_the_hysteresis_above(d
         events = {name: np.array([EVENT.get(name)], dtype=object) for name in LEVEL_COLUMNS}
         pc = 10**value
         events |= {"collision_probability": np.array([pc]), "maximum_probability": np.array([pc])}
-        events |= {name: events[name].astype(float) for name in ("maximum_sigma_scale", "mahalanobis_distance")}
+        events |= {name: events[name].astype(float) for name in ("mahalanobis_distance",)}
         events |= {name: events[name].astype(np.int64) for name in ("norad_id_1", "norad_id_2", "tca_time_ns")}
         level = int(POLICY.levels(events, [level], START_NS)[0])
         strict, relaxed = (int(pc >= y) + int(pc >= r) for y, r in ((1e-5, 1e-4), (1e-5 / 10**0.5, 1e-4 / 10**0.5)))

@@ -35,7 +35,7 @@ def entry(sequence: int, op: str, *, hours: float, tca_s: float = 0.0, pc: float
         "mahalanobis_distance": 0.52, "collision_probability": pc, "maximum_probability": 5e-4,
         "hard_body_radius_m": 10.0, "radius_1_m": 5.0, "radius_2_m": 5.0,
         "radius_source_1": "fleet file", "radius_source_2": "default by type",
-        "risk": "red" if pc >= 1e-4 else "yellow", "is_2d_valid": True, "maximum_sigma_scale": 2.0,
+        "risk": "red" if pc >= 1e-4 else "yellow", "is_2d_valid": True, "risk_flags": "",
         "manoeuvre_time_1_ns": None, "manoeuvre_time_2_ns": None, "state_source_1": "element_set",
         "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t", "degrees_of_freedom_1": 1.2,
     }  # fmt: skip

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from sda_platform.orbits.long_tails import GAUSSIAN, Tails, scaled, share_inside, sizes, widening
-from sda_platform.orbits.risk.best_probability import DILUTED, best_probabilities
+from sda_platform.orbits.risk.best_probability import EXHAUSTED, best_probabilities
 from sda_platform.orbits.risk.gaussian_parts import parts_of, probability_2d
+from sda_platform.orbits.risk.levels import DILUTED
 from sda_platform.orbits.risk.validity import Encounters
 
 DEGREES = [1.0, 1.2, 2.0, 3.5, 6.0]
@@ -123,6 +124,24 @@ def test_a_pass_without_relative_motion_has_an_answer_with_long_tails_too() -> N
     whole = best_probabilities(by_one).probability[0]
     # The likely sizes stand for the others: 10 % more here.
     np.testing.assert_allclose(whole, parts.weight @ alone / parts.weight.sum(), rtol=0.15)
+
+
+def test_a_slow_pass_takes_one_budget_for_the_sizes_that_add_most() -> None:
+    sigma = np.array([0.1, 1.5, 0.1, 1.5e-3, 1e-4, 1e-4])
+    covariance = np.diag(sigma**2)
+    covariance[1, 3] = covariance[3, 1] = -0.9 * sigma[1] * sigma[3]
+    r, v = np.array([[7100.0, 0, 0]]), np.array([[0, 7.4927, 0]])
+    apart_km, slower_km_s = np.array([0.2, 1.5, -0.1]), np.array([0.001, 0, 0.002])
+    tails = Tails(np.array([3.0]), np.zeros((1, 6, 6)))
+    slow = Encounters(
+        r, v, covariance[None], r + apart_km, v + slower_km_s, covariance[None], np.array([0.02]),
+        tails=(tails, tails),
+    )  # fmt: skip
+    whole, cut, nothing = (best_probabilities(slow, most_evaluations=most) for most in (10**7, 80_000, 1_000))
+    assert whole.method == cut.method != nothing.method
+    assert cut.probability[0] == pytest.approx(whole.probability[0], rel=0.05)
+    assert [EXHAUSTED in each.flags[0] for each in (whole, cut, nothing)] == [False, False, True]
+    assert whole.probability[0] != nothing.probability[0] == nothing.two_dimensional.probability[0]
 
 
 def test_results_do_not_depend_on_what_is_assessed_beside() -> None:

@@ -69,7 +69,7 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
     notice = element("p", id="revised", hidden=True, role="status")
     body = report.sections(_pictures(report, event_id)) if report else _stated(story, actions)
     form = action_form(story, actions, reader, "../")
-    script = element("script", src="../console/orbit_view.js", defer=True) if report and report.has_states else None
+    script = element("script", src="../static/orbit_view.js", defer=True) if report and report.has_states else None
     return page(context, names, title, state, as_of, notice, form, body, script, root="../", event=event_id)
 
 

@@ -88,9 +88,9 @@ def page(
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("link", rel="icon", href=f"{root}console/icon.svg", type="image/svg+xml"),
-        element("link", rel="stylesheet", href=f"{root}console/console.css"),
-        element("script", src=f"{root}console/console.js", defer=True),
+        element("link", rel="icon", href=f"{root}static/icon.svg", type="image/svg+xml"),
+        element("link", rel="stylesheet", href=f"{root}static/console.css"),
+        element("script", src=f"{root}static/console.js", defer=True),
     )
     asset_url = context.asset_url(asset)
     links = [

@@ -10,7 +10,7 @@ from typing import Final
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 from typing_extensions import override
@@ -34,6 +34,7 @@ from sda_platform.formats.listings import ListingError
 from sda_platform.html_elements import element
 from sda_platform.http_gate import headers_of
 from sda_platform.serving.conditional import of_content
+from sda_platform.serving.console_path import CONSOLE_PATH
 from sda_platform.serving.negotiation import best
 
 _HTML: Final = "text/html"
@@ -103,7 +104,8 @@ def console_routes(context: ConsoleContext) -> list[Route]:
         Route("/conjunctions.csv", of(_csv)),
         Route("/conjunctions/{event_id}", of(_event, "../")),
         Route("/conjunctions/{event_id}/{name}.svg", of(_picture, "../../")),
-        Route("/console/{name}", _file),
+        Route("/static/{name}", _file),
+        Route(CONSOLE_PATH, _to_first_page),
         Route("/waiting", of(_waiting)),
         Route("/sensors", of(_sensors)),
         Route("/sensors/{source_id}", of(_sensor, "../")),
@@ -213,6 +215,12 @@ def _object(context: ConsoleContext, request: Request) -> Response:
     if not (number.isascii() and number.isdigit() and len(number) < 20 and 0 < int(number) <= _GREATEST_ID):
         raise UnknownObject(f"{number[:40]!r} is no catalogue number")
     return object_page(context, int(number), _reader(context, request))
+
+
+def _to_first_page(request: Request) -> Response:
+    """Add the slash that relative links need; the host is left to the browser, which may see another one."""
+    query = request.url.query
+    return RedirectResponse(f"{CONSOLE_PATH}/?{query}" if query else f"{CONSOLE_PATH}/", 308)
 
 
 def _file(request: Request) -> Response:

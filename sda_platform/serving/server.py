@@ -29,6 +29,7 @@ from sda_platform.serving.answering import ReadersOnly, problem
 from sda_platform.serving.bodies import Bodies, bodies_of_logins
 from sda_platform.serving.bounded_answers import BoundedAnswers
 from sda_platform.serving.clients import ANYONE, KnownClients
+from sda_platform.serving.console_path import ConsolePath
 from sda_platform.serving.event_stream import Connect, EventPublisher
 from sda_platform.serving.events import Changes
 from sda_platform.serving.first_seen import FirstSeen
@@ -93,7 +94,7 @@ def application(
     accesses = Middleware(Accesses, metrics=metrics, quotas=quotas, log=log)
     app = Starlette(
         routes=[*for_readers, StarletteRoute("/openapi.json", describe), *routes],
-        middleware=[accesses, Middleware(HttpGate, hosts=hosts), Middleware(BoundedAnswers)],
+        middleware=[Middleware(ConsolePath), accesses, Middleware(HttpGate, hosts=hosts), Middleware(BoundedAnswers)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
         lifespan=_publishing,
     )

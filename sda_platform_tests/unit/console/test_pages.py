@@ -227,7 +227,7 @@ def test_the_page_of_an_object_has_its_orbit_its_conjunctions_and_downloads(page
         ("/objects/7", 404, "the catalogue has no object 7"),
         ("/objects/x", 404, "is no catalogue number"),
         ("/objects/" + "0" * 20 + "9" * 30, 404, "is no catalogue number"),
-        ("/console/secret.py", 404, "there is no such file"),
+        ("/static/secret.py", 404, "there is no such file"),
     ],
 )
 def test_what_is_wrong_with_a_request_is_a_page(pages: Client, path: str, status: int, reason: str) -> None:

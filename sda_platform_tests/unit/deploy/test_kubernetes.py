@@ -10,6 +10,7 @@ import yaml
 
 from sda_platform.edge.address import Address
 from sda_platform.runtime.platform_home import POSTGRES_VARIABLE
+from sda_platform.serving.console_path import CONSOLE_PATH
 from sda_platform.settings import Settings, require_known_variables
 from sda_platform.spark.channel import host_and_port, token_file
 
@@ -91,6 +92,9 @@ def test_what_is_reached_from_outside_are_the_ports_that_compose_publishes() -> 
     assert {each["port"] for each in rule["ports"]} == set(ports)
     host = SETTINGS["SDA_UI_URL"].removeprefix("https://")
     assert [each["host"] for each in by_kind["Ingress"]["rules"]] == by_kind["Ingress"]["tls"][0]["hosts"] == [host]
+    paths = by_kind["Ingress"]["rules"][0]["http"]["paths"]
+    served = {each["path"]: each["backend"]["service"]["port"]["name"] for each in paths}
+    assert served == {"/": "ui", CONSOLE_PATH: "catalogue"}, "the endpoint takes the path as it is"
     monitor = yaml.safe_load((ROOT / "deploy/pod-monitor.yaml").read_text())["spec"]
     (endpoint,) = monitor["podMetricsEndpoints"]
     assert endpoint["port"] in ports and monitor["selector"] == by_kind["StatefulSet"]["selector"]

@@ -137,17 +137,46 @@ def test_the_image_has_no_entry_point_and_no_root() -> None:
     assert all(each.get("user") == "sda" and each["cap_drop"] == ["ALL"] for each in OWN.values())
 
 
-def test_compose_accepts_it() -> None:
+def configured(**variables: str) -> dict[str, dict[str, Any]]:
+    """The services as Compose understands them, with ``variables`` of its environment."""
     command = compose_command()
     profiles = [
         part for each in CONTAINERS.values() for name in each.get("profiles", []) for part in ("--profile", name)
     ]
     done = subprocess.run(
         [*command, "-f", str(ROOT / "compose.yaml"), *profiles, "config"],
-        env={**os.environ, "POSTGRES_PASSWORD": PASSWORD, "REVISION": "0123456789ab"},
+        env={**os.environ, "POSTGRES_PASSWORD": PASSWORD, "REVISION": "0123456789ab", **variables},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert set(yaml.safe_load(done.stdout)["services"]) == set(CONTAINERS)
+    services: dict[str, dict[str, Any]] = yaml.safe_load(done.stdout)["services"]
+    return services
+
+
+def test_compose_accepts_it() -> None:
+    assert set(configured()) == set(CONTAINERS)
+
+
+def test_the_file_of_settings_that_is_shipped_sets_nothing_and_its_examples_are_settings() -> None:
+    lines = (ROOT / "deploy/settings.env").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == []
+    examples = dict(line.removeprefix("# ").split("=", 1) for line in lines if line.startswith("# SDA_"))
+    require_known_variables(examples)
+    assert not environment().keys() & examples.keys(), "what compose.yaml sets itself counts"
+    assert ".env" in (ROOT / ".gitignore").read_text().splitlines(), "it may name a password"
+
+
+def test_each_container_of_the_platform_gets_the_settings_of_the_file_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.env"
+    examples = (ROOT / "deploy/settings.env").read_text().replace("# SDA_", "SDA_")
+    file.write_text(f"{examples}SDA_HOME=/elsewhere\n")
+    given = {name: each.get("environment", {}) for name, each in configured(SETTINGS=str(file)).items()}
+    assert {name for name, each in given.items() if "SDA_SOURCES" in each} == OWN.keys()
+    for name in OWN:
+        assert given[name]["SDA_HOME"] == "/data", "the file cannot move the volume"
+        monkeypatch.setenv("SDA_SOURCES", given[name]["SDA_SOURCES"])
+        assert Settings().fusion.sources == ["radar", "optical"]

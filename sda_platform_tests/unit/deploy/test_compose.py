@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -127,6 +128,20 @@ def test_the_proxy_gets_every_variable_of_its_template_and_no_other() -> None:
     assert set(re.findall(r"\$\{(\w+)\}", template)) == set(CONTAINERS["proxy"]["environment"])
     for secret in CONTAINERS["proxy"]["secrets"]:
         assert f"${{PROXY_SECRETS}}/{secret};" in template
+
+
+def test_the_documented_envsubst_replaces_the_variables_of_the_proxy_and_none_of_nginx(tmp_path: Path) -> None:
+    text = (ROOT / "docs/how-to/run-in-containers.md").read_text()
+    commands = text.partition("$ export PROXY_UI=")[2].partition(" && nginx -t\n```")[0].replace("\n$ ", "\n")
+    made = tmp_path / "sda.conf"
+    script = f"export PROXY_UI={commands.replace('/etc/nginx/conf.d/sda.conf', str(made))}"
+    template = (ROOT / "deploy/nginx.conf.template").read_text()
+    given = dict(re.findall(r"(PROXY_\w+)=(\S+)", script))
+    assert set(re.findall(r"\$(PROXY_\w+)", commands)) == given.keys() == set(CONTAINERS["proxy"]["environment"])
+    if shutil.which("envsubst") is None:
+        pytest.skip("no envsubst here (Debian, Ubuntu: apt install gettext-base)")
+    subprocess.run(["sh", "-ec", script], cwd=ROOT, check=True)
+    assert made.read_text() == re.sub(r"\$\{(PROXY_\w+)\}", lambda found: given[found[1]], template)
 
 
 def test_the_image_has_no_entry_point_and_no_root() -> None:

@@ -32,7 +32,7 @@ endif
 test-containers: setup-test  ## compose.yaml, the pod of Kubernetes and two sites as containers, with images made of Debian's packages; skipped where dockerd cannot run
 	@$(BIN)/python -m pytest $(TEST_DIR)/containers $(ARGS)
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STATION=1 histories of replicated station state; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; UPGRADE=v0.3.0 from that revision and back, over a live lake; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; MODELS=1 the models of protocols; S3=1 in an object store; SERVICES=1 separate services and a cluster; T3=1 a real etcd cluster; STATION=1 histories of replicated station state; STORY=1 an hour of the demo; ATTACK=1 a hostile partner; UPGRADE=REVISION from that one and back, over a live lake; FUZZ=1 inputs for every decoder; UNITS=1 the unit tests with all cases and many more examples; CASES=1 the other tests with all cases; MUTANTS=1 changes of the code that tests must find
 ifdef RACE
 	@SOAK=1 RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef ATTACK

@@ -1,6 +1,6 @@
 """An upgrade over a live lake: an earlier release works, this one takes over, the earlier one comes back, and again.
 
-    make soak UPGRADE=v0.3.0
+    make soak UPGRADE=REVISION
 
 Any revision of this repository is a release; it runs with the packages of this environment. Each takes over while input
 lands and a run is under way: after a stop, and after a kill of all processes. In the end of each turn every record is

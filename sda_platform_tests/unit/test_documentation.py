@@ -16,13 +16,13 @@ from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.radar import RADAR_FRAME, decode_radar_frames
 from sda_platform.setting_fields import OTHER_VARIABLES
 from sda_platform.settings import declared_settings
+from sda_platform_tests.support.page_anchors import anchors_of, text_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.rglob("*.md")))
 NAMED = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """The changelog names things by the names that they had."""
-_CODE = re.compile(r"```.*?```", re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FILE = re.compile(r"`([\w./-]+\.(?:py|csv|yaml|xml|toml))`")
 _TEXTS = {".py", ".md", ".ipynb", ".yaml", ".yml", ".json", ".toml", ".js"}
@@ -31,17 +31,6 @@ _COMMAND = re.compile(r"(?<![\w/.@-])sda\s((?:--home \S+ )?[a-z][^`\n|;&#]*)")
 _QUOTED = re.compile(r"(?<=\s)(\"[^\"]*\"|'[^']*')")
 _NO_COMMANDS = {"dagster", "on", "restoration"}
 """What follows the word in other meanings: a Helm release, a Docker volume, and the mark of restored rows."""
-
-
-def text_of(page: Path) -> str:
-    """The text of a page without its fenced blocks, whose contents are examples."""
-    return _CODE.sub("", page.read_text())
-
-
-def anchors_of(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and MkDocs make them."""
-    headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def broken_links(page: Path) -> Iterator[str]:

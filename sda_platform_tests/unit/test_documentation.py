@@ -121,6 +121,13 @@ def test_a_command_or_option_that_does_not_exist_is_found(text: str, words: list
     assert [each.rpartition(": ")[2] for each in unknown_names(text)] == words
 
 
+def test_the_operators_page_names_every_command_of_the_platform_and_of_its_objects() -> None:
+    _, _, page = (DOCS / "how-to" / "operate.md").read_text().partition("## Commands of an operator\n")
+    named = {mention.split()[0] for mention in _COMMAND.findall(page.partition("\n## ")[0])}
+    shown = main.get_help(click.Context(main, info_name="sda")).partition("Platform:\n")[2].partition("Data:\n")[0]
+    assert set(re.findall(r"^  (\w+) ", shown, re.MULTILINE)) - named == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_tables_have_no_gap(page: Path) -> None:
     text = f"\n\n{text_of(page)}"

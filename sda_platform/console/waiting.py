@@ -27,6 +27,7 @@ from sda_platform.notification.situation import AlertReader
 from sda_platform.observability.red_tables import red_tables
 from sda_platform.observability.status import letters_of_day
 from sda_platform.observability.vitals import history
+from sda_platform.observability.vitals.evaluation import advice
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 
 _MOST: Final = 50
@@ -125,8 +126,8 @@ def _decisions(context: ConsoleContext) -> Iterator[_Decision]:
             detail = "; ".join(red.problems)
             yield _Decision(f"table {red.table} is red", detail, red.since_utc, _code(f"sda lake accept {red.table}"))
     for vital in history.load(settings.home.absolute()).red:
-        where = f"{vital.reading.side}: docs/reference/vitals.md"
-        yield _Decision(f"vital {vital.reading.vital}", vital.reading.text, _for(wall_s - vital.since_s), where)
+        name, side = vital.reading.vital, vital.reading.side
+        yield _Decision(f"vital {name} ({side})", vital.reading.text, _for(wall_s - vital.since_s), advice(name))
     for claim in open_conflicts(context.lake):
         number = claim["norad_id"]
         claimed = joined(f"{claim['outcome']} edit of ", element("a", number, href=f"objects/{number}"))

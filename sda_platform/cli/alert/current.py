@@ -101,7 +101,7 @@ def currency_lines(settings: Settings) -> Iterator[str]:
         red = lacking.count(RISK_LEVELS[RED])
         yield (
             f"not in the list: {len(lacking):,} active alerts of the lake, {red:,} of them red, that the subscriber "
-            "lacks; `sda lake reconcile` compares both"
+            "lacks; the next delivery sends them"
         )
     for message in unalerted_cdms(lake, lake.clock.now_ns()):
         yield f"not among the alerts: {message.text}"

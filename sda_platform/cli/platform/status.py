@@ -12,6 +12,7 @@ from sda_platform.conjunction.currency import words_of
 from sda_platform.landing.decoding import FATES
 from sda_platform.observability.services import ServiceState
 from sda_platform.observability.status import PlatformStatus
+from sda_platform.observability.vitals.evaluation import advice
 from sda_platform.observability.vitals.faults import Reading, VitalState
 from sda_platform.observability.vitals.past_faults import past_faults
 from sda_platform.published import url_of
@@ -71,6 +72,7 @@ def show_vitals(readings: Sequence[Reading]) -> None:
     by_state = {state: [each for each in readings if each.state == state] for state in VitalState}
     for reading in by_state[VitalState.RED]:
         console.print(Text.assemble(("red: ", "red"), str(reading)))
+        console.print(Text(f"  {advice(reading.vital)}", "dim"))
     line = f"\nvitals: {len(by_state[VitalState.RED])} red, {len(by_state[VitalState.GREEN])} green"
     if by_state[VitalState.UNKNOWN]:
         unknown = ", ".join(each.vital for each in by_state[VitalState.UNKNOWN])

@@ -14,7 +14,7 @@ import dagster as dg
 
 from sda_platform.clock import iso
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.evaluation import VITALS, evaluate
+from sda_platform.observability.vitals.evaluation import VITALS, advice, evaluate
 from sda_platform.observability.vitals.faults import RUNBOOK, Reading, VitalState
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.notices import Lasting
@@ -140,6 +140,7 @@ def _facts(reading: Reading) -> dict[str, dg.MetadataValue[Any]]:
         ]
         facts["side_at_fault"] = dg.MetadataValue.text(str(reading.side))
         facts["faults"] = dg.MetadataValue.table(records)
+        facts["what_to_do"] = dg.MetadataValue.text(advice(reading.vital))
         facts["runbook"] = dg.MetadataValue.text(f"{RUNBOOK}#{reading.vital}")
     return facts
 

@@ -3,14 +3,19 @@
 `sda status`, the asset `vitals` in the UI, the notices, `/health` and the page of runbooks follow from it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sda_platform.observability.vitals import judges
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.faults import Reading, VitalState, red
 from sda_platform.observability.vitals.judges import Judge
 from sda_platform.setting_sections import VitalsSettings
+
+# A link from the page of runbooks, docs/reference/vitals.md.
+_LINK: Final = re.compile(r"\[([^]]+)\]\(\.\./([^)]+)\)")
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ VITALS: Sequence[Vital] = (
         "problems of the collector",
         "The collectors answer, and every source of theirs runs.",
         "the collector does not answer; its report names a source or a sealer",
-        "`sda collector status`, then `logs/collector.log`.",
+        "`sda collector status` names the source; the reason is in `logs/collector.log`.",
         judges.collectors,
     ),
     Vital(
@@ -144,7 +149,8 @@ VITALS: Sequence[Vital] = (
         "kinds of dead letter that grow",
         "No kind of dead letter comes much more often than usual.",
         "a kind of dead letter comes ten times as often as usual for five minutes",
-        "[Handle dead letters](../how-to/dead-letters.md).",
+        "The table `dead_letters` has the reasons and the source. Mend it, then `sda lake reprocess` returns them: "
+        "[dead letters](../how-to/dead-letters.md).",
         judges.dead_letters,
     ),
     Vital(
@@ -161,7 +167,7 @@ VITALS: Sequence[Vital] = (
         "red tables",
         "No table has an open finding: each is repaired or acknowledged.",
         "a table has an open finding (not repaired, not acknowledged); a table cannot be read",
-        "[Red tables](../how-to/operate.md#red-tables).",
+        "`sda status` names each finding with its command: [red tables](../how-to/operate.md#red-tables).",
         judges.tables,
     ),
     Vital(
@@ -171,8 +177,8 @@ VITALS: Sequence[Vital] = (
         "an alert has waited for `SDA_SUBSCRIBER_LAG_S` (40 s); the subscriber refused an alert for its "
         "content, and its TCA is ahead; the subscriber lacks an alert that was delivered; it holds one that was not "
         "delivered, or that differs",
-        "[Subscribers](../how-to/operate.md#subscribers). A refused alert is offered again with each delivery. Inform "
-        "its operator by other means meanwhile.",
+        "What it lacks is sent again once it answers: [subscribers](../how-to/operate.md#subscribers). A refused alert "
+        "is offered with each delivery. Inform its operator by other means meanwhile.",
         judges.subscriber,
     ),
     Vital(
@@ -189,7 +195,7 @@ VITALS: Sequence[Vital] = (
         "engines that do not answer",
         "The Spark engine executes statements.",
         "the local engine executes no statement",
-        "The supervisor restarts it; `logs/engine.log`.",
+        "The supervisor restarts it. The reason is in `logs/engine.log`.",
         judges.engine,
     ),
     Vital(
@@ -197,7 +203,7 @@ VITALS: Sequence[Vital] = (
         "daemons that do not answer",
         "Dagster's daemon writes its heartbeat, so that runs start.",
         "Dagster's daemon has written no heartbeat for `SDA_HEARTBEAT_MAX_S` (75 s); its records cannot be read",
-        "The supervisor restarts it; `logs/daemon.log`.",
+        "The supervisor restarts it. The reason is in `logs/daemon.log`.",
         judges.daemon,
     ),
     Vital(
@@ -205,7 +211,7 @@ VITALS: Sequence[Vital] = (
         "processes that do not run",
         "Every process that the platform supervises runs.",
         "a supervised process does not run; it ends again and again; the watchdog evaluates nothing",
-        "Its log is in `logs/`.",
+        "The supervisor restarts it, ever later if it ends often. The reason is in its log, in `logs/`.",
         judges.processes,
     ),
     Vital(
@@ -255,3 +261,9 @@ VITALS: Sequence[Vital] = (
     ),
 )
 """Every vital, in the order in which they are shown: along the way of the data, then the machinery."""
+_ADVICE: Final = {vital.name: _LINK.sub(r"\1 (docs/\2)", vital.remedy) for vital in VITALS}
+
+
+def advice(vital: str) -> str:
+    """Return what to do while ``vital`` is red, as text that names pages; empty for one of another release."""
+    return _ADVICE.get(vital, "")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sda_platform.clock import MissionClock
 from sda_platform.observability.vitals import history, past_faults
+from sda_platform.observability.vitals.evaluation import advice
 from sda_platform.observability.vitals.faults import Reading
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.notices import REPEAT_S, Notice
@@ -102,4 +103,5 @@ class Watch:
 
 def report_of(notice: Notice) -> dict[str, object]:
     """Return the JSON that the webhook gets."""
-    return {"kind": "vital", **asdict(notice), "runbook": notice.runbook, "message": str(notice)}
+    runbook = {"remedy": advice(notice.vital), "runbook": notice.runbook}
+    return {"kind": "vital", **asdict(notice), **runbook, "message": str(notice)}

@@ -101,7 +101,8 @@ def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
     vitals = {vital["vital"]: vital for vital in found["vitals"]}
     assert "unknown feed 'lidar'" in vitals["no_orphans_wait"]["text"]
     assert (vitals["no_orphans_wait"]["side"], vitals["daemon_beats"]["state"]) == ("sources", "unknown")
-    assert "unknown feed 'lidar'" in sda(home, "status").output
+    shown = " ".join(sda(home, "status").output.split())
+    assert "unknown feed 'lidar'" in shown and "Else: bad input (docs/how-to/land-files.md" in shown
 
 
 def test_verify_shows_a_damaged_lake_repairs_it_on_demand_and_status_remembers(home: Path) -> None:

@@ -25,6 +25,8 @@ from sda_platform.notification import channel_state
 from sda_platform.notification.channel_state import ChannelState
 from sda_platform.notification.due import FollowedAlert
 from sda_platform.notification.message import PeopleMessage
+from sda_platform.observability.vitals.faults import Fault, Side, red
+from sda_platform.observability.vitals.history import VitalHistory, store
 from sda_platform.recovery.review import review
 from sda_platform.settings import Settings
 from sda_platform.tasking.tables import PASS_SCHEDULE, PASS_WINDOWS
@@ -177,6 +179,14 @@ def test_escalations_are_listed_until_an_acknowledgement_and_a_channel_that_take
         act(context.lake, context.settings.landing_uri, alert_id="second", revision=2, by="ann")
         text = part(shown(client, "/waiting"), "Escalations")
         assert re.findall(r"conjunctions/([\w-]+)", text) == ["an-event"]
+
+
+def test_a_red_vital_says_what_to_do(tmp_path: Path) -> None:
+    found = red("tables_are_sound", [Fault("observations", Side.PLATFORM, "observations is damaged")])
+    with desk(tmp_path) as (client, _):
+        store(tmp_path, VitalHistory().after([found], 1.0))
+        text = part(shown(client, "/waiting"), "Decisions on data")
+    assert "vital tables_are_sound (platform)" in text and "red tables (docs/how-to/operate.md#red-tables)." in text
 
 
 def test_decisions_on_data_name_what_to_do(pages: Client) -> None:

@@ -1,6 +1,7 @@
 """The vitals: judged from facts alone, remembered through restarts, each change notified once."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.assets import current_history, evaluation, vitals_sensor
-from sda_platform.observability.vitals.evaluation import VITALS, evaluate
+from sda_platform.observability.vitals.evaluation import VITALS, advice, evaluate
 from sda_platform.observability.vitals.facts import (
     CollectorFacts,
     DaemonFacts,
@@ -79,6 +80,14 @@ def test_a_platform_that_works_is_green_and_one_that_does_not_run_is_unknown() -
 @pytest.mark.parametrize("vital", VITALS, ids=lambda vital: vital.name)
 def test_every_vital_says_what_holds_while_it_is_green(vital: Any) -> None:
     assert vital.meaning.endswith(".") and vital.remedy.endswith(".") and len(vital.name) < 30
+
+
+@pytest.mark.parametrize("vital", VITALS, ids=lambda vital: vital.name)
+def test_every_vital_says_what_to_do_and_names_pages_that_exist(vital: Any) -> None:
+    said = advice(vital.name)
+    assert len(said.split()) > 5 and "](" not in said and "../" not in said
+    pages = re.findall(r"docs/[\w/-]+\.md", said)
+    assert len(pages) == vital.remedy.count("](") and all((Path(__file__).parents[3] / page).exists() for page in pages)
 
 
 def fault(subject: str, side: Side = Side.PLATFORM, text: str = "", lasted_s: float | None = None) -> Fault:
@@ -219,6 +228,7 @@ def test_a_receiver_that_is_away_holds_back_only_its_own_notices(tmp_path: Path,
     assert [(each["state"], each["escalates"], each["runbook"]) for _, each in webhook.received] == [
         ("lasts", True, "docs/reference/vitals.md#daemon_beats")
     ]
+    assert webhook.received[0][1]["remedy"] == "The supervisor restarts it. The reason is in `logs/daemon.log`."
     assert [notice.state for notice in left.pending] == ["begun", "lasts"]
 
 

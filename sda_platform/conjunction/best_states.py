@@ -26,7 +26,12 @@ from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.number_rules import is_semidefinite
 from sda_platform.orbits.covariance import deviations_after, rtn_to_teme, transport
 from sda_platform.orbits.dynamics.orbit_uncertainty import white_noise
-from sda_platform.orbits.element_errors import degrees_of_freedom, element_covariance_rtn, element_tails
+from sda_platform.orbits.element_errors import (
+    degrees_of_freedom,
+    element_covariance_rtn,
+    element_tails,
+    path_degrees_of_freedom,
+)
 from sda_platform.orbits.long_tails import GAUSSIAN, Tails
 from sda_platform.units import SECOND_NS
 
@@ -208,16 +213,22 @@ class BestStates:
     @property
     def has_covariance(self) -> npt.NDArray[np.bool_]:
         """Tell whether each covariance, (n,), is of the object's own orbit, not of the model of set errors."""
-        is_assumed = np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
-        return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~is_assumed))
+        return np.asarray(self.has_track | ((self.ephemeris != NONE) & ~self._is_assumed))
+
+    @property
+    def _is_assumed(self) -> npt.NDArray[np.bool_]:
+        return np.array([source == ASSUMED_EPHEMERIS for source in self.source], np.bool_)
 
     def tails(self, _time_ns: IntArray, r_km: FloatArray, v_km_s: FloatArray) -> Tails:
-        """Return the distribution of each state's errors (n,): of element sets by history, else Gaussian.
+        """Return the distribution of each state's errors (n,): of element sets by history, of an ephemeris with an
+        assumed covariance as of sets without one, else Gaussian.
 
         ``r_km`` and ``v_km_s`` (n, 3) are what `at` gives.
         """
         is_set = ~self.has_track & (self.ephemeris == NONE)
         degrees = np.where(is_set, degrees_of_freedom(self.catalogue.propagator, self.index), GAUSSIAN)
+        assumed = np.flatnonzero(self._is_assumed)
+        degrees[assumed] = path_degrees_of_freedom(r_km[assumed], v_km_s[assumed])
         return element_tails(degrees, r_km, v_km_s)
 
     def take(self, rows: IntArray) -> BestStates:

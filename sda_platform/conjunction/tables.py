@@ -36,8 +36,8 @@ _STATE_SOURCES = [
 _CLASSIFICATION = "Classification of the data of the {}'s state, as `classification` of its source; null: not known."
 _DATA_MODE = "Data mode of the data of the {}'s state, as `data_mode` of its source; null: not known."
 _DEGREES = (
-    "Of the distribution (Student's t) of the errors of the {}'s element set, of which the covariance's 95 % ellipsoid "
-    "holds 95 %; null: the errors are Gaussian."
+    "Of the distribution (Student's t) of the errors of the {}'s state, of which the covariance's 95 % ellipsoid holds "
+    "95 %; null: the errors are Gaussian."
 )
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 

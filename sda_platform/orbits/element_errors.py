@@ -22,6 +22,7 @@ from sda_platform.orbits.error_causes import (
     caused_covariance,
     drift_per_axis,
     errors_of_causes,
+    motion_and_eccentricity,
 )
 from sda_platform.orbits.long_tails import GAUSSIAN, Tails, widening
 from sda_platform.orbits.propagation import Propagator
@@ -154,11 +155,10 @@ def path_covariance_rtn(age_days: FloatArray, r_teme_km: FloatArray, v_teme_km_s
         age_days: (n,) time since the path was made.
         r_teme_km, v_teme_km_s: (n, 3) states of the path.
     """
+    motion, eccentricity = motion_and_eccentricity(r_teme_km, v_teme_km_s)
     with np.errstate(all="ignore"):
-        axis_km, eccentricity = axis_and_eccentricity(r_teme_km, v_teme_km_s)
-        motion = np.sqrt(MU_EARTH_KM3_S2 / axis_km**3) * DAY_S / (2 * np.pi)
         steady = steady_covariance_rtn(r_teme_km, v_teme_km_s)
-    nothing, usual = np.zeros(len(axis_km)), np.ones((len(axis_km), 3))
+    nothing, usual = np.zeros(len(motion)), np.ones((len(motion), 3))
     orbit = motion, eccentricity, nothing, usual, age_days
     return steady + _set_covariance_rtn(*orbit, r_teme_km, v_teme_km_s, np.inf)
 
@@ -189,6 +189,11 @@ def tracking_prior_rtn(
 def degrees_of_freedom(propagator: Propagator, index: IntArray) -> FloatArray:
     """Return the degrees of freedom (n,) of the distribution of errors of sets, by their objects' histories."""
     return _degrees(regimes(propagator.elements.take(index)), propagator.history_differences[index])
+
+
+def path_degrees_of_freedom(r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> FloatArray:
+    """Return the same (n,) of errors with covariances of `path_covariance_rtn`: of an object without a history."""
+    return _degrees(_regimes(*motion_and_eccentricity(r_teme_km, v_teme_km_s)), np.zeros(len(r_teme_km), np.int64))
 
 
 def element_tails(degrees: FloatArray, r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> Tails:

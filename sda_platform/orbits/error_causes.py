@@ -30,6 +30,13 @@ def axis_and_eccentricity(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatAr
     return axis_km, np.sqrt(np.maximum(1 - momentum**2 / (MU_EARTH_KM3_S2 * axis_km), 0.0))
 
 
+def motion_and_eccentricity(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return osculating mean motion, revolutions per day, and eccentricity, (n,) each; NaN off closed orbits."""
+    with np.errstate(all="ignore"):
+        axis_km, eccentricity = axis_and_eccentricity(r_km, v_km_s)
+        return np.sqrt(MU_EARTH_KM3_S2 / axis_km**3) * DAY_S / (2 * np.pi), eccentricity
+
+
 def drift_per_axis(axis_km: FloatArray) -> FloatArray:
     """Drift in-track, km/day, of a km of semi-major axis."""
     return np.asarray(1.5 * np.sqrt(MU_EARTH_KM3_S2 / axis_km**3) * DAY_S)

@@ -260,6 +260,7 @@ def test_an_ephemeris_with_an_assumed_covariance_is_named_so_and_its_pc_is_for_s
     (alone,) = assess_candidates(one, catalogue, NONE, ephemeris, SPHERE, UNKNOWN).to_pylist()
     assert alone["state_source_1"] == "operator_ephemeris_assumed_covariance"
     assert (alone["is_screening_only"], own["is_screening_only"]) == (True, False)
+    assert (alone["degrees_of_freedom_1"], own["degrees_of_freedom_1"]) == (pytest.approx(1.2), None), "as of sets"
 
 
 @pytest.mark.parametrize(

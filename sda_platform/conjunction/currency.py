@@ -55,6 +55,12 @@ class Currency:
         """Whether the screened span lies behind."""
         return self.screened_upto_ns is not None and self.screened_upto_ns <= self.now_ns
 
+    def why_unassessed(self, tca_ns: int) -> str:
+        """Say why an event at ``tca_ns`` that only received messages have is none of ours."""
+        if self.screened_upto_ns is None:
+            return "nothing was screened yet"
+        return "beyond the screened span" if tca_ns > self.screened_upto_ns else "not found by our screening"
+
     @property
     def ages(self) -> str:
         """The ages of the element sets; empty without a catalogue."""

@@ -68,7 +68,9 @@ def _age(row: Row, n: int, now_ns: int) -> str:
 
 def _source(row: Row, n: int) -> str:
     kind = row[f"state_source_{n}"]
-    return f"{SHORT_KINDS.get(kind, kind)} {of_whom(row[f'data_of_{n}'] or '')}".rstrip() if kind else "not screened"
+    if not kind:
+        return str(row["why_unassessed"]) if n == 1 else ""
+    return f"{SHORT_KINDS.get(kind, kind)} {of_whom(row[f'data_of_{n}'] or '')}".rstrip()
 
 
 def _received(row: Row) -> list[object]:

@@ -1,13 +1,13 @@
 """The page of one conjunction: the sections of its report, with pictures and scripts as files of their own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from starlette.responses import Response
 
 from sda_platform.catalog.lookup import UnknownObject, one_object
 from sda_platform.clock import iso, iso_to_second
-from sda_platform.conjunction.acknowledging import known_actions
+from sda_platform.conjunction.acknowledging import acknowledgements_among, assignee, known_actions
 from sda_platform.conjunction.alert_page import OF_ACTIONS, AlertReport, Row
 from sda_platform.conjunction.burn_options import burn_options
 from sda_platform.conjunction.data_origins import data_origins
@@ -57,6 +57,7 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
         else None
     )
     level, status = report.state if report else (newest["risk"], newest["status"] or "open")
+    status = "; ".join((status, *_handled(actions)))
     title = element("h1", object_link(newest, 1, "../"), " – ", object_link(newest, 2, "../"))
     state = element(
         "p",
@@ -71,6 +72,14 @@ def event_page(context: ConsoleContext, event_id: str, reader: ConsoleReader) ->
     form = action_form(story, actions, reader, "../")
     script = element("script", src="../static/orbit_view.js", defer=True) if report and report.has_states else None
     return page(context, names, title, state, as_of, notice, form, body, script, root="../", event=event_id)
+
+
+def _handled(actions: Sequence[Row]) -> Iterator[str]:
+    """Say who acknowledged an alert last, and to whom it is assigned."""
+    for last in acknowledgements_among(actions)[-1:]:
+        yield f"revision {last['revision']} acknowledged by {last['acknowledged_by']}"
+    if to := assignee(actions):
+        yield f"assigned to {to}"
 
 
 def event_picture(context: ConsoleContext, event_id: str, name: str) -> str | None:

@@ -75,7 +75,12 @@ class Overview:
         ]
         known = {row["event_id"] for row in assessed}
         rows += [
-            {**_UNASSESSED, **alert, "revision": alert["sequence"]}
+            {
+                **_UNASSESSED,
+                **alert,
+                "revision": alert["sequence"],
+                "why_unassessed": currency.why_unassessed(alert["tca_time_ns"]),
+            }
             for event_id, alert in alerts.items()
             if event_id not in known
         ]

@@ -12,10 +12,12 @@ from sda_platform.conjunction.currency import words_of
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.console.overview import Overview, Overviews
 from sda_platform.console.readers import ConsoleReader
+from sda_platform.counts import counted
 from sda_platform.foreign_text import Html
 from sda_platform.formats.fleet import ProtectedObject, protected_fleet
 from sda_platform.html_elements import element, joined
 from sda_platform.lake.lake import Lake
+from sda_platform.observability.vitals.history import faults_now
 from sda_platform.settings import Settings
 from sda_platform.units import SECOND_NS
 
@@ -33,6 +35,7 @@ HEADERS: Final = {
 """Of every page: it loads its own files alone, and runs no script that stands in it."""
 
 
+_MOST_FAULTS: Final = 3
 _PAGES: Final = {
     "": "Conjunctions", "waiting": "What waits", "objects": "Catalogue", "sensors": "Sensors", "schedule": "Schedule",
 }  # fmt: skip
@@ -138,6 +141,11 @@ def currency(context: ConsoleContext, overview: Overview) -> Html:
     facts.append(("Platform", "running" if is_running else "not running in this home"))
     if not is_running:
         warnings.append("No platform runs in this home: nothing new is screened.")
+    elif faults := faults_now(context.settings.home.absolute()):
+        facts[-1] = ("Platform", f"running, {counted(len(faults), 'fault')}")
+        warnings += [f"Fault: {text}" for text in faults[:_MOST_FAULTS]]
+        if len(faults) > _MOST_FAULTS:
+            warnings.append(f"{len(faults) - _MOST_FAULTS} more faults: see What waits.")
     warnings += [f"Not among the alerts: {text}" for text in overview.missing]
     pairs = (element("div", element("dt", name), element("dd", value)) for name, value in facts)
     lines = (element("li", text) for text in warnings)

@@ -5,7 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sda_platform.conjunction.alert_ids import complete_alert_id
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    SAME_EVENT_NS,
+)
 from sda_platform.history.moments import vector_of, vector_of_alert
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.history.table_diff import same
@@ -19,6 +24,18 @@ _OF_THE_EVENT = {
     "candidate": CONJUNCTION_CANDIDATES.name,
 }
 _OF_THE_OBJECTS = {"element set": "orbital_catalog", "track": "tracks"}
+# Of many rows the newest; there may be none. Their long lists of states are left out.
+_NEWEST_EPHEMERIS = (
+    "SELECT norad_id, originator, created_time_ns, usable_from_ns, usable_until_ns, covariance_source, segment_name "
+    "FROM ephemerides WHERE norad_id = ? AND error_kind IS NULL "
+    "ORDER BY commit_sequence DESC, record_number DESC LIMIT 1"
+)
+_NEWEST_MESSAGE = (
+    "SELECT originator, message_id, created_time_ns, tca_time_ns, miss_distance_km, stated_probability, "
+    "recomputed_probability FROM received_cdms WHERE error_kind IS NULL AND least(norad_id_1, norad_id_2) = ? AND "
+    f"greatest(norad_id_1, norad_id_2) = ? AND abs(tca_time_ns - ?) < {SAME_EVENT_NS} "
+    "ORDER BY received_time_ns DESC, record_number DESC LIMIT 1"
+)
 # The columns of each row that describe the world; the others describe how and when it was stored.
 _STORAGE = {COMMIT_SEQUENCE, "segment_sha256", "record_number", "received_time_ns"}
 
@@ -78,24 +95,37 @@ def explain_alert(lake: Lake, tables: Mapping[str, Table], alert: str, as_of: st
     now = newest_vector(lake, tables)
     old, new = (PinnedView(lake, tables, vector) for vector in (then, now))
     named = new.rows(
-        f"SELECT norad_id_1, norad_id_2 FROM {CONJUNCTION_ALERTS.name} WHERE event_id = ? LIMIT 1", [event_id]
+        f"SELECT norad_id_1, norad_id_2, tca_time_ns FROM {CONJUNCTION_ALERTS.name} WHERE event_id = ? LIMIT 1",
+        [event_id],
     )
-    objects = [number for column in named.columns if (number := column[0].as_py())]
-    return Explanation(event_id, then, now, list(_facts(old, new, event_id, objects)))
+    *pair, tca_ns = (column[0].as_py() for column in named.columns)
+    objects = [number for number in pair if number]
+    stated = (*sorted(objects), tca_ns) if len(objects) == len(pair) else ()
+    return Explanation(event_id, then, now, list(_facts(old, new, event_id, objects, stated)))
 
 
-def _facts(then: PinnedView, now: PinnedView, event_id: str, objects: Sequence[int]) -> Iterator[Known]:
+def _facts(
+    then: PinnedView, now: PinnedView, event_id: str, objects: Sequence[int], stated: Sequence[int]
+) -> Iterator[Known]:
     for what, table in _OF_THE_EVENT.items():
         rows = [_row(view, table, f"SELECT * FROM active.{table} WHERE event_id = ?", event_id) for view in (then, now)]
         yield Known(what, *rows)
+    if stated:
+        rows = [_row(view, "received_cdms", _NEWEST_MESSAGE, *stated) for view in (then, now)]
+        if any(rows):
+            yield Known("message", *rows)
     for what, table in _OF_THE_OBJECTS.items():
         for number in objects:
             sql = f"SELECT * FROM {table} WHERE norad_id = ?"
             yield Known(f"{what} of {number}", *(_row(view, table, sql, number) for view in (then, now)))
+    for number in objects:
+        rows = [_row(view, "ephemerides", _NEWEST_EPHEMERIS, number) for view in (then, now)]
+        if any(rows):
+            yield Known(f"ephemeris of {number}", *rows)
 
 
-def _row(view: PinnedView, table: str, sql: str, value: Any) -> dict[str, Any] | None:
+def _row(view: PinnedView, table: str, sql: str, *values: Any) -> dict[str, Any] | None:
     """Return the one row that a query finds, or None; a table that the state does not have holds none."""
     if table not in view.vector.snapshots:
         return None
-    return next(iter(view.rows(sql, [value]).to_pylist()), None)
+    return next(iter(view.rows(sql, list(values)).to_pylist()), None)

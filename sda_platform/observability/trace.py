@@ -1,14 +1,14 @@
 """`sda alert trace`: from an alert back to the raw frames, through every table between them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_actions, words_of_action
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
@@ -20,15 +20,21 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     TRACK_REACH_NS,
 )
+from sda_platform.counts import counted
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.fusion.window_observations import observations_of
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.senders import with_senders
 from sda_platform.tasking.reports import words_of_task
 from sda_platform.tasking.stored_outcomes import outcomes_of_event
+
+_OF_EPHEMERIS: Final = [
+    "norad_id", "originator", "usable_from_ns", "usable_until_ns", "segment_name", "segment_sha256", "record_number",
+    "source_name", "peer", COMMIT_SEQUENCE,
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Trace:
     acknowledgements: Sequence[Mapping[str, Any]] = ()
     tasks: Sequence[Mapping[str, Any]] = ()
     """The observations that were scheduled for it, rows of `task_outcomes` as they are now."""
+    ephemerides: Sequence[dict[str, Any]] = ()
+    """Those of operators that its assessments rest on, without their states."""
 
     @property
     def newest(self) -> dict[str, Any]:
@@ -63,7 +71,9 @@ class Trace:
         fits = len({row["fit_id"] for row in self.tracks})
         sensors = Counter(row["source_id"] for row in self.observations)
         of = ": " + ", ".join(f"{count} of {name}" for name, count in sensors.most_common()) if sensors else ""
-        return f"{len(self.elements)} element sets, {fits} tracks and {len(self.observations)} observations{of}"
+        paths = f"{counted(len(self.ephemerides), 'ephemeris', 'ephemerides')}, " if self.ephemerides else ""
+        sets = counted(len(self.elements), "element set")
+        return f"{paths}{sets}, {fits} tracks and {len(self.observations)} observations{of}"
 
 
 def trace_alert(lake: Lake, prefix: str) -> Trace:
@@ -93,6 +103,7 @@ def trace_event(lake: Lake, alert_id: str) -> Trace:
         comparisons_with(lake, newest),
         known_actions(lake, alert_ids=[alert_id]).get(alert_id, ()),
         _tasks(lake, alert_id, norad_ids, assessments),
+        _ephemerides(lake, assessments),
     )
 
 
@@ -115,6 +126,16 @@ def _tasks(
         return []  # only what is assessed is requested
     since_ns = min(row["as_of_ns"] for row in assessments)
     return [each.row() for each in outcomes_of_event(lake, alert_id, norad_ids, since_ns)]
+
+
+def _ephemerides(lake: Lake, assessments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    used = {(row[f"norad_id_{n}"], id_) for row in assessments for n in (1, 2) if (id_ := row[f"ephemeris_id_{n}"])}
+    if not used:
+        return []
+    numbers = sorted({number for number, _ in used})
+    rows = lake.log(EPHEMERIDES).rows(_OF_EPHEMERIS, ds.field("norad_id").isin(numbers)).to_pylist()
+    found = [row for row in rows if (row["norad_id"], f"{row['segment_name']}:{row['record_number']}") in used]
+    return _in_order(found)
 
 
 def _windows(lake: Lake, newest: Sequence[str], tca_ns: Sequence[int]) -> list[dict[str, Any]]:
@@ -162,7 +183,9 @@ def _lines_by_kind(trace: Trace) -> Iterator[tuple[str, list[str]]]:
     fits = sorted((row for row in trace.tracks if row["op"] == INSERT), key=itemgetter("epoch_time_ns"))
     yield "revisions", [_revision(row) for row in trace.alerts]
     yield "deliveries", [_delivery(row) for row in trace.deliveries]
-    yield "candidates", [_candidate(row) for row in trace.candidates]
+    epochs_ns = {(row["norad_id"], row["epoch_time_ns"]) for row in trace.elements}
+    yield "candidates", [_candidate(row, epochs_ns) for row in trace.candidates]
+    yield "ephemerides", [_ephemeris(row) for row in trace.ephemerides]
     yield "element sets", [_elements(row) for row in trace.elements]
     yield "track entries", [_fit(row) for row in fits]
     yield "observations", [_observation(row) for row in sorted(trace.observations, key=itemgetter("sensor_time_ns"))]
@@ -182,8 +205,20 @@ def _delivery(row: dict[str, Any]) -> str:
     return f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
 
 
-def _candidate(row: dict[str, Any]) -> str:
-    return f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
+def _candidate(row: dict[str, Any], epochs_ns: Container[tuple[int, int]]) -> str:
+    """Describe a candidate. What it was searched by has the epoch of an element set, or else a time in an ephemeris."""
+    by = [
+        f"{'element set' if (row[f'norad_id_{n}'], row[f'elements_epoch_{n}_ns']) in epochs_ns else 'ephemeris'} of "
+        f"{row[f'norad_id_{n}']}"
+        for n in (1, 2)
+    ]
+    miss = f"miss {row['miss_distance_km']:.3f} km by {' and '.join(by)}"
+    return f"  candidate {row['op']} {row['sequence']}: {miss}"
+
+
+def _ephemeris(row: dict[str, Any]) -> str:
+    span = f"{iso(row['usable_from_ns'])} to {iso(row['usable_until_ns'])}"
+    return f"  ephemeris of {row['norad_id']} by {row['originator'] or 'unknown'}: {span}, {_where(row)}"
 
 
 def _elements(row: dict[str, Any]) -> str:

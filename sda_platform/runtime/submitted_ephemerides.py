@@ -13,7 +13,7 @@ from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used, why
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
-from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE
+from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE, why_state
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
@@ -97,6 +97,7 @@ class SubmittedEphemerides:
         if screening is None:
             return Submission(RECEIVED, numbers, facts, (), _nothing)
         found = sorted(self._conjunctions(used), key=lambda each: (each["tca_time_ns"], each["event_id"]))
+        facts["ephemerides"] = [self._stated(row) | _use(row, found) for row in rows]
         told = [{name: value for name, value in each.items() if name not in _OUT_OF_ANSWERS} for each in found]
         return Submission(SCREENED, numbers, facts, told, partial(_messages, self._lake, found))
 
@@ -166,6 +167,15 @@ class SubmittedEphemerides:
                 for row in rows
             ):
                 yield {**each, "sequence": last[each["event_id"]]}
+
+
+def _use(row: Row, found: Sequence[Row]) -> dict[str, Any]:
+    """Count the conjunctions ``found`` that rest on an ephemeris, and say why others of its object do not."""
+    sides = [(each, n) for each in found for n in (1, 2) if each[f"norad_id_{n}"] == row["norad_id"]]
+    own = f"{row['segment_name']}:{row['record_number']}"
+    others = [(each, n) for each, n in sides if each[f"ephemeris_id_{n}"] != own]
+    reasons = sorted({why_state(each, n) for each, n in others} - {""})
+    return {"conjunctions_using_it": len(sides) - len(others), **({"why_others_do_not": reasons} if reasons else {})}
 
 
 def _numbers(live: LiveCatalogue, designator: str) -> list[int]:

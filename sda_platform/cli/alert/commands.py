@@ -90,6 +90,7 @@ def list_alerts(
 def show(settings: Settings, alert_ids: tuple[str, ...], is_whole: bool, plot: Path | None) -> None:
     """Show each ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
     from sda_platform.cli.alert.show import action_lines, alert_lines, held_lines, stated_lines, write_picture
+    from sda_platform.conjunction.currency import Currency
     from sda_platform.conjunction.data_origins import data_origins
     from sda_platform.conjunction.history import EventHistory
     from sda_platform.conjunction.policy_in_force import policy_in_force
@@ -99,7 +100,7 @@ def show(settings: Settings, alert_ids: tuple[str, ...], is_whole: bool, plot: P
     histories = []
     for found in [trace_alert(lake, each) for each in alert_ids]:
         if not found.assessments and not plot:
-            console.print_lines(stated_lines(found, most))
+            console.print_lines(stated_lines(found, Currency.of(lake), most))
         else:
             policy = policy or policy_in_force(lake)
             history = EventHistory.of_correction_log(found.assessments, found.messages, policy)

@@ -22,6 +22,7 @@ from sda_platform.delivery.configured import subscriber_of
 from sda_platform.formats.markings import Marking
 from sda_platform.lake.correction_log import INSERT, current_rows
 from sda_platform.lake.lake import Lake
+from sda_platform.observability.vitals.history import faults_now
 from sda_platform.orbits.risk.levels import RISK_LEVELS, probability_text
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
@@ -111,6 +112,8 @@ def currency_lines(settings: Settings) -> Iterator[str]:
             f"alerts are those of {iso_to_second(commit.timestamp_ms * 1_000_000)}, wall time" if commit else "no alert"
         )
         yield f"the platform does not run: {newest}; `sda up` starts it"
+    else:
+        yield from (f"fault: {text}" for text in faults_now(settings.home.absolute()))
 
 
 def _not_at_subscriber(lake: Lake, settings: Settings) -> list[str]:

@@ -13,6 +13,9 @@ _SHOWN = {
                    "state_source_2", *(f"{name}_{n}" for name in MARKS for n in (1, 2))),
     "candidate": ("miss_distance_km", "elements_epoch_1_ns", "elements_epoch_2_ns"),
     "element set": ("epoch_time_ns", "originator", "segment_name"),
+    "ephemeris": ("originator", "created_time_ns", "usable_from_ns", "usable_until_ns", "covariance_source",
+                  "segment_name"),
+    "message": ("originator", "created_time_ns", "stated_probability", "miss_distance_km", "tca_time_ns"),
     "track": ("state", "epoch_time_ns", "position_sigma_m", "manoeuvre_time_ns"),
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.clock import iso
 from sda_platform.conjunction.acknowledging import known_actions
 from sda_platform.conjunction.alert_policy import reported, why_level
+from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.data_origins import SHORT_KINDS, DataOrigin, Key, of_whom
 from sda_platform.conjunction.encounter_facts import action_row
 from sda_platform.conjunction.event_plot import event_picture, risks_picture
@@ -81,17 +82,18 @@ def alert_lines(
     )
 
 
-def stated_lines(trace: Trace, most: int | None = None) -> Iterator[str | Grid]:
+def stated_lines(trace: Trace, currency: Currency, most: int | None = None) -> Iterator[str | Grid]:
     """An alert that we have not assessed: only received messages have its event; the last ``most`` are shown."""
     newest = trace.alerts[-1]
+    why = currency.why_unassessed(newest["tca_time_ns"])
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
     yield _marks(Marking.of(newest))
     for place, role in ((1, "primary"), (2, "secondary")):
-        yield f"  {role:<10} {newest[f'norad_id_{place}'] or ''} {newest[f'object_name_{place}']} (not screened here)"
+        yield f"  {role:<10} {newest[f'norad_id_{place}'] or ''} {newest[f'object_name_{place}']}"
     yield f"  TCA        {iso(newest['tca_time_ns'])}"
     yield f"  miss       {newest['miss_distance_km']:.3f} km, as {newest['stated_by']} states"
-    yield "  Our screening has no such event: the objects' element sets, or the screening volume, differ."
+    yield f"  own        {why}; {currency}"
     yield ""
     yield _opinions_grid(trace.messages, newest["tca_time_ns"], most)
 

@@ -41,7 +41,8 @@
     if (JSON.parse(message.data).row.event_id !== event) return;
     const notice = document.getElementById("revised"), link = document.createElement("a");
     link.href = "";
-    link.textContent = "This conjunction was revised: show the newest.";
+    const what = message.type === "alerts" ? "The alert was revised" : "The conjunction was assessed anew";
+    link.textContent = `${what}: show the newest.`;
     notice.replaceChildren(link);
     notice.hidden = false;
   }
@@ -57,6 +58,13 @@
     state(true);
   }
   if (live || event) follow();
+
+  // Who acts types a name once; with a login there is no such field.
+  const by = document.querySelector("form.act input[name=by]");
+  if (by) {
+    by.value = by.value || localStorage.getItem("by") || "";
+    by.form.addEventListener("submit", () => localStorage.setItem("by", by.value));
+  }
 
   // The chosen filters are shown at once; the address has no empty ones.
   const form = document.getElementById("filters");

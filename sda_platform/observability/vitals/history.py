@@ -103,6 +103,11 @@ def load(home: Path) -> VitalHistory:
         return VitalHistory()
 
 
+def faults_now(home: Path) -> list[str]:
+    """Describe the red vitals of the platform that runs in ``home``, one a line."""
+    return [str(each.reading) for each in load(home).red]
+
+
 def store(home: Path, history: VitalHistory) -> None:
     """Make ``history`` durable."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **asdict(history)}, indent=1)

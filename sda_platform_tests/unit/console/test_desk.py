@@ -181,6 +181,17 @@ def test_escalations_are_listed_until_an_acknowledgement_and_a_channel_that_take
         assert re.findall(r"conjunctions/([\w-]+)", text) == ["an-event"]
 
 
+def test_the_first_lines_state_the_faults_of_the_platform(tmp_path: Path) -> None:
+    found = [red(f"vital_{n}", [Fault("runs", Side.PLATFORM, f"fault {n}")]) for n in range(5)]
+    with desk(tmp_path) as (client, _):
+        assert "fault" not in shown(client, "/")
+        store(tmp_path, VitalHistory().after(found, 1.0))
+        for path in ("/", "/waiting"):
+            text = shown(client, path)
+            assert "running, 5 faults" in text and "Fault: vital_0 (platform): fault 0" in text, path
+            assert "2 more faults" in text, path
+
+
 def test_a_red_vital_says_what_to_do(tmp_path: Path) -> None:
     found = red("tables_are_sound", [Fault("observations", Side.PLATFORM, "observations is damaged")])
     with desk(tmp_path) as (client, _):

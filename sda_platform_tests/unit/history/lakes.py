@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    RECEIVED_CDMS,
+)
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -24,7 +29,7 @@ TABLES = {
     table.name: table
     for table in (
         ELEMENT_SETS, ORBITAL_CATALOG, RAW_RECORDS, OBSERVATIONS, FUSED_TRACKS, TRACKS, CONJUNCTION_CANDIDATES,
-        CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES,
+        CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, RECEIVED_CDMS, EPHEMERIDES,
     )
 }  # fmt: skip
 

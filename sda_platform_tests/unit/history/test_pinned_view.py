@@ -17,8 +17,8 @@ from deltalake.schema import PrimitiveType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.errors import QueryRefused, VersionExpired
 from sda_platform.history.explanation import explain_alert
@@ -411,6 +411,19 @@ def test_an_explanation_shows_what_was_known_then_and_what_is_known_now(lake: La
     assert facts["element set of 8"].changed == []
     assert facts["track of 7"].then is facts["track of 7"].now is None
     assert found.to_dict()["as_of"]["versions"]["orbital_catalog"] == 0
+
+
+def test_an_explanation_shows_the_messages_and_the_ephemerides_that_may_have_decided(lake: Lake) -> None:
+    decide(lake, collision_probability=2e-4, tca_time_ns=1000, sequence=1)
+    about = {"norad_id_1": 8, "norad_id_2": 7, "stated_probability": 3e-4}
+    for n, (tca_ns, who) in enumerate([(1000, "EARLIER"), (2000, "JSPOC"), (10**15, "OF ANOTHER PASS")]):
+        add(lake, RECEIVED_CDMS, {**about, "tca_time_ns": tca_ns, "originator": who, "record_number": n})
+    add(lake, EPHEMERIDES, {"norad_id": 7, "originator": "OPS", "segment_name": "plan.oem"})
+    facts = {fact.what: fact for fact in explain_alert(lake, TABLES, f"{EVENT[:6]}@1").facts}
+    assert facts["message"].then is facts["ephemeris of 7"].then is None
+    assert facts["message"].now is not None and facts["message"].now["originator"] == "JSPOC"
+    assert facts["ephemeris of 7"].now is not None and facts["ephemeris of 7"].now["segment_name"] == "plan.oem"
+    assert "ephemeris of 8" not in facts, "what there never was is not listed"
 
 
 def test_duckdb_and_polars_read_the_rows_of_a_version_directly__DL4_I3(lake: Lake) -> None:

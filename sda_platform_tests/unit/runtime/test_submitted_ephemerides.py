@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sda_platform.formats.registry import known_format
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.submitted_ephemerides import _use
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
 from sda_platform_tests.support.sample_inputs import SAMPLES
@@ -166,6 +168,20 @@ def test_the_answer_states_what_of_a_submission_is_not_used__41(served: Served) 
         "it is not used from 2024-11-01T00:29:00.000Z to 2024-11-01T01:00:00.000Z",
         "it is not used from 2024-11-01T01:29:00.000Z to 2024-11-01T01:50:00.000Z",
     ]
+
+
+def test_each_ephemeris_states_what_rests_on_it_and_why_others_do_not() -> None:
+    row = {"norad_id": 5, "segment_name": "plan.oem", "record_number": 1}
+    pair: dict[str, Any] = {"norad_id_1": 5, "norad_id_2": 9, "ephemeris_id_1": "plan.oem:1", "ephemeris_id_2": None}
+    track = {**pair, "ephemeris_id_1": None, "risk_flags": "diluted,ephemeris_less_certain_than_track_1"}
+    assert _use(row, [pair, pair]) == {"conjunctions_using_it": 2}
+    assert _use(row, [pair, track]) == {
+        "conjunctions_using_it": 1,
+        "why_others_do_not": ["its track has a smaller covariance than its ephemeris"],
+    }
+    assert _use({**row, "record_number": 2}, [track]) | {"why_others_do_not": []} == {
+        "conjunctions_using_it": 0, "why_others_do_not": [],
+    }  # fmt: skip
 
 
 def test_an_object_may_be_named_by_its_designator(served: Served) -> None:

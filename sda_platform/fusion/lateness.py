@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
@@ -19,6 +19,12 @@ _COLUMNS = (
     "source_id",
     "sensor_time_ns",
 )
+
+
+def first_open_window_ns(store: Lake) -> int | None:
+    """Return the begin of the first window that is open for observations that arrive now; None: there is none yet."""
+    commit = store.log(FUSED_TRACKS).head().commit
+    return None if commit is None else commit.manifest.watermarks.get(FIRST_OPEN_WINDOW)
 
 
 def late_observations(store: Lake, commits: Iterable[Commit]) -> pa.Table:

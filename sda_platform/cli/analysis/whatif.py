@@ -28,7 +28,7 @@ from sda_platform.units import DAY_NS, HOUR_NS
 @default_option("--pointing-error", default=1.0, help="Error of its direction, degrees, 1 sigma.")
 @click.option("--catalog", type=FOUND_FILE, help="Default: the lake's.")
 @click.option("--start", help="Begin of the span, ISO 8601 (default: mission time).")
-@click.option("--hours", type=POSITIVE, help="Length of the span (default: that of screenings).")
+@click.option("--hours", type=POSITIVE, help="Length of the span (default: as far as the newest screening).")
 @default_option("--threshold-km", default=5.0, help="Miss distance within which each approach counts.")
 @default_option("--sigmas", default=3.0, help="A farther approach counts within so many sigmas.")
 @default_option("--reach-km", default=50.0, help="Largest miss distance of such an approach.")
@@ -67,7 +67,7 @@ def whatif(
         raise click.UsageError("give burns or an ephemeris, not both")
     errors = BurnErrors(burn_error / 100, float(np.radians(pointing_error)))
     start_ns = instant(start, "--start") if start else _now_ns(settings, catalog)
-    end_ns = start_ns + round((hours or settings.screening.horizon_h) * HOUR_NS)
+    end_ns = start_ns + round(hours * HOUR_NS) if hours else _screened_upto(settings, catalog, start_ns)
     scene = replace(
         _scene(settings, primary, catalog, start_ns, end_ns, threshold_km),
         sigmas=sigmas,
@@ -198,6 +198,14 @@ def _age_warning(scene: Any) -> str | None:
         begin_ns, end_ns = np.maximum(begin_ns, catalogue.terms.from_ns), np.minimum(end_ns, catalogue.terms.until_ns)
     used = np.flatnonzero(end_ns > begin_ns)
     return age_warning(elements.norad_id[used], elements.epoch_time_ns[used], begin_ns[used], end_ns[used])
+
+
+def _screened_upto(settings: Settings, catalog: Path | None, start_ns: int) -> int:
+    """Return the end of the newest screening; without one, or before ``start_ns``, that of one from there."""
+    from sda_platform.conjunction.currency import Currency
+
+    newest = None if catalog else Currency.of(lake_of(settings)).screened_upto_ns
+    return newest if newest and newest > start_ns else start_ns + round(settings.screening.horizon_h * HOUR_NS)
 
 
 def _beyond(settings: Settings, primary: int, end_ns: int) -> Iterator[str]:

@@ -96,7 +96,8 @@ class Feeder:
 
         Raises PlatformError where the collector lacks a source.
         """
-        by_kind = {each["kind"]: each["address"] for each in read_report(home)["sources"]}
+        # Of a kind the first source: one that a person adds to the configuration is not of the simulated world.
+        by_kind = {each["kind"]: each["address"] for each in reversed(read_report(home)["sources"])}
         missing = [kind for kind in ("radar", "isl", "optical") if not by_kind.get(kind)]
         if missing:
             raise PlatformError(f"the collector has no running source of kind {', '.join(missing)}")

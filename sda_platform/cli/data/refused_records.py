@@ -16,9 +16,12 @@ from sda_platform.catalog import edit_decoding, ephemeris_decoding, satellites
 from sda_platform.catalog.orbits import catalogued, designated
 from sda_platform.catalog.sites import SiteKeys
 from sda_platform.catalog.tables import EDITS_FEED, ELEMENTS_FEED, EPHEMERIDES_FEED, SATELLITES_FEED
+from sda_platform.clock import iso_to_second
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, MESSAGES_FEED
+from sda_platform.counts import counted
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.fusion.lateness import first_open_window_ns
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import unlisted
 from sda_platform.ingest import decoding as observations
@@ -46,6 +49,8 @@ class RefusedRecords:
     reasons: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What no table will use of records that are used, and what is assumed of them."""
+    late: int = 0
+    """Number of observations of windows that are closed."""
 
     def examine(self, data: bytes, meta: SegmentMeta, first_record: int) -> None:
         """Decode a segment whose first record is number ``first_record`` of its file."""
@@ -63,6 +68,8 @@ class RefusedRecords:
             sources = pc.unique(rows["source_id"].filter(pc.is_null(rows["error_kind"]))).drop_null().to_pylist()
             found = [self.sensors.why_not_used(name) for name in unlisted(sources, self._network)]
             self.remarks += [remark for remark in found if remark not in self.remarks]
+            if self._open_ns is not None:
+                self.late += int(pc.sum(pc.less(rows["sensor_time_ns"], self._open_ns)).as_py() or 0)
 
     def lines(self) -> Iterator[str]:
         """Write the reasons of refused records, for people."""
@@ -72,6 +79,11 @@ class RefusedRecords:
         yield from self.remarks[:MOST_SHOWN]
         if len(self.remarks) > MOST_SHOWN:
             yield f"and {len(self.remarks) - MOST_SHOWN:,} more such remarks"
+        if self.late and self._open_ns is not None:
+            yield (
+                f"{counted(self.late, 'observation')} before {iso_to_second(self._open_ns)}, in closed windows: they "
+                "become dead letters, and `sda lake reprocess --kind late_observation` then has them fitted"
+            )
 
     def _decoders(self) -> Mapping[str, SegmentDecoder]:
         return {
@@ -83,6 +95,10 @@ class RefusedRecords:
             ACKNOWLEDGEMENTS_FEED: acknowledgement_decoding.decode,
             **dict.fromkeys(_OBSERVATIONS, _observations),
         }
+
+    @cached_property
+    def _open_ns(self) -> int | None:
+        return first_open_window_ns(self.lake)
 
     @cached_property
     def _network(self) -> SensorNetwork:

@@ -93,7 +93,7 @@ VITALS: Sequence[Vital] = (
         "tables that stand still",
         "Every table on the way to alerts has consumed what is before it.",
         "a commit waits for its reader for `SDA_WATERMARK_STALL_S` (40 s of mission time)",
-        "Find the runs of the job of this table, and red tables before it (`sda status`).",
+        "`sda run list --failed` has the reason of the runs that failed; red tables before it are in `sda status`.",
         judges.consumed,
     ),
     Vital(
@@ -228,8 +228,9 @@ VITALS: Sequence[Vital] = (
         "No job fails again and again.",
         "the last `SDA_FAILED_RUNS_MAX` (3) runs of a job failed, and not at the subscriber; three runs in a row could "
         "not be started (`launches`), so that runs wait in the queue",
-        "The reason is in the notice and on the page of the run. Of `launches`: free memory, processes or open files; "
-        "runs start by themselves within a minute.",
+        "Mend what the reason names, such as a list; the next run does the work that waits. The reason is in "
+        "the notice, on the page of the run and in `sda run list --failed`. Of `launches`: free memory, processes or "
+        "open files.",
         judges.runs,
     ),
     Vital(

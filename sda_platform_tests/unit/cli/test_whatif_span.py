@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES, SCREENED_FROM, SCREENED_UPTO
 from sda_platform.setting_sections import ScreeningSettings
-from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS, after
 from sda_platform_tests.support.small_catalogue import small_catalogue
 
@@ -40,6 +40,15 @@ def test_without_a_span_it_is_that_of_screenings(home: Path) -> None:
     assert json.loads(found.stdout)["span"] == ["2024-11-01T00:00:00.000Z", "2024-11-08T00:00:00.000Z"]
     assert ScreeningSettings().horizon_h == 7 * 24
     assert "not screened" not in found.stderr
+
+
+@pytest.mark.parametrize(("upto_h", "end"), [(12.0, "2024-11-01T12:00:00.000Z"), (-1.0, "2024-11-08T00:00:00.000Z")])
+def test_it_is_as_far_as_the_newest_screening_of_the_platform(home: Path, upto_h: float, end: str) -> None:
+    marks = {SCREENED_FROM: after(-3600.0), SCREENED_UPTO: after(upto_h * 3600)}
+    commit(lake_at(home / "lake"), CONJUNCTION_CANDIDATES, [], watermarks=marks)
+    found = asked(home, "--json")
+    assert json.loads(found.stdout)["span"] == ["2024-11-01T00:00:00.000Z", end]
+    assert ("not screened: alert 0a1b2c3d" in found.stderr) == (upto_h > 0)
 
 
 def test_no_burn_is_needed_of_what_was_screened_alone(home: Path) -> None:

@@ -51,6 +51,7 @@ def test_what_is_sent_is_what_is_sealed_and_a_burst_is_redundant(tmp_path: Path)
         "radar": {"kind": "radar", "bind": "127.0.0.1:0"},
         "links": {"kind": "isl", "bind": "127.0.0.1:0"},
         "archive": {"kind": "optical", "url": archive, "poll_interval_s": 0.02},
+        "a-radar-of-the-user": {"kind": "radar", "bind": "127.0.0.1:0"},
     }
 
     ended = threading.Event()
@@ -75,6 +76,7 @@ def test_what_is_sent_is_what_is_sealed_and_a_burst_is_redundant(tmp_path: Path)
             await until(lambda: collector.ledger.of_source("links").sealed == 4)
             await until(lambda: collector.ledger.of_source("archive").sealed == 5, 40.0)
             ended.set()
+            assert collector.ledger.of_source("a-radar-of-the-user").received == 0
             return await sending
 
     assert asyncio.run(scenario()) == {"radar": 110, "isl": 4, "optical": 5}

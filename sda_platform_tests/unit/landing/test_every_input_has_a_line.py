@@ -21,13 +21,17 @@ from sda_platform.edge.sources import documents, upload
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.registry import known_format
 from sda_platform.formats.segments import SegmentMeta, Sender
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.ingest import decoding as observations
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.partner_bounds import PartnerBounds
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.zone import LandingZone
 from sda_platform.serving.puts import accepted_sets
+from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.sample_inputs import NOW_NS, SAMPLES
+from sda_platform_tests.support.segments import described
 from sda_platform_tests.support.small_catalogue import small_catalogue
 
 DATA = Path(__file__).parents[2] / "data"
@@ -184,3 +188,16 @@ def test_sda_land_lists_what_is_refused_and_its_exit_code_says_it(tmp_path: Path
     told = " ".join(done.output.split())
     assert (done.exit_code, "does not begin like any of omm-csv, satcat-csv; if it is one" in told) == (1, True)
     assert f"need a mapping in {tmp_path}/home/mappings (docs/how-to/add-a-sensor.md#" in told
+
+
+def test_what_lands_late_is_said_with_the_command_that_has_it_fitted(tmp_path: Path) -> None:
+    lake, data = lake_at(tmp_path), SAMPLES["tdm-kvn"]
+    meta = described(data, "tracking", segment_format="tdm-kvn")
+    times_ns = sorted(observations.decode([(data, meta)])["sensor_time_ns"].to_pylist())
+    for first_open_ns, late in ((times_ns[0], 0), (times_ns[-1] + 1, len(times_ns))):
+        commit(lake, FUSED_TRACKS, [], watermarks={FIRST_OPEN_WINDOW: first_open_ns})
+        found = RefusedRecords(lake)
+        found.examine(data, meta, 0)
+        text = "\n".join(found.lines())
+        assert (found.count, found.late) == (0, late)
+        assert ("sda lake reprocess --kind late_observation" in text) == bool(late), text

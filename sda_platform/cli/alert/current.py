@@ -12,7 +12,7 @@ from sda_platform.cli.listing import grid, number, word, words
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso, iso_to_second, parse_iso_ns
 from sda_platform.conjunction.acknowledging import acknowledgements_of, assignee, known_actions
-from sda_platform.conjunction.alert_policy import RED, urgency
+from sda_platform.conjunction.alert_policy import BY_PROBABILITY, RED, urgency
 from sda_platform.conjunction.currency import Currency
 from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom, origin_columns, origins_of_events
 from sda_platform.conjunction.selection import EventSelection, first_places, sort_key
@@ -184,6 +184,8 @@ def _pair_of(alert: CurrentAlert) -> str:
         lines.append(f"{number or ''} {getattr(alert, f'object_name_{n}')}{origin}".lstrip())
     if alert.stated_probability is not None:
         lines.append(f"{alert.stated_by}: Pc {probability_text(alert.stated_probability, 1)}")
+    if alert.rule not in ("", BY_PROBABILITY):
+        lines.append(f"rule: {alert.rule}")
     return "\n".join(lines)
 
 

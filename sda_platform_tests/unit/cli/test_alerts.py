@@ -55,6 +55,13 @@ def printed(alerts: list[CurrentAlert], width: int, limit: int = 40) -> str:
     return console.export_text()
 
 
+def test_a_level_that_does_not_follow_from_our_pc_names_its_rule(tmp_path: Path) -> None:
+    rules = {"likely": "probability", "wide": "dilution", "told": "stated_by_other"}
+    settings = delivered(tmp_path, *({**alert(name, "red", 2e-4), "rule": rule} for name, rule in rules.items()))
+    text = printed(current_alerts(settings), 120)
+    assert text.count("rule: ") == 2 and "rule: dilution" in text and "rule: stated_by_other" in text
+
+
 def test_alerts_are_listed_by_level_then_pc_then_tca(tmp_path: Path) -> None:
     settings = delivered(
         tmp_path,

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.cdm_comparison import reported_probability
+from sda_platform.conjunction.creation_times import reported_ns
 from sda_platform.conjunction.encounter_figures import LEAST_PROBABILITY, draw_received
 from sda_platform.conjunction.history import EventHistory
 from sda_platform.conjunction.level_colours import LEVEL_COLOURS
@@ -19,6 +20,8 @@ from sda_platform.plots import png_of
 from sda_platform.units import DAY_NS
 
 _TRACE = "#90a4ae"
+# Of events in one picture: none is like the colour of a level.
+_EVENTS = ("#1f5fa8", "#7b3fa0", "#333333", "#0097a7", "#8d6e63", "#c2185b")
 
 
 def event_picture(history: EventHistory) -> bytes:
@@ -27,23 +30,41 @@ def event_picture(history: EventHistory) -> bytes:
 
 
 def risks_picture(histories: Sequence[EventHistory]) -> bytes:
-    """Draw Pc over time of several events as PNG, each with its level now, towards its closest approach."""
+    """Draw Pc over time of several events as PNG, as assessed and as received messages state it.
+
+    Each event has a colour; points have that of their level, and an edge in the event's.
+    """
     figure = Figure(figsize=(10.5, 6.0), dpi=90, layout="constrained")
     axes = figure.subplots()
+    axes.set_prop_cycle(color=_EVENTS)
     for history in histories:
-        last, times = history.last, [_moment(time_ns) for time_ns in history.values("as_of_ns")]
-        pc = [max(value, LEAST_PROBABILITY) for value in history.values("collision_probability")]
+        last = history.last
         names = " – ".join(in_figure(str(last[f"object_name_{n}"] or last[f"norad_id_{n}"])) for n in (1, 2))
-        (line,) = axes.plot(times, pc, "-", linewidth=1.2, label=f"{names}, TCA {iso(last['tca_time_ns'])[:16]}Z")
-        axes.scatter(times, pc, c=[LEVEL_COLOURS[level] for level in history.levels], s=14, zorder=3)
-        axes.axvline(_moment(last["tca_time_ns"]), color=line.get_color(), linewidth=0.8, linestyle="--")
+        (line,) = axes.plot([], [], "-", linewidth=1.2, label=f"{names}, TCA {iso(last['tca_time_ns'])[:16]}Z")
+        _draw_over_time(axes, history, line.get_color())
     for level, threshold in histories[0].thresholds.items():
-        axes.axhline(threshold, color=LEVEL_COLOURS[level], linewidth=0.8, linestyle=":")
+        label = f"{level} from {threshold:.0e}"
+        axes.axhline(threshold, color=LEVEL_COLOURS[level], linewidth=0.8, linestyle=":", label=label)
     axes.xaxis_date()
-    axes.set(yscale="log", ylabel="probability of collision", xlabel="UTC", title="Pc as assessed; dashed: TCA")
+    title = f"Pc as assessed (points), and as received messages state it (×); ▽: below {LEAST_PROBABILITY:.0e}"
+    axes.set(yscale="log", ylabel="probability of collision", xlabel="UTC", title=title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return png_of(figure)
+
+
+def _draw_over_time(axes: Axes, history: EventHistory, colour: Any) -> None:
+    times = [_moment(time_ns) for time_ns in history.values("as_of_ns")]
+    values = history.values("collision_probability")
+    axes.plot(times, [max(value, LEAST_PROBABILITY) for value in values], "-", color=colour, linewidth=1.2)
+    for time, value, level in zip(times, values, history.levels, strict=True):
+        marker = "o" if value >= LEAST_PROBABILITY else "v"
+        style = {"markerfacecolor": LEVEL_COLOURS[level], "markeredgecolor": colour, "markersize": 6, "zorder": 3}
+        axes.plot([time], [max(value, LEAST_PROBABILITY)], marker, **style)
+    stated = [(_moment(reported_ns(each)), reported_probability(each)) for each in history.opinions]
+    known = [(time, max(value, LEAST_PROBABILITY)) for time, value in stated if value is not None]
+    if known:
+        axes.plot(*zip(*known, strict=True), "x--", color=colour, linewidth=0.8, markersize=7)
 
 
 def _moment(time_ns: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sda_platform.clock import iso_to_second
+from sda_platform.conjunction.alert_policy import BY_STATEMENT
 from sda_platform.conjunction.currency import words_of
 from sda_platform.foreign_text import in_message
 from sda_platform.formats.markings import Marking
@@ -70,7 +71,17 @@ def _line(due: DueAlert, now_ns: int, console: str) -> str:
     tca = f"TCA {iso_to_second(alert['tca_time_ns'])}, in {words_of((alert['tca_time_ns'] - now_ns) / SECOND_NS)}"
     link = _link(alert, console) or f"alert {alert['event_id']}"
     numbers = f"miss {alert['miss_distance_km']:.3f} km, {_probability(alert)}"
+    if due.change == "withdrawn":
+        numbers = f"last {numbers}; {_why_withdrawn(alert)}: `sda alert show {alert['event_id'][:8]}`"
     return f"{_marks(alert)}{alert['risk']}, {due.change}: {pair}\n  {tca}; {numbers}\n  {link}"
+
+
+def _why_withdrawn(alert: Mapping[str, Any]) -> str:
+    if alert["status"] == "closed":
+        return "its TCA has passed"
+    if alert["rule"] == BY_STATEMENT:
+        return "the messages that it rested on count no more, or state less"
+    return "by the newest states it is below all levels, or there is no such approach"
 
 
 def _link(alert: Mapping[str, Any], console: str) -> str | None:

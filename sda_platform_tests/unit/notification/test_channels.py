@@ -82,6 +82,25 @@ def test_a_webhook_gets_the_facts_of_each_alert_beside_the_text__48(
     }]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"rule": "stated_by_other"}, "the messages that it rested on count no more, or state less"),
+        ({"rule": "probability"}, "by the newest states it is below all levels"),
+        ({"rule": "probability", "status": "closed"}, "its TCA has passed"),
+    ],
+)
+def test_a_message_says_why_an_alert_is_withdrawn(facts: dict[str, str], why: str) -> None:
+    alert = {
+        "event_id": "e-1", "sequence": 2, "risk": "red", "norad_id_1": 25544, "norad_id_2": 5, "status": "open",
+        "object_name_1": "ISS (ZARYA)", "object_name_2": "DEB", "tca_time_ns": after(3600), "miss_distance_km": 0.2,
+        "collision_probability": 3e-4, "stated_probability": None, "stated_by": None, **facts,
+    }  # fmt: skip
+    message = message_of("desk", [DueAlert(alert, "withdrawn")], [], START_NS)
+    assert message is not None
+    assert f"last miss 0.200 km, Pc 3.0e-04; {why}" in message.body
+
+
 def test_ntfy_gets_title_text_and_key(monkeypatch: pytest.MonkeyPatch, webhook: FailureWebhook) -> None:
     webhook.statuses.append(200)
     assert sent(monkeypatch, f"ntfy://127.0.0.1:{port_of(webhook)}/alerts") is None

@@ -54,6 +54,10 @@ _STATUS: Final = {
     UnknownAlert: 404, UnknownObject: 404, UnknownSensor: 404, WrongFilter: 400, UnusableAction: 400,
     NotAllowedToAct: 403, ListingError: 500,
 }  # fmt: skip
+_OF_A_LIST: Final = (
+    "Mend the file: it counts from the next look on, here and in runs. Runs that need it fail meanwhile; the next one does "
+    "their work."
+)
 _Page = Callable[[ConsoleContext, Request], Response]
 
 
@@ -131,8 +135,10 @@ def _answered(context: ConsoleContext, make: _Page, root: str) -> Callable[[Requ
 
 def _wrong(context: ConsoleContext, error: Exception, root: str) -> Response:
     status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    title = "A list cannot be used" if status == 500 else "Not found" if status == 404 else "Refused"
     text = element("p", str(error), role="alert")
-    return page(context, "Not found" if status == 404 else "Refused", text, root=root, status=status)
+    remedy = element("p", _OF_A_LIST) if status == 500 else None
+    return page(context, title, element("h1", title), text, remedy, root=root, status=status)
 
 
 def _conjunctions(context: ConsoleContext, request: Request) -> Response:

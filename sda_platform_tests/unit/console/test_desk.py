@@ -246,6 +246,16 @@ def test_a_sensor_that_the_list_lacks_says_that_no_fit_uses_it_and_where_to_add_
         assert f"add it to {tmp_path}/sensors.csv" in shown(client, "/sensors/radar-31")
 
 
+def test_a_list_that_cannot_be_used_is_a_page_with_the_reason_and_what_to_do(tmp_path: Path) -> None:
+    with desk(tmp_path) as (client, _):
+        (tmp_path / "sensors.csv").write_text("kind,id\nradar,1,2\n")
+        for path in ("/sensors", "/sensors/radar-7"):
+            answer = client.get(path, headers=HTML)
+            assert answer.status_code == 500
+            assert "<h1>A list cannot be used</h1>" in answer.text and "sensors.csv" in answer.text
+            assert "Mend the file" in answer.text
+
+
 def test_the_schedule_names_what_no_sensor_serves_and_why(pages: Client) -> None:
     text = shown(pages, "/schedule")
     assert "class 0: 2 of 3" in text

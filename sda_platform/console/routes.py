@@ -55,8 +55,8 @@ _STATUS: Final = {
     NotAllowedToAct: 403, ListingError: 500,
 }  # fmt: skip
 _OF_A_LIST: Final = (
-    "Mend the file: it counts from the next look on, here and in runs. Runs that need it fail meanwhile; the next one does "
-    "their work."
+    "Mend the file: it counts from the next look on, here and in runs. Runs that need it fail meanwhile. The next one "
+    "does their work."
 )
 _Page = Callable[[ConsoleContext, Request], Response]
 

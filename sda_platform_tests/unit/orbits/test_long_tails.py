@@ -115,7 +115,7 @@ def test_a_missing_covariance_stays_missing_and_its_bound_regards_the_tails_of_t
 
 def test_a_pass_without_relative_motion_has_an_answer_with_long_tails_too() -> None:
     one = passes(0.5, (6.0, 6.0), sigma_km=0.05)
-    still = dataclasses.replace(one, v2_km_s=one.v1_km_s, radius_km=np.array([0.02]))
+    still = dataclasses.replace(one, v2_km_s=one.v1_km_s, radius_km=np.array([1e-4]))
     found, plain = best_probabilities(still), best_probabilities(dataclasses.replace(still, tails=None))
     assert found.probability[0] == pytest.approx(plain.probability[0], rel=0.5)
     by_one = dataclasses.replace(still, tails=passes(0.5, (3.0, GAUSSIAN)).tails)
@@ -204,7 +204,7 @@ def test_a_probability_is_diluted_if_smaller_errors_would_raise_it() -> None:
 
 def test_slow_passes_with_long_tails_are_followed_along_their_orbits_and_their_answers_averaged() -> None:
     one = passes(0.5, (3.0, GAUSSIAN), sigma_km=0.05)
-    slow = dataclasses.replace(one, v2_km_s=one.v1_km_s + np.array([[0.0, 0.0, 1e-4]]), radius_km=np.array([0.02]))
+    slow = dataclasses.replace(one, v2_km_s=one.v1_km_s + np.array([[0.0, 0.0, 1e-4]]), radius_km=np.array([1e-4]))
     found = best_probabilities(slow)
     assert found.method[0] != "FOSTER-1992"
     parts = parts_of(slow)

@@ -66,7 +66,8 @@ def _series(address: str, target: Mapping[str, str], since_s: float, until_s: fl
 
 
 def _label(labels: Mapping[str, str], found: re.Match[str]) -> str:
-    return labels.get(found[1], "")
+    # Of a path the end: the place of a demo differs from machine to machine.
+    return "/".join(labels.get(found[1], "").split("/")[-2:])
 
 
 def _draw_panel(axes: Axes, panel: Mapping[str, Any], found: Sequence[Series]) -> None:

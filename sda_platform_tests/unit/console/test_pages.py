@@ -315,6 +315,9 @@ def test_a_browser_shows_the_pages_and_moves_by_keys(tmp_path: Path, width: int)
         page.type("Assign to", HOSTILE["element"])
         page.press("Assign")
         page.sees("Hand-over log", f"assigned to {HOSTILE['element']}")
+        assert page.run("() => document.querySelector('form.act input[name=by]').value") == "ann", "it is typed once"
+        page.press("Acknowledge revision")
+        page.sees("acknowledged by ann; assigned to")
         assert page.dialogs == 0 and page.elsewhere == []
         page.goto("/")
         page.sees(f"→ {HOSTILE['element']}")

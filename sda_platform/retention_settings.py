@@ -1,11 +1,10 @@
 """How long the platform keeps what a later question needs, and its backups, as settings."""
 
-from collections.abc import Mapping
 from typing import Self
 
 from pydantic import model_validator
 
-from sda_platform.setting_fields import SettingsSection, setting, variable_of
+from sda_platform.setting_fields import SettingsSection, setting
 
 
 class RetentionSettings(SettingsSection):
@@ -37,12 +36,6 @@ class RetentionSettings(SettingsSection):
     legal_hold: bool = setting(
         False, "Whether segments, manifests, what decisions had read, and tags stay at any age.", "LEGAL_HOLD"
     )
-
-    @classmethod
-    def stated(cls, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the values of these settings that ``environment`` has, by field."""
-        variables = {name: variable_of(field) for name, field in cls.model_fields.items()}
-        return {name: environment[variable] for name, variable in variables.items() if variable in environment}
 
     @model_validator(mode="after")
     def _records_outlive_evidence(self) -> Self:

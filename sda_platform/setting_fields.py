@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 
 PREFIX: Final = "SDA_"
 VARIABLE: Final = "variable"
@@ -30,12 +29,6 @@ def setting(
     """
     facts: dict[str, Any] = {VARIABLE: PREFIX + variable, IS_FILE: is_file, SHOWN_DEFAULT: shown_default}
     return Field(default, description=description, json_schema_extra=facts, **constraints)
-
-
-def variable_of(field: FieldInfo) -> str:
-    """Return the environment variable that sets a field of a section."""
-    assert isinstance(field.json_schema_extra, dict)
-    return str(field.json_schema_extra[VARIABLE])
 
 
 class SettingsSection(BaseModel):

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.observability.vitals.watch import Receivers
-from sda_platform.retention_settings import RetentionSettings
 from sda_platform.runtime.platform_home import RETENTION
 from sda_platform.runtime.services import Addresses
 from sda_platform.runtime.setting_files import require_usable_files
@@ -53,7 +52,7 @@ def running(
         hung_after_s=settings.hung_after_s,
         collect=settings.collect_path,
         with_catalogue=settings.serving.with_platform,
-        facts={RETENTION: RetentionSettings.stated(chosen)},
+        facts={RETENTION: settings.retention.model_dump()},
     )
     with _own_signals():
         try:

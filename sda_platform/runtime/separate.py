@@ -21,7 +21,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from sda_platform.retention_settings import RetentionSettings
 from sda_platform.runtime import guardian, liveness, platform_home, services, start_tasks
 from sda_platform.runtime.errors import EngineCold, PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
@@ -123,8 +122,7 @@ def become(name: str, settings: Settings) -> NoReturn:
         address = f"http://{_reachable(settings.webserver_host)}:{settings.webserver_port}"
         addresses = Addresses(settings.ui_url or address, settings.code_server, settings.spark_remote)
         state = {"schema_version": 1, "pid": os.getpid(), "addresses": asdict(addresses)}
-        retention = RetentionSettings.stated(service.environment)
-        platform_home.write_state(home, {**state, platform_home.RETENTION: retention})
+        platform_home.write_state(home, {**state, platform_home.RETENTION: settings.retention.model_dump()})
     os.chdir(service.directory)
     os.execve(service.command[0], service.command, dict(service.environment))  # noqa: S606
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
-from sda_platform.runtime.guardian import MARK
 from sda_platform.runtime.processes import Service, await_end, describe_exit, stop_all
 from sda_platform.runtime.services import Addresses, collector_service
 
@@ -22,20 +21,19 @@ _ENGINE_GRACE_S = 2.5
 class ServiceGroup(Mapping[str, Service]):
     """The services of the platform in ``home``, by name.
 
-    ``environment`` is that of the platform; its mark identifies the processes. ``facts`` are written with their state.
-    ``report`` receives lines for the user. ``pause`` waits for a moment; it raises PlatformError when the platform
-    shall stop.
+    ``mark`` identifies their processes. ``facts`` are written with their state. ``report`` receives lines for the user.
+    ``pause`` waits for a moment; it raises PlatformError when the platform shall stop.
     """
 
     def __init__(
         self,
         home: Path,
-        environment: Mapping[str, str],
+        mark: str,
         facts: Mapping[str, Any],
         report: Callable[[str], None],
         pause: Callable[[], None],
     ) -> None:
-        self._home, self._environment, self._facts, self._report, self._pause = home, environment, facts, report, pause
+        self._home, self._mark, self._facts, self._report, self._pause = home, mark, facts, report, pause
         self._services: dict[str, Service] = {}
         self.addresses: Addresses | None = None
 
@@ -120,5 +118,5 @@ class ServiceGroup(Mapping[str, Service]):
             for name, service in self._services.items()
         }
         addresses = asdict(self.addresses) if self.addresses else {}
-        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._environment[MARK], "is_stopping": is_stopping}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "is_stopping": is_stopping}
         platform_home.write_state(self._home, {**state, **self._facts, "addresses": addresses, "processes": processes})

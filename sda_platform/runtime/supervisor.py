@@ -72,14 +72,13 @@ class Platform:
         module: str = "sda_platform.definitions",
     ) -> None:
         self.home = home.absolute()
-        self._inherited = {**(os.environ if environment is None else environment), guardian.MARK: uuid.uuid4().hex}
+        self._inherited = dict(os.environ if environment is None else environment)
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
-        self._collect, self._with_catalogue, self._health_port = collect, with_catalogue, health_port
+        self._collect, self._with_catalogue = collect, with_catalogue
+        self._health_port, self._mark = health_port, uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
-        self._services = ServiceGroup(
-            self.home, self._inherited, facts or {}, lambda line: self._report(line), self._pause
-        )
+        self._services = ServiceGroup(self.home, self._mark, facts or {}, lambda line: self._report(line), self._pause)
         self._guardian: subprocess.Popen[bytes] | None = None
         self._warming = start_tasks.Warming(self.home, lambda line: self._report(line))
         self._verifying: OneOff | None = None
@@ -244,7 +243,7 @@ class Platform:
 
     def _start_guardian(self) -> None:
         # It has no mark and no leash, because it must run a moment longer than this process.
-        command = [sys.executable, "-I", "-S", guardian.__file__, "guard", self._inherited[guardian.MARK]]
+        command = [sys.executable, "-I", "-S", guardian.__file__, "guard", self._mark]
         quiet = subprocess.DEVNULL
         self._guardian = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
@@ -260,6 +259,7 @@ class Platform:
 
     def _environment(self) -> dict[str, str]:
         added = {
+            guardian.MARK: self._mark,
             "DAGSTER_HOME": str(platform_home.dagster_home(self.home)),
             "SDA_HOME": str(self.home),
             "PYTHONPATH": engine.python_path(),

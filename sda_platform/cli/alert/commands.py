@@ -13,6 +13,7 @@ from sda_platform.cli.listing import Output, print_facts
 from sda_platform.cli.people import console, lake_of, write_key
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
 from sda_platform.conjunction.selection import ORDERS
+from sda_platform.foreign_text import printable
 from sda_platform.settings import Settings
 
 _alert = click.argument("alert_id", metavar="ALERT")
@@ -73,7 +74,7 @@ def list_alerts(
     active = current_alerts(settings, with_origins=True)
     found = selected_alerts(active, EventSelection(frozenset(levels), satellite, numbers, until_ns), sort)
     for line in currency_lines(settings):
-        click.echo(line, err=not output.is_table)
+        click.echo(printable(line), err=not output.is_table)
     if output.is_table:
         console.print(alert_grid(found, output.limit, len(active)))
     elif output.form == "csv":

@@ -26,6 +26,9 @@ from sda_platform.conjunction.tables import (
 from sda_platform.console.conjunctions import csv_of
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.observability.vitals.faults import Fault, Side, red
+from sda_platform.observability.vitals.history import VitalHistory, store
+from sda_platform.runtime.platform_home import take_lock
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
@@ -143,6 +146,18 @@ def test_what_the_subscriber_lacks_is_stated(tmp_path: Path, at_subscriber: list
     lacking = {"red", "yellow"} - set(at_subscriber)
     expected = f"not in the list: {len(lacking)} active alerts of the lake, {int('red' in lacking)} of them red, "
     assert stated.startswith(expected) if lacking else not stated
+
+
+def test_the_list_states_the_faults_of_the_platform_that_runs_without_control_characters(tmp_path: Path) -> None:
+    delivered(tmp_path, alert("a", "red", 2e-4))
+    faults = [Fault("a-zone", Side.SOURCES, "unknown feed \x07\x9b31m")]
+    store(tmp_path, VitalHistory().after([red("no_orphans_wait", faults)], 1.0))
+    asked = ["--home", str(tmp_path), "alert", "list"]
+    assert "fault: " not in CliRunner().invoke(main, asked).output, "of a platform that ended"
+    with take_lock(tmp_path):
+        text = CliRunner().invoke(main, asked).output
+    assert "fault: no_orphans_wait (sources): unknown feed" in text
+    assert not set("\x07\x9b") & set(text)
 
 
 def test_a_list_never_cuts_a_red_alert(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def test_a_collector_is_started_once_when_its_configuration_comes(
     started: list[str] = []
     monkeypatch.setattr(Service, "start", lambda service: started.append(service.name))
     monkeypatch.setattr(ServiceGroup, "_write_state", lambda *_, **__: None)
-    group = ServiceGroup(tmp_path, {}, {}, started.append, lambda: None)
+    group = ServiceGroup(tmp_path, "mark", {}, started.append, lambda: None)
     config = tmp_path / "collect.toml"
     assert not group.begin_collecting({}, None)
     assert not group.begin_collecting({}, config)

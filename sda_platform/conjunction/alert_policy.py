@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.conjunction.state_choice import flags_in
 from sda_platform.formats.markings import Marking
 from sda_platform.orbits.risk.levels import DILUTED, RISK_LEVELS, probability_text
 from sda_platform.setting_sections import AlertSettings
@@ -116,7 +117,7 @@ class AlertPolicy:
         is_unvalidated = np.array([valid is None for valid in events["is_2d_valid"]], dtype=np.bool_)
         is_red = (pc >= red) | (is_unvalidated & (np.asarray(events["risk"]) == RISK_LEVELS[RED]))
         by_probability = np.where(is_red, RED, np.where(pc >= yellow, YELLOW, GREEN))
-        diluted = np.array([DILUTED in (flags or "").split(",") for flags in events["risk_flags"]], dtype=np.bool_)
+        diluted = np.array([DILUTED in flags_in(flags) for flags in events["risk_flags"]], dtype=np.bool_)
         diluted &= np.asarray(events["tca_time_ns"]) - as_of_ns <= self.gate_ns
         largest = np.asarray(events["maximum_probability"], dtype=np.float64) * factor
         miss = np.asarray(events["mahalanobis_distance"], dtype=np.float64)

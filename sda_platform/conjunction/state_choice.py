@@ -20,9 +20,14 @@ CHOICES: Final[Mapping[str, str]] = {
 """The findings about a choice, for people."""
 
 
+def flags_in(risk_flags: str | None) -> list[str]:
+    """Return the names in a value of `risk_flags`."""
+    return risk_flags.split(",") if risk_flags else []
+
+
 def why_state(assessment: Mapping[str, Any], number: int) -> str:
     """Say in words why the state of object ``number`` (1, 2) rests on its source; empty: there was no other choice."""
-    flags = (assessment.get("risk_flags") or "").split(",")
+    flags = flags_in(assessment.get("risk_flags"))
     return "; ".join(text for name, text in CHOICES.items() if f"{name}_{number}" in flags)
 
 

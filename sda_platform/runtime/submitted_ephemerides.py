@@ -13,7 +13,7 @@ from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used, why
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
-from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE, why_state
+from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE, flags_in, why_state
 from sda_platform.conjunction.stated_objects import stated_objects
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
 from sda_platform.formats.cdm_writing import encode_cdms
@@ -151,7 +151,7 @@ class SubmittedEphemerides:
         sequences = log.rows(["event_id", "sequence"], concerned).group_by("event_id").aggregate([("sequence", "max")])
         last = dict(zip(*(sequences.column(n).to_pylist() for n in ("event_id", "sequence_max")), strict=True))
         for each in current_keys(log, names, where=concerned).to_pylist():
-            flags = (each["risk_flags"] or "").split(",")
+            flags = flags_in(each["risk_flags"])
             sides = [
                 (
                     each[f"norad_id_{n}"],

@@ -108,7 +108,9 @@ def retention_in_force(settings: Settings) -> tuple[RetentionSettings, str]:
     state = running_platform(settings.home.absolute())
     if state is None or RETENTION not in state:
         return settings.retention, "by the settings of this command: no platform runs"
-    return RetentionSettings.model_validate(state[RETENTION]), "by the settings of the platform that runs"
+    # It may be of another release, with other settings.
+    stated = {name: value for name, value in state[RETENTION].items() if name in RetentionSettings.model_fields}
+    return RetentionSettings.model_validate(stated), "by the settings of the platform that runs"
 
 
 def _age(days: float | None, is_late: bool) -> str:

@@ -79,7 +79,7 @@ def test_retention_is_that_of_the_platform_that_runs(home: Path, monkeypatch: py
     monkeypatch.setenv("SDA_EVIDENCE_DAYS", "111")
     assert "settings of this command: no platform runs" in (shown := sda(home, "lake", "retention").output)
     assert "111 days" in shown
-    running = RetentionSettings(evidence_days=444).model_dump()
+    running = {**RetentionSettings(evidence_days=444).model_dump(), "of_another_release": 1}
     with take_lock(home):
         assert "settings of this command" in sda(home, "lake", "retention").output, "before its first process"
         write_state(home, {"retention": running})

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ import pytest
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.support import injections
-from sda_platform_tests.support.delta_tables import commit, lake_at
-from sda_platform_tests.support.racing import answer, writer
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.racing import answer, raced, writer
 from sda_platform_tests.support.racing_writer import ids_of
 from sda_platform_tests.support.sampling import sampled
 
@@ -66,51 +65,40 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     commits = log.commits(None)
     assert [c.sequence for c in commits] == list(range(ZOMBIE_COMMITS, 0, -1))
     assert broken_chain(commits) == []
-    stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
-    assert stored == [name for sequence in range(1, ZOMBIE_COMMITS + 1) for name in ids_of(sequence)]
+    rows = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+    assert rows == [name for sequence in range(1, ZOMBIE_COMMITS + 1) for name in ids_of(sequence)]
     assert (others["won"] + zombies["won"], injections.hits(order)) == (ZOMBIE_COMMITS, ["commit.planned"])
     assert zombies["lost"] >= 1
 
 
-def raced(
-    root: Path, engine: str, commits: int, racers: int = WRITERS
-) -> tuple[list[int], list[str], list[dict[str, int]]]:
-    """``racers`` writers race from the second commit on: sequences in the log, stored rows, and what each reported."""
-    first = [{"observation_id": name} for name in ids_of(1)]
-    commit(lake_at(root), OBSERVATIONS, first)
-    with ExitStack() as running:
-        writers = [
-            running.enter_context(writer(root, f"writer-{n}", commits=commits, engine=engine)) for n in range(racers)
-        ]
-        assert [answer(each) for each in writers] == ["ready"] * racers
-        for each in writers:
-            assert each.stdin is not None
-            each.stdin.write("go\n")
-            each.stdin.flush()
-        told = [json.loads(line) for each in writers if (line := answer(each))]
+def stored(root: Path) -> tuple[list[int], list[str]]:
+    """The sequences in the log, newest first, and the stored rows in order."""
     log = lake_at(root).log(OBSERVATIONS)
     rows: list[str] = log.rows(["observation_id"]).column("observation_id").to_pylist()
-    return [each.sequence for each in log.commits(None)], sorted(rows), told
+    return [each.sequence for each in log.commits(None)], sorted(rows)
 
 
 def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> None:
-    sequences, rows, told = raced(tmp_path, "delta-rs", COMMITS)
+    reports = raced(tmp_path, ["delta-rs"] * WRITERS, COMMITS)
+    sequences, rows = stored(tmp_path)
     assert sequences == list(range(COMMITS, 0, -1))
     assert broken_chain(lake_at(tmp_path).log(OBSERVATIONS).commits(None)) == []
     assert rows == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
-    assert len(told) == WRITERS and sum(each["lost"] for each in told) >= 1, "they did race"
+    assert len(reports) == WRITERS and sum(each["lost"] for each in reports) >= 1, "they did race"
 
 
 @pytest.mark.parametrize("engine", sampled(["spark", "spark-files"]))  # two engines race above, too
 def test_two_real_engines_commit_each_sequence_once_S0(tmp_path: Path, engine: str) -> None:
-    sequences, rows, told = raced(tmp_path, engine, ENGINE_COMMITS, racers=2)
+    reports = raced(tmp_path, [engine] * 2, ENGINE_COMMITS)
+    sequences, rows = stored(tmp_path)
     assert sequences == list(range(ENGINE_COMMITS, 0, -1))
     assert broken_chain(lake_at(tmp_path).log(OBSERVATIONS).commits(None)) == []
     assert rows == [name for sequence in range(1, ENGINE_COMMITS + 1) for name in ids_of(sequence)]
-    assert len(told) == 2 and sum(each["lost"] for each in told) >= 1, "they did race"
+    assert len(reports) == 2 and sum(each["lost"] for each in reports) >= 1, "they did race"
 
 
 @pytest.mark.parametrize("engine", sampled(["unchecked", "unchecked-files"], "unchecked-files"))
 def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path, engine: str) -> None:
-    sequences, rows, _ = raced(tmp_path, engine, CONTROL_COMMITS)
+    raced(tmp_path, [engine] * WRITERS, CONTROL_COMMITS)
+    sequences, rows = stored(tmp_path)
     assert len(sequences) > len(set(sequences)) and len(rows) > len(set(rows))

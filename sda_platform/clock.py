@@ -6,7 +6,6 @@ because sensors, runs and the command line are different processes and must agre
 """
 
 import json
-import os
 import re
 import time
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sda_platform.units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
+from sda_platform.whole_files import replace_content
 
 CLOCK_FILE = "clock.json"
 _UNITS_NS = {"s": SECOND_NS, "min": MINUTE_NS, "h": HOUR_NS, "d": DAY_NS}
@@ -43,11 +43,9 @@ class MissionClock:
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
     def save(self, home: Path) -> None:
-        """Make this the clock of every process that works in ``home`` (atomic replace)."""
+        """Make this the clock of every process that works in ``home`` ."""
         home.mkdir(parents=True, exist_ok=True)
-        partial = home / f"{CLOCK_FILE}.{os.getpid()}.tmp"
-        partial.write_text(json.dumps(asdict(self)))
-        partial.replace(home / CLOCK_FILE)
+        replace_content(home / CLOCK_FILE, json.dumps(asdict(self)))
 
     def now_ns(self, wall_ns: int | None = None) -> int:
         """Mission time, nanoseconds since 1970 UTC, at ``wall_ns`` (default: now)."""

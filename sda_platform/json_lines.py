@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sda_platform.whole_files import replace_content
+
 AUDIT_LOG: Final = "audit.jsonl"
 PAST_FAULTS: Final = "faults.jsonl"
 """Such files of the home: of `audit_log`, and of the vitals' `past_faults`."""
@@ -19,12 +21,7 @@ def append(path: Path, *objects: Mapping[str, Any], most_bytes: int | None = Non
     path.parent.mkdir(parents=True, exist_ok=True)
     if most_bytes and path.exists() and path.stat().st_size > most_bytes:
         lines = path.read_bytes().splitlines(keepends=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with partial.open("wb") as shorter:
-            shorter.write(b"".join(lines[len(lines) // 2 :]))
-            shorter.flush()
-            os.fsync(shorter.fileno())  # before it takes the name: a power loss would leave an empty file
-        partial.replace(path)
+        replace_content(path, b"".join(lines[len(lines) // 2 :]))
     with path.open("ab+") as log:
         if log.tell():
             log.seek(-1, os.SEEK_END)

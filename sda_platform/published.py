@@ -9,6 +9,8 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
+from sda_platform.whole_files import replace_content
+
 COLLECTOR: Final = "collector"
 CATALOGUE: Final = "catalogue"
 PLATFORM: Final = "platform"
@@ -19,9 +21,8 @@ def publish(home: Path, service: str, address: str, certificate: str = "") -> No
 
     ``certificate``: the file of its certificate, where it answers by TLS.
     """
-    partial = home / f".{service}.json.{os.getpid()}.tmp"
-    partial.write_text(json.dumps({"address": address, "pid": os.getpid(), "certificate": certificate}))
-    partial.replace(home / f"{service}.json")
+    content = {"address": address, "pid": os.getpid(), "certificate": certificate}
+    replace_content(home / f"{service}.json", json.dumps(content))
 
 
 def withdraw(home: Path, service: str) -> None:

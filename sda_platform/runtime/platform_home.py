@@ -9,7 +9,6 @@ import json
 import os
 import re
 import tempfile
-import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from sda_platform.private_home import make_private
 from sda_platform.published import PLATFORM
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock, take_landing_lock
+from sda_platform.whole_files import replace_content
 
 STATE_FILE = f"{PLATFORM}.json"
 LOCK_FILE = "platform.lock"
@@ -121,7 +121,7 @@ def read_state(home: Path) -> dict[str, Any]:
 
 def write_state(home: Path, state: dict[str, Any]) -> None:
     """Replace ``platform.json`` in one step."""
-    _write(home / STATE_FILE, json.dumps(state, indent=1) + "\n")
+    replace_content(home / STATE_FILE, json.dumps(state, indent=1) + "\n")
 
 
 def clear_state(home: Path) -> None:
@@ -154,12 +154,12 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
         else {**_SQLITE, "config": {"base_dir": str(instance.absolute())}}
     )
     storage = json.dumps({"storage": {"custom": custom}})[1:-1]
-    _write(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
+    replace_content(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
     host, _, port = code_server.rpartition(":")
     place = {"socket": port} if host == "unix" else {"host": host, "port": int(port)}
     server = {**place, "location_name": "sda_platform"}
     workspace = instance / _WORKSPACE
-    _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
+    replace_content(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
 
 
@@ -205,9 +205,3 @@ def _instance_file() -> Path:
     if not found:
         raise FileNotFoundError("dagster.yaml is missing from this installation")
     return found[0]
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")  # in containers, process ids are equal
-    partial.write_text(text)
-    partial.replace(path)

@@ -18,6 +18,7 @@ from sda_platform.runtime.current_rows import scheduled_observations
 from sda_platform.serving.record import COLUMNS as ELEMENT_COLUMNS
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import element_set
+from sda_platform.whole_files import replace_content
 
 FIELDS: Final = (
     "source_id", "start_utc", "end_utc", "norad_id", "priority_class", "reason", "azimuth_start_deg",
@@ -63,9 +64,7 @@ def write_files(directory: Path, lake: Lake, rows: Rows, encoding: str) -> list[
     paths = []
     for source_id in sorted({row["source_id"] for row in rows}):
         path = directory / f"{source_id}.{SUFFIXES[encoding]}"
-        partial = path.with_suffix(".tmp")
-        partial.write_bytes(written(lake, [row for row in rows if row["source_id"] == source_id], encoding))
-        partial.replace(path)
+        replace_content(path, written(lake, [row for row in rows if row["source_id"] == source_id], encoding))
         paths.append(path)
     return paths
 
